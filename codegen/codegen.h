@@ -1,0 +1,44 @@
+// Codegen's face: scheduled kernels and plans to objects and linked artefacts. No LLVM type here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/plan.h"
+#include "ir/scheduled.h"
+#include "ir/target/target.h"
+
+namespace tc {
+
+using Bytes = std::vector<uint8_t>;
+
+// One kernel as LLVM IR, assembly text or object code with a single function
+//   void NAME(buffer pointers..., const int64_t* parameters, uint8_t* scratch, int32 thread,
+//             int32 threads)
+// where the pointers are the Input, Output and Constant buffers in order.
+std::string kernel_llvm_ir(const ScheduledKernel& kernel, const Target& target, const std::string& name);
+std::string kernel_assembly(const ScheduledKernel& kernel, const Target& target, const std::string& name);
+Bytes kernel_object(const ScheduledKernel& kernel, const Target& target, const std::string& name);
+
+// Bytes of per-thread scratch that the kernel's Stack buffers need.
+int64_t scratch_bytes(const ScheduledKernel& kernel);
+
+// All objects of a model: its kernels (compiled by `threads` workers), the plan's run() and bind(),
+// the descriptor (under `descriptor_symbol`) and the constants in read-only data. The bytes do not
+// depend on the number of workers.
+std::vector<Bytes> model_objects(const Plan& plan, const Target& target,
+                                 const std::string& descriptor_symbol, int threads);
+
+// Links in process with lld. Errors are Internal errors with lld's text.
+// Shared: a self-contained .so with the descriptor symbol exported and nothing else.
+void link_shared(const std::vector<Bytes>& objects, const Target& target, const std::string& path);
+// A static archive of the objects and further archive members (the runtime's).
+void write_archive(const std::vector<std::pair<std::string, Bytes>>& members, const std::string& path);
+// A static executable from objects and the libraries in `library_folder` (crt1.o, libc.a,
+// libtc_runtime.a, …); its main is the runtime's.
+void link_executable(const std::vector<Bytes>& objects, const Target& target,
+                     const std::string& library_folder, const std::string& path);
+
+}  // namespace tc

@@ -1,0 +1,221 @@
+// The loop IR: one kernel is a few statements with affine domains and accesses over buffers.
+//
+// MEANING
+//
+// A kernel computes the contents of its output buffers from those of its inputs and constants.
+// Without a schedule it runs its statements one after the other in the order of `statements`; each
+// runs all its instances, in lexicographic order of its iterators. A schedule may change the order
+// to any that keeps every dependence (see scheduler/legality.h).
+//
+// Instances. A statement has iterators i_0..i_n, each over 0 <= i < extent, and constraints
+// (affine >= 0) that cut the box. Extents and constraints are affine in parameters and iterators;
+// parameters are integers bound before the run, within their declared range.
+//
+// One instance evaluates `value` and then stores it at `write`: `buffer[index] = value`, or, for a
+// reduction, `buffer[index] = buffer[index] (op) value`. The buffer must have been initialised by an
+// earlier statement. Reductions may be reassociated and commuted freely (also those of floats:
+// that is the one freedom that tolerance 0 has); every other operation may not.
+//
+// Integers are two's complement and wrap. Integer division truncates and x/0 is 0; shifts by the
+// width or more give 0. Float arithmetic is IEEE with round to nearest even, no exceptions, no
+// flush of denormals; NaN payloads are not kept. a*b + c may be contracted to a fused
+// multiply-add. Max and min return NaN where an operand is NaN. Functions (exp, erf, …) are within 2 ULP for f32 unless an
+// error budget allows more. Arithmetic happens in f32, f64, bool and the integer types; f16 and
+// bf16 are storage: they are loaded through and stored through a cast.
+//
+// Indices. Every load and store must be inside the buffer's shape for every instance of the domain:
+// the verifier proves it for affine indices. A subscript may add a `dynamic` part (an integer
+// expression, for gathers); whoever builds it clamps it. `select` evaluates one side only, so that
+// loads of the other side may be out of range (padding).
+//
+// Buffers do not overlap, with one exception: `in_place_of`.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/affine.h"
+#include "ir/dim.h"
+#include "ir/dtype.h"
+#include "ir/tensor.h"
+
+namespace tc {
+
+// Unary operators: X(enumerator, text). Results have the operand's type, predicates are bool.
+#define TC_FOR_EACH_UNARY(X)                                                                     \
+  X(Neg, "neg") X(Abs, "abs") X(Sign, "sign") X(Floor, "floor") X(Ceil, "ceil")                   \
+  X(Round, "round") /* half to even */ X(Trunc, "trunc") X(Sqrt, "sqrt") X(Exp, "exp")            \
+  X(Log, "log") X(Sin, "sin") X(Cos, "cos") X(Tan, "tan") X(Asin, "asin") X(Acos, "acos")         \
+  X(Atan, "atan") X(Sinh, "sinh") X(Cosh, "cosh") X(Tanh, "tanh") X(Asinh, "asinh")               \
+  X(Acosh, "acosh") X(Atanh, "atanh") X(Erf, "erf") X(Sigmoid, "sigmoid") X(Not, "not")           \
+  X(BitNot, "bitnot") X(IsNan, "isnan") X(IsInf, "isinf") X(Log1p, "log1p")
+
+// Binary operators: X(enumerator, text). Both operands have one type; comparisons give bool.
+// Mod takes the sign of the divisor (integers and floats); Fmod that of the dividend.
+#define TC_FOR_EACH_BINARY(X)                                                                    \
+  X(Add, "add") X(Sub, "sub") X(Mul, "mul") X(Div, "div") X(Mod, "mod") X(Fmod, "fmod")           \
+  X(Pow, "pow") X(Max, "max") X(Min, "min") X(And, "and") X(Or, "or") X(Xor, "xor")               \
+  X(Shl, "shl") X(Shr, "shr") X(Eq, "eq") X(Ne, "ne") X(Lt, "lt") X(Le, "le") X(Gt, "gt")         \
+  X(Ge, "ge") X(Atan2, "atan2")
+
+enum class UnaryOp : uint8_t {
+#define X(name, text) name,
+  TC_FOR_EACH_UNARY(X)
+#undef X
+};
+enum class BinaryOp : uint8_t {
+#define X(name, text) name,
+  TC_FOR_EACH_BINARY(X)
+#undef X
+};
+const char* name_of(UnaryOp op);
+const char* name_of(BinaryOp op);
+
+struct Expr;
+using ExprPtr = std::shared_ptr<const Expr>;
+
+// One subscript: affine + dynamic (an integer expression of type i64, or null).
+struct Subscript {
+  Affine affine;
+  ExprPtr dynamic;
+};
+
+struct Access {
+  int buffer = -1;                 // index into Kernel::buffers
+  std::vector<Subscript> index;    // one per dimension of the buffer
+};
+
+// A scalar expression tree. Immutable; shared freely.
+struct Expr {
+  enum class Kind : uint8_t { Const, Load, Index, Unary, Binary, Select, Cast };
+  Kind kind;
+  DType dtype;                     // of the result
+  double number = 0;               // Const of a float type
+  int64_t integer = 0;             // Const of an integer or bool type
+  Access access;                   // Load
+  Affine affine;                   // Index: the value of an affine expression, type i64
+  UnaryOp unary{};
+  BinaryOp binary{};
+  std::vector<ExprPtr> operands;   // Unary 1, Binary 2, Select 3 (condition, then, else), Cast 1
+};
+
+ExprPtr constant(DType dtype, double value);
+ExprPtr int_constant(DType dtype, int64_t value);
+ExprPtr load(DType dtype, int buffer, std::vector<Subscript> index);
+ExprPtr load(DType dtype, int buffer, const std::vector<Affine>& index);
+ExprPtr index_value(Affine affine);
+ExprPtr unary(UnaryOp op, ExprPtr a);
+ExprPtr binary(BinaryOp op, ExprPtr a, ExprPtr b);
+ExprPtr select(ExprPtr condition, ExprPtr then_value, ExprPtr else_value);
+// Float to integer truncates and saturates, NaN gives 0; to bool is `!= 0`.
+ExprPtr cast(DType dtype, ExprPtr a);
+
+// Where a buffer lives. Register and Stack are private to one instance of the leaf (register tile)
+// or to one thread; the scheduler decides between them for what the lowering declared Local.
+enum class Scope : uint8_t { Input, Output, Constant, Local, Stack, Register };
+const char* name_of(Scope scope);
+
+// A dense array, row-major over `shape` (affine in the parameters). Blocked layouts are ordinary
+// shapes such as [n, c/16, y, x, 16]; `logical` says so for people ("n c y x, c by 16").
+struct Buffer {
+  std::string name;                // unique in the kernel, a C identifier
+  DType dtype = DType::F32;
+  std::vector<Affine> shape;
+  Scope scope = Scope::Input;
+  std::string logical;
+  // Name of an input buffer that may share this output's memory element for element, or empty.
+  std::string in_place_of;
+};
+
+enum class Reduction : uint8_t { None, Sum, Product, Max, Min, And, Or };
+const char* name_of(Reduction reduction);
+// The value that leaves the other operand unchanged.
+ExprPtr identity(Reduction reduction, DType dtype);
+
+struct Iterator {
+  std::string name;                // unique in its statement, a C identifier
+  Affine extent;                   // 0 <= name < extent; affine in the parameters only
+};
+
+struct Statement {
+  std::string name;                // unique in the kernel, a C identifier
+  std::vector<Iterator> iterators;
+  std::vector<Affine> constraints; // each >= 0; affine in iterators and parameters
+  Access write;                    // dynamic subscripts only where `reduction` is None
+  Reduction reduction = Reduction::None;
+  ExprPtr value;
+};
+
+// An integer bound before the kernel runs: a dimension that is not a number.
+struct Parameter {
+  std::string name;                // C identifier: p0, p1, …
+  Dim value;                       // what the plan passes
+  int64_t minimum = 0, maximum = int64_t{1} << 40;
+};
+
+// How a packed constant is made from an original one at compile time: element [j...] of the buffer
+// takes original[index(j...)] where every index is inside the original's shape, else `fill`.
+// `iterators` name the buffer's dimensions.
+struct Packing {
+  std::string buffer;              // a Constant buffer of the kernel
+  std::vector<std::string> iterators;
+  std::vector<int64_t> original_shape;
+  std::vector<Affine> index;       // one per dimension of the original
+  double fill = 0;
+};
+
+struct Kernel {
+  std::string name;                // for people; not part of the workload key
+  std::vector<Parameter> parameters;
+  std::vector<Buffer> buffers;     // arguments first, in calling order
+  std::vector<Statement> statements;
+  std::vector<Packing> packings;   // added by rewrites
+  std::vector<std::string> origins;  // the model's nodes that it computes
+
+  int buffer_index(const std::string& name) const;  // -1 where absent
+  const Statement* find(const std::string& statement) const;
+};
+
+// Text form; parse_kernel reads it back to an equal kernel.
+std::string str(const Kernel& kernel);
+std::string str(const Statement& statement, const Kernel& kernel);
+std::string str(const Expr& expr, const Kernel& kernel);
+Kernel parse_kernel(const std::string& text);
+
+// Checks names, types, ranks, that affine indices stay inside the shapes over the domain (interval
+// arithmetic first; with parameters at their minimum and maximum), that what is read was written or
+// is an argument. Throws an Internal error naming statement and rule.
+void verify(const Kernel& kernel);
+
+// Canonical text of the kernel's semantics: names replaced by numbers, no origins. Equal keys mean
+// kernels that compute the same from the same arguments.
+std::string workload_key(const Kernel& kernel);
+
+// Calls visit(load) for each Load in the expression, dynamic subscripts included.
+void for_each_load(const ExprPtr& expr, const std::function<void(const Expr&)>& visit);
+// Rebuilds the expression with each node replaced by what `rewrite` returns for it (null: keep, go
+// into the operands).
+ExprPtr rewrite(const ExprPtr& expr, const std::function<ExprPtr(const ExprPtr&)>& rewrite);
+// Substitutes iterators in all affine parts.
+ExprPtr substitute(const ExprPtr& expr, const std::map<std::string, Affine>& values);
+Access substitute(const Access& access, const std::map<std::string, Affine>& values);
+
+// Runs the kernel slowly and exactly as MEANING says: floats in double (rounded to the buffer's type
+// when stored if `round_to_storage`), in the statements' order. `buffers` holds one tensor per
+// kernel buffer by name (arguments given, locals made here); parameters by name.
+// Out-of-range accesses throw an Internal error with the statement, the instance and the index.
+void interpret(const Kernel& kernel, const std::map<std::string, int64_t>& parameters,
+               std::map<std::string, Tensor>& buffers, bool round_to_storage = false);
+
+// Multiply-adds count twice; other float operations once; over the whole domain, with parameters
+// bound. Used for reports and the analytic model.
+double flop_count(const Kernel& kernel, const std::map<std::string, int64_t>& parameters);
+
+// Applies a packing to data.
+Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original);
+
+}  // namespace tc

@@ -1,0 +1,176 @@
+// The op table: every operator is declared once, as a row in ir/ops/*.cc.
+//
+// From a row come the importer's mapping, shape inference with uniform errors, the loop IR, flop
+// counts, the reference result (through the interpreter) and the operator page of the docs.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/loop.h"
+
+namespace tc {
+
+// An operator name of the ONNX file format and the first opset version whose form this row takes.
+// A later version with another form is a further entry with its own `normalize`.
+struct OnnxName {
+  std::string name;
+  int since = 1;
+  // Brings a node of this version to the row's canonical form (attributes that became inputs,
+  // defaults that changed, removed attributes); null where the forms agree. It may replace inputs
+  // by attributes where they are constant or have known `elements`, and add constants to the graph.
+  std::function<void(Graph&, Node&)> normalize;
+  std::string domain;              // "" is the default domain
+};
+
+struct AttributeRow {
+  std::string name;
+  Attribute fallback;
+  bool required = false;
+  std::string doc;
+};
+
+// What shape inference may ask and must answer.
+class InferContext {
+ public:
+  InferContext(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+  const Node& node() const { return node_; }
+  Graph& graph() { return graph_; }
+  int input_count() const { return static_cast<int>(node_.inputs.size()); }
+  bool has_input(int i) const;
+  const Value& input(int i) const;           // Internal error where left out
+  const Shape& shape(int i) const;
+  DType dtype(int i) const { return input(i).dtype; }
+  int rank(int i) const { return static_cast<int>(shape(i).size()); }
+  // The known content of a small integer input, if any.
+  std::optional<std::vector<Dim>> elements(int i) const;
+  // The known content as plain integers; Unsupported error naming the input where it depends on data.
+  std::vector<int64_t> constant_ints(int i, const char* what) const;
+  void set_output(int i, DType dtype, Shape shape);
+  void set_elements(int i, std::vector<Dim> elements);
+  // Throws a Shape error: "<op> of node 'n' (…) of file: <parts>".
+  template <class... Parts>
+  [[noreturn]] void error(const Parts&... parts) const { fail_at(ErrorKind::Shape, text(parts...)); }
+  template <class... Parts>
+  [[noreturn]] void unsupported(const Parts&... parts) const {
+    fail_at(ErrorKind::Unsupported, text(parts...));
+  }
+  [[noreturn]] void fail_at(ErrorKind kind, const std::string& message) const;
+  // Shape after numpy broadcasting; a Shape error names both operands and the axis.
+  Shape broadcast(const std::vector<Shape>& shapes) const;
+  // An axis attribute brought into 0 <= axis < rank, or a Shape error.
+  int64_t axis(int64_t axis, int64_t rank) const;
+
+ private:
+  Graph& graph_;
+  const Node& node_;
+};
+
+// Builds the statements of one node inside a kernel. Buffers of the node's inputs and outputs exist
+// already, with the values' logical shapes.
+class LowerContext {
+ public:
+  LowerContext(const Graph& graph, const Node& node, Kernel& kernel,
+               const std::map<ValueId, int>& buffers, std::map<std::string, std::string>& parameters);
+  const Graph& graph() const { return graph_; }
+  const Node& node() const { return node_; }
+  Kernel& kernel() { return kernel_; }
+  bool has_input(int i) const;
+  int input(int i) const;                    // buffer of input i
+  int output(int i) const;                   // buffer of output i; -1 where unused
+  const Value& input_value(int i) const;
+  const Value& output_value(int i) const;
+  const Shape& shape(int i) const;           // of input i
+  DType dtype(int i) const;
+  // A dimension as an affine expression: a number, or a parameter of the kernel made on first use.
+  Affine dim(const Dim& dim);
+  // A private buffer.
+  int local(const std::string& base, DType dtype, const Shape& shape);
+  // A name not yet taken by a statement.
+  std::string fresh(const std::string& base);
+  // Iterators i0..ik over a shape, with the given name stem.
+  std::vector<Iterator> iterators(const std::string& stem, const Shape& shape);
+  // Subscripts of operand `i` read at the output position `position` under numpy broadcasting.
+  std::vector<Affine> broadcast_index(const Shape& shape, const std::vector<Affine>& position) const;
+  // Loads input i at the subscripts; f16 and bf16 come cast to f32.
+  ExprPtr read(int i, const std::vector<Affine>& index) const;
+  ExprPtr read_buffer(int buffer, const std::vector<Affine>& index) const;
+  // Adds `buffer[index] = value` over the iterators; the value is cast to the buffer's type.
+  void assign(const std::string& base, std::vector<Iterator> iterators, int buffer,
+              const std::vector<Affine>& index, ExprPtr value, std::vector<Affine> constraints = {});
+  // Adds the initialisation and the reduction statement: `buffer[index] (op)= value`. The
+  // initialisation runs over `outer`; the reduction over `outer` then `inner`.
+  void reduce(const std::string& base, std::vector<Iterator> outer, std::vector<Iterator> inner,
+              int buffer, const std::vector<Affine>& index, Reduction reduction, ExprPtr value,
+              std::vector<Affine> constraints = {});
+  // The type in which a value of this storage type is computed: f32 for f16 and bf16.
+  static DType compute_type(DType dtype);
+
+ private:
+  const Graph& graph_;
+  const Node& node_;
+  Kernel& kernel_;
+  const std::map<ValueId, int>& buffers_;
+  std::map<std::string, std::string>& parameters_;  // Dim text -> parameter name
+};
+
+struct OpRow {
+  // Compute: statements through `lower`. View: the output is the input's memory with another shape
+  // (reshape, squeeze, identity) wherever its layout is plain. Expand: rewritten into other ops
+  // before scheduling. Control: subgraphs; the plan runs them (If, Loop, Scan).
+  enum class Kind : uint8_t { Compute, View, Expand, Control };
+
+  std::string name;                          // canonical: the ONNX name where there is one
+  Kind kind = Kind::Compute;
+  std::string category;                      // for the docs: "elementwise", "convolution", …
+  std::string doc;                           // one line
+  std::string equation;                      // index equation, where one says it
+  std::vector<OnnxName> onnx;
+  std::vector<std::string> aten;             // "aten::relu"
+  int minimum_inputs = 1, maximum_inputs = 1;   // maximum -1: any number
+  int outputs = 1;                           // maximum number of outputs; -1: any number
+  std::vector<AttributeRow> attributes;
+  std::function<void(InferContext&)> infer;
+  std::function<void(LowerContext&)> lower;  // Compute and View (the copy, where aliasing fails)
+  // Expand: replaces the node; the returned nodes define its outputs.
+  std::function<std::vector<Node>(Graph&, const Node&)> expand;
+  // True for ops that are one scalar function of same-position elements (fusable as a chain).
+  bool elementwise = false;
+
+  const AttributeRow* attribute(const std::string& name) const;
+};
+
+// All rows by canonical name, in order of name.
+const std::map<std::string, OpRow>& op_table();
+const OpRow* find_op(const std::string& name);
+// The row and the form for an ONNX node, or null: the entry with the largest `since` <= opset.
+const OpRow* find_onnx_op(const std::string& domain, const std::string& type, int opset,
+                          const OnnxName** form);
+
+// Adds rows to the table; each ir/ops/*.cc defines one `void register_NAME_ops(OpTable&)`, listed
+// once in ir/ops/table.cc.
+class OpTable {
+ public:
+  OpRow& add(OpRow row);                     // Internal error for a name that is taken
+  std::map<std::string, OpRow> rows;
+};
+
+// Infers types, shapes and elements of every value in order; errors name the node.
+void infer_shapes(Graph& graph);
+
+// One kernel for a group of nodes (in order): arguments are the values that come from outside, then
+// the group's outputs; everything else is Local. Constants become Constant buffers.
+// `argument_values` receives the value of each argument buffer.
+Kernel lower_group(const Graph& graph, const std::vector<int>& nodes,
+                   const std::vector<ValueId>& outputs, std::vector<ValueId>* argument_values);
+
+// Substitutes Local buffers that are written once, elementwise, by a plain statement into their
+// readers, where that repeats no work worth keeping (one reader, or a cheap expression), and drops
+// buffers and statements that nothing reads.
+void inline_locals(Kernel& kernel);
+
+}  // namespace tc

@@ -1,0 +1,75 @@
+// The plan of a compiled model: what runs in which order on which memory. No LLVM, no graph.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/dim.h"
+#include "ir/dtype.h"
+#include "ir/scheduled.h"
+#include "ir/tensor.h"
+
+namespace tc {
+
+// Where bytes live. Offsets and sizes are in bytes and may depend on symbols, also on the symbols
+// of enclosing plan loops.
+struct Location {
+  enum class Kind : uint8_t { Input, Output, Constant, Arena };
+  Kind kind = Kind::Arena;
+  int index = 0;                   // Input, Output: which; Constant: which of Plan::constants
+  Dim offset;
+};
+
+struct PlanStep;
+using PlanSteps = std::vector<PlanStep>;
+struct PlanStep {
+  // Call: run kernel `kernel` with one location per argument buffer (in the order of the kernel's
+  // Input, Output and Constant buffers). Copy: `bytes` from locations[1] to locations[0].
+  // Loop: body for symbol = 0 .. trip-1. If: body where the bool at locations[0] is true, else
+  // otherwise. All threads reach a barrier after a step with `barrier`.
+  enum class Kind : uint8_t { Call, Copy, Loop, If };
+  Kind kind = Kind::Call;
+  int kernel = -1;
+  std::vector<Location> locations;
+  std::vector<Dim> parameters;     // Call: values of the kernel's parameters, in order
+  Dim bytes;                       // Copy
+  std::string symbol;              // Loop
+  Dim trip;                        // Loop
+  PlanSteps body, otherwise;
+  bool barrier = true;
+  bool single_thread = false;      // Call: too small to divide; thread 0 runs it
+  std::string label;               // origin, for profiles
+};
+
+struct PortInfo {
+  std::string name;
+  DType dtype = DType::F32;
+  Shape shape;                     // dimensions may be symbols (inputs) or expressions (outputs)
+};
+
+// Life of one arena block in steps (pre-order numbers), for the memory report and its test.
+struct ArenaBlock {
+  std::string name;
+  Dim offset, bytes;
+  int first = 0, last = 0;
+};
+
+struct Plan {
+  std::string model;
+  std::string target;              // canonical target string
+  std::map<std::string, std::pair<int64_t, int64_t>> symbols;  // range of each
+  std::vector<PortInfo> inputs, outputs;
+  std::vector<TensorPtr> constants;       // packed; each stored once
+  std::vector<ScheduledKernel> kernels;   // unique ones; calls refer to them
+  PlanSteps steps;
+  Dim arena_bytes;                 // function of the symbols
+  int64_t scratch_bytes = 0;       // per thread, for Stack buffers
+  std::vector<ArenaBlock> blocks;
+  std::string provenance;          // compiler version and options, embedded in the artefact
+};
+
+std::string str(const Plan& plan);
+
+}  // namespace tc

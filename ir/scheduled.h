@@ -1,0 +1,95 @@
+// The contract between scheduler and codegen: a kernel with its loops. No isl, no LLVM.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/loop.h"
+
+namespace tc {
+
+// An integer expression of loop variables and parameters, as isl's AST writes bounds.
+struct LoopExpr;
+using LoopExprPtr = std::shared_ptr<const LoopExpr>;
+struct LoopExpr {
+  enum class Kind : uint8_t {
+    Const, Variable, Add, Sub, Mul, FloorDiv, Mod, Min, Max,  // FloorDiv and Mod by a positive Const
+    Eq, Le, Lt, Ge, Gt, And, Or,                              // conditions
+    Select                                                    // condition, then, else
+  };
+  Kind kind;
+  int64_t value = 0;               // Const
+  std::string name;                // Variable
+  std::vector<LoopExprPtr> operands;
+};
+std::string str(const LoopExpr& expr);
+LoopExprPtr loop_constant(int64_t value);
+LoopExprPtr loop_variable(const std::string& name);
+LoopExprPtr loop_expr(LoopExpr::Kind kind, std::vector<LoopExprPtr> operands);
+int64_t evaluate(const LoopExpr& expr, const std::map<std::string, int64_t>& values);
+
+// One loop inside a leaf, around one of its statements.
+struct TileLoop {
+  // Serial: a real loop (a reduction; accumulators live in registers across it).
+  // Unroll: copies of the code, one per value.
+  // Vector: the lanes of one vector; at most one per statement and always the last of `loops`.
+  enum class Kind : uint8_t { Serial, Unroll, Vector };
+  std::string name;
+  Kind kind = Kind::Serial;
+  int64_t extent = 1;              // 0 <= name < extent
+  // Where the extent is not a number (symbolic reductions): its value, affine in the parameters and
+  // outer variables; extent is then -1. Serial only.
+  Affine symbolic_extent;
+  int unroll = 1;                  // Serial: copies per trip; the rest runs in a remainder loop
+};
+
+// One statement of a leaf: its instances, in the order of the loops, outermost first.
+struct TileStatement {
+  int statement = -1;              // index into kernel.statements
+  std::vector<TileLoop> loops;
+  // Each iterator of the statement as an affine expression of parameters, outer loop variables and
+  // the names of `loops`.
+  std::map<std::string, Affine> iterators;
+  // What the loops' ranges do not imply: instances where one of these is negative do not exist.
+  std::vector<Affine> constraints;
+};
+
+// A node of the loop tree.
+struct LoopNode;
+using LoopNodePtr = std::shared_ptr<LoopNode>;
+struct LoopNode {
+  // Block: children in order. For: children[0] for variable = lower .. upper, both included.
+  // If: children[0] where the condition holds. Leaf: one register tile.
+  enum class Kind : uint8_t { Block, For, If, Leaf };
+  Kind kind;
+  std::vector<LoopNodePtr> children;
+  std::string variable;            // For
+  LoopExprPtr lower, upper;        // For
+  LoopExprPtr condition;           // If
+  // For: iterations are independent and are divided statically among the threads. Only the
+  // outermost loops of the tree, and loops directly nested in such a loop, carry it.
+  bool parallel = false;
+  // For: copies of the body to emit per trip.
+  int unroll = 1;
+  // Leaf: statements that share registers, in order. Buffers of scope Register live only here: an
+  // element is identified by its index, whose part in outer variables is the same for all accesses
+  // of the leaf.
+  std::vector<TileStatement> statements;
+  std::string name;                // Leaf: for people
+};
+
+struct ScheduledKernel {
+  Kernel kernel;                   // after rewrites; scopes decided
+  LoopNodePtr root;
+};
+
+// Loops and leaves as text, for people and golden tests.
+std::string str(const ScheduledKernel& scheduled);
+
+// Runs the loops exactly as written; the oracle for code generation (same contract as
+// interpret(Kernel)).
+void interpret(const ScheduledKernel& scheduled, const std::map<std::string, int64_t>& parameters,
+               std::map<std::string, Tensor>& buffers, bool round_to_storage = false);
+
+}  // namespace tc

@@ -1,0 +1,51 @@
+// Targets as tables of plain data: what the analytic model, layout choice and codegen read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/dtype.h"
+
+namespace tc {
+
+enum class Arch : uint8_t { X86_64, RiscV64, AArch64 };
+
+// One machine as the compiler sees it. Numbers are per core.
+struct Target {
+  std::string name;                // canonical: `x86-64-v4`, `rv64gcv_zvl256b`, `native` resolved
+  Arch arch = Arch::X86_64;
+  std::string triple;              // LLVM triple
+  std::string cpu;                 // LLVM CPU
+  std::string features;            // LLVM feature string: "+avx2,+fma"
+  std::string abi;                 // RISC-V: "lp64d"
+  int vector_bits = 0;             // native vector length, 0 for scalar targets; RVV: minimum VLEN
+  int vector_registers = 16;       // architectural vector registers (RVV: of LMUL 1)
+  bool scalable = false;           // RVV: fixed-size code runs on longer vectors too
+  bool masked_memory = false;      // AVX-512, RVV: cheap masked loads and stores
+  bool broadcast_operand = false;  // multiply-add takes a broadcast scalar (memory on AVX-512,
+                                   // register on RVV)
+  int block = 16;                  // channel block of blocked layouts, in f32 elements
+  // Cost numbers, per cycle and core.
+  double multiply_adds = 2;        // vector multiply-adds issued per cycle
+  double loads = 2, stores = 1;    // vector loads and stores per cycle
+  int latency = 4;                 // multiply-add latency, cycles
+  int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;
+  double l2_bandwidth = 32, l3_bandwidth = 10;  // bytes per cycle and core
+  int cores = 1;
+  // Menu of register tiles: vectors x columns, best first.
+  std::vector<std::pair<int, int>> tiles;
+
+  int lanes(DType dtype) const;    // of one native vector; 1 on scalar targets
+};
+
+// `native`, `x86-64-v3`, `x86-64-v4`, `sapphirerapids`, `znver5`, `rv64gc`, `rv64gcv`,
+// `rv64gcv_zvl256b`, `aarch64`, with `+feature,-feature` after it. An unknown name throws a Target
+// error that lists the nearest valid ones; an unknown feature likewise.
+Target parse_target(const std::string& text);
+// Canonical names with one line of description each, for `tc.targets()`.
+std::vector<std::pair<std::string, std::string>> known_targets();
+// True where this machine can run code for the target; else `why` says which feature lacks.
+bool runs_here(const Target& target, std::string* why);
+
+}  // namespace tc

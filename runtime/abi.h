@@ -1,0 +1,72 @@
+/* What a compiled model exports and what the runtime gives it: the binary contract between
+ * generated code and the runtime. Plain C; append only, and raise TC_ABI_VERSION on a change. */
+#ifndef TC_RUNTIME_ABI_H_
+#define TC_RUNTIME_ABI_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TC_ABI_MAGIC 0x30314354u /* "TC10" */
+#define TC_ABI_VERSION 1u
+/* Symbol of the descriptor in a shared artefact. Static artefacts use tc_model_<name>. */
+#define TC_DESCRIPTOR_SYMBOL "tc_model_descriptor"
+
+/* Element types, in the order of tc::DType. */
+enum tc_dtype {
+  TC_F32, TC_F64, TC_F16, TC_BF16, TC_I8, TC_I16, TC_I32, TC_I64,
+  TC_U8, TC_U16, TC_U32, TC_U64, TC_BOOL
+};
+
+/* One run on one thread. All threads of a run get the same pointers and their own `thread`. */
+typedef struct tc_frame {
+  void* const* inputs;      /* one pointer per model input, 64-byte aligned */
+  void* const* outputs;
+  uint8_t* arena;           /* bind()'s size, 64-byte aligned */
+  uint8_t* scratch;         /* scratch_bytes of this thread, 64-byte aligned */
+  const int64_t* symbols;   /* values in the order of the descriptor */
+  int32_t thread, threads;
+  /* Waits until all threads of the run are here. Never null; does nothing for one thread. */
+  void (*barrier)(const struct tc_frame*);
+  /* Called by thread 0 after step `step` where not null (profiling). */
+  void (*step_done)(const struct tc_frame*, int32_t step);
+  void* owner;              /* the runtime's */
+} tc_frame;
+
+/* A dimension of an input or output: a number (symbol == -1) or the value of a symbol (inputs);
+ * for outputs that are neither, symbol == -2 and bind() tells. */
+typedef struct tc_dim { int64_t value; int32_t symbol; int32_t reserved; } tc_dim;
+typedef struct tc_port { const char* name; int32_t dtype; int32_t rank; const tc_dim* dims; } tc_port;
+typedef struct tc_symbol { const char* name; int64_t minimum, maximum; } tc_symbol;
+
+typedef struct tc_descriptor {
+  uint32_t magic, abi_version;
+  uint64_t struct_size;
+  const char* model;
+  const char* target;       /* canonical target string */
+  /* Space-separated CPU features that the code needs ("avx2 fma", "v"); the runtime refuses a
+   * machine without them. */
+  const char* features;
+  const char* provenance;
+  int32_t input_count, output_count, symbol_count, step_count;
+  const tc_port* inputs;
+  const tc_port* outputs;
+  const tc_symbol* symbols;
+  const char* const* steps; /* labels, step_count of them */
+  /* Arena bytes for these symbols; writes the sizes of all dimensions of all outputs in order.
+   * Negative where a size overflows or a symbol is out of range. */
+  int64_t (*bind)(const int64_t* symbols, int64_t* output_dims);
+  void (*run)(const tc_frame* frame);
+  int64_t scratch_bytes;    /* per thread */
+  const uint8_t* constants;
+  int64_t constant_bytes;
+  int32_t default_threads;  /* 0: as many as the machine has cores */
+  int32_t reserved;
+} tc_descriptor;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,70 @@
+// The scheduler's face: schedules as values, legality, the analytic default. No isl type here.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/loop.h"
+#include "ir/scheduled.h"
+#include "ir/target/target.h"
+
+namespace tc {
+
+// A schedule of one kernel: the trace of primitives applied so far and the state after them.
+// Copyable value (copies share nothing mutable). A refused primitive changes nothing.
+class Schedule {
+ public:
+  // The initial schedule: statements in order, one loop per iterator, named `STATEMENT_ITERATOR`.
+  Schedule(Kernel kernel, const Target& target);
+  Schedule(const Schedule&);
+  Schedule(Schedule&&) noexcept;
+  Schedule& operator=(Schedule);
+  ~Schedule();
+
+  // Applies one primitive in its text form ("split macc_x 14 as macc_xo macc_xi"). Returns nothing
+  // where it holds, else why it is refused, in one sentence with the offending instances.
+  std::optional<std::string> apply(const std::string& line);
+  // Applies lines in order; stops at the first refusal, whose text begins with the line.
+  std::optional<std::string> replay(const std::vector<std::string>& trace);
+
+  const std::vector<std::string>& trace() const;
+  const Kernel& kernel() const;    // after the rewrites so far
+  const Target& target() const;
+
+  // Whether the current tree runs every dependence forwards and every parallel and vector mark is
+  // carried by no dependence; else the violated pair: "order …: macc[f=0,…] must run before …".
+  std::optional<std::string> check() const;
+
+  // The schedule tree as text (isl's block form) for people and golden tests.
+  std::string tree() const;
+
+  // Checks, then generates the loops. Throws a Schedule error where check() refuses.
+  ScheduledKernel finish() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// One row per primitive, for docs, Python methods and the search.
+struct PrimitiveRow {
+  std::string name;
+  std::string kind;                // "rewrite" or "order"
+  std::string signature;           // "split LOOP SIZE as OUTER INNER"
+  std::string doc;                 // before -> after, one or two sentences
+};
+const std::vector<PrimitiveRow>& primitive_table();
+
+// The analytic default: the lines to append to a schedule on which only rewrites of layout have been
+// applied so far (the graph's choice of layouts), with no measurement. Always legal.
+std::vector<std::string> default_trace(const Schedule& start, int threads);
+// Replays the layout lines, then the default.
+Schedule default_schedule(Kernel kernel, const Target& target, int threads,
+                          const std::vector<std::string>& layout_lines = {});
+
+// Predicted seconds of the scheduled kernel by closed forms, for ranking and for explain().
+double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads);
+
+}  // namespace tc
