@@ -54,8 +54,11 @@ struct Node {
   Origin origin;
 };
 
-// Nodes are in topological order. A subgraph (attribute of If, Scan, Loop) refers to values of
-// enclosing graphs by name through `captures`: pairs (outer value name, own input value).
+// Nodes are in topological order. A subgraph (attribute of If, Scan, Loop) reads values of the
+// enclosing graph through `captures`: pairs (outer value's name when it was imported, for people;
+// own value that stands for it, which is no formal input). The node that holds the subgraphs lists
+// the captured outer values as further inputs after its formal ones: those of its first subgraph in
+// the order of its captures, then those of the second. So every pass sees these uses as inputs.
 struct Graph {
   std::string name;
   std::vector<Value> values;

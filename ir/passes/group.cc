@@ -1,0 +1,246 @@
+// Fusion: which nodes of a graph become one kernel.
+#include "ir/passes/group.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/error.h"
+#include "ir/ops/op.h"
+
+namespace tc {
+namespace {
+
+// More than this many nodes in one kernel gain nothing and cost registers.
+constexpr size_t kLargestGroup = 24;
+
+class Grouper {
+ public:
+  explicit Grouper(const Graph& graph)
+      : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()),
+        owner_(graph.nodes.size(), -1) {
+    for (ValueId id : graph.outputs) graph_outputs_.insert(id);
+  }
+
+  std::vector<Group> run() {
+    for (int node = 0; node < count(); ++node) {
+      if (is_anchor(node)) grow(node);
+    }
+    for (int node = 0; node < count(); ++node) {
+      if (owner_[node] < 0) grow(node);
+    }
+    return ordered();
+  }
+
+ private:
+  int count() const { return static_cast<int>(graph_.nodes.size()); }
+  const OpRow& row(int node) const { return *graph_.nodes[node].op; }
+  bool is_compute(int node) const { return row(node).kind == OpRow::Kind::Compute; }
+  bool is_elementwise(int node) const { return is_compute(node) && row(node).elementwise; }
+  bool is_movement(int node) const { return is_compute(node) && row(node).category == "movement"; }
+  bool is_anchor(int node) const {
+    return is_compute(node) && !is_elementwise(node) && !is_movement(node);
+  }
+  bool is_product(int node) const { return row(node).name == "MatMul" || row(node).name == "Gemm"; }
+  bool is_row_program(int node) const {
+    return row(node).category == "normalization" || row(node).category == "reduction";
+  }
+
+  const Shape* shape_of_output(int node) const {
+    ValueId id = graph_.nodes[node].outputs.at(0);
+    return id == kNoValue || !graph_[id].shape ? nullptr : &*graph_[id].shape;
+  }
+
+  // Values that nodes of the set make and that something outside reads.
+  std::vector<ValueId> outputs_of(const std::set<int>& set) const {
+    std::vector<ValueId> result;
+    for (int node : set) {
+      for (ValueId id : graph_.nodes[node].outputs) {
+        if (id == kNoValue) continue;
+        bool outside = graph_outputs_.count(id) > 0;
+        for (int reader : consumers_[id]) outside = outside || !set.count(reader);
+        if (outside) result.push_back(id);
+      }
+    }
+    return result;
+  }
+
+  // True where some input of `node` that is made outside the set depends on a node of the set.
+  bool depends_through_outside(int node, const std::set<int>& set) const {
+    const int first = *set.begin();
+    std::vector<int> open;
+    std::set<int> seen;
+    auto push_inputs = [&](int of) {
+      for (ValueId id : graph_.nodes[of].inputs) {
+        if (id == kNoValue || producers_[id] < 0) continue;
+        int maker = producers_[id];
+        if (maker > first && !set.count(maker) && seen.insert(maker).second) open.push_back(maker);
+      }
+    };
+    push_inputs(node);
+    while (!open.empty()) {
+      int at = open.back();
+      open.pop_back();
+      for (ValueId id : graph_.nodes[at].inputs) {
+        if (id != kNoValue && producers_[id] >= 0 && set.count(producers_[id])) return true;
+      }
+      push_inputs(at);
+    }
+    return false;
+  }
+
+  bool same_shape(int a, int b) const {
+    const Shape *sa = shape_of_output(a), *sb = shape_of_output(b);
+    return sa && sb && *sa == *sb;
+  }
+
+  bool may_be_epilogue(int node, int anchor, const std::set<int>& set) const {
+    if (owner_[node] >= 0 || set.size() >= kLargestGroup) return false;
+    if (depends_through_outside(node, set)) return false;
+    if (is_elementwise(node)) return same_shape(node, anchor) && !ends_in_transpose(set);
+    return is_product(anchor) && row(node).name == "Transpose";
+  }
+
+  bool ends_in_transpose(const std::set<int>& set) const {
+    return std::any_of(set.begin(), set.end(), [&](int node) {
+      return row(node).name == "Transpose" && *set.begin() != node &&
+             std::none_of(consumers_[graph_.nodes[node].outputs[0]].begin(),
+                          consumers_[graph_.nodes[node].outputs[0]].end(),
+                          [&](int reader) { return set.count(reader) > 0; });
+    });
+  }
+
+  // Takes consumers as long as the set comes back to one output; keeps the last such state.
+  void take_epilogue(int anchor, std::set<int>& set) const {
+    std::set<int> attempt = set;
+    while (true) {
+      bool grew = false;
+      for (ValueId id : outputs_of(attempt)) {
+        if (graph_outputs_.count(id)) return;
+        for (int reader : consumers_[id]) {
+          if (attempt.count(reader) || !may_be_epilogue(reader, anchor, attempt)) continue;
+          attempt.insert(reader);
+          grew = true;
+        }
+      }
+      if (!grew) return;
+      if (outputs_of(attempt).size() == 1) set = attempt;
+    }
+  }
+
+  // Takes producers that only the set reads: transposes and slices in front of matrix products and
+  // elementwise groups, elementwise nodes in front of row programs.
+  void take_prologue(int anchor, std::set<int>& set) const {
+    bool grew = true;
+    while (grew && set.size() < kLargestGroup) {
+      grew = false;
+      for (int node : std::vector<int>(set.begin(), set.end())) {
+        for (ValueId id : graph_.nodes[node].inputs) {
+          if (id == kNoValue || producers_[id] < 0) continue;
+          int maker = producers_[id];
+          if (owner_[maker] >= 0 || set.count(maker) || graph_outputs_.count(id)) continue;
+          if (graph_.nodes[maker].outputs.size() != 1) continue;
+          bool only_here = std::all_of(consumers_[id].begin(), consumers_[id].end(),
+                                       [&](int reader) { return set.count(reader) > 0; });
+          if (!only_here) continue;
+          bool wanted = false;
+          if (is_product(anchor) && node == anchor) wanted = row(maker).name == "Transpose";
+          if (is_row_program(anchor) && node_leads_to(anchor, node, set)) {
+            wanted = is_elementwise(maker) && shape_of_output(maker) && graph_[graph_.nodes[anchor].inputs[0]].shape &&
+                     *shape_of_output(maker) == *graph_[graph_.nodes[anchor].inputs[0]].shape;
+          }
+          if (is_elementwise(anchor)) {
+            wanted = row(maker).name == "Slice" || row(maker).name == "Expand" ||
+                     row(maker).name == "Transpose";
+          }
+          if (!wanted) continue;
+          set.insert(maker);
+          grew = true;
+        }
+      }
+    }
+  }
+
+  // True for the anchor itself and for what stands before it in the set.
+  bool node_leads_to(int anchor, int node, const std::set<int>& set) const {
+    if (node == anchor) return true;
+    for (ValueId id : graph_.nodes[node].outputs) {
+      if (id == kNoValue) continue;
+      for (int reader : consumers_[id]) {
+        if (set.count(reader) && node_leads_to(anchor, reader, set)) return true;
+      }
+    }
+    return false;
+  }
+
+  void grow(int anchor) {
+    std::set<int> set{anchor};
+    const bool alone = row(anchor).kind != OpRow::Kind::Compute ||
+                       graph_.nodes[anchor].outputs.size() != 1 || row(anchor).name == "Concat";
+    if (!alone) {
+      take_epilogue(anchor, set);
+      take_prologue(anchor, set);
+    }
+    Group group;
+    group.kind = row(anchor).kind == OpRow::Kind::View      ? Group::Kind::View
+                 : row(anchor).kind == OpRow::Kind::Control ? Group::Kind::Control
+                                                            : Group::Kind::Compute;
+    group.nodes.assign(set.begin(), set.end());
+    group.outputs = outputs_of(set);
+    for (int node : set) owner_[node] = static_cast<int>(groups_.size());
+    groups_.push_back(std::move(group));
+  }
+
+  // Kahn's algorithm; among the ready groups the one whose last node is first in the graph.
+  std::vector<Group> ordered() {
+    std::vector<std::set<int>> after(groups_.size());
+    std::vector<int> waiting(groups_.size(), 0);
+    for (int node = 0; node < count(); ++node) {
+      for (ValueId id : graph_.nodes[node].inputs) {
+        if (id == kNoValue || producers_[id] < 0) continue;
+        int from = owner_[producers_[id]], to = owner_[node];
+        if (from != to && after[from].insert(to).second) ++waiting[to];
+      }
+    }
+    auto key = [&](int g) { return std::pair(groups_[g].nodes.back(), g); };
+    std::set<std::pair<int, int>> ready;
+    for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
+      if (waiting[g] == 0) ready.insert(key(g));
+    }
+    std::vector<Group> result;
+    while (!ready.empty()) {
+      int g = ready.begin()->second;
+      ready.erase(ready.begin());
+      result.push_back(groups_[g]);
+      for (int next : after[g]) {
+        if (--waiting[next] == 0) ready.insert(key(next));
+      }
+    }
+    TC_CHECK(result.size() == groups_.size(), "fusion made a cycle of groups");
+    return result;
+  }
+
+  const Graph& graph_;
+  std::vector<int> producers_;
+  std::vector<std::vector<int>> consumers_;
+  std::set<ValueId> graph_outputs_;
+  std::vector<int> owner_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+std::vector<Group> fuse_groups(const Graph& graph) { return Grouper(graph).run(); }
+
+std::string str(const Graph& graph, const std::vector<Group>& groups) {
+  std::string result;
+  for (const Group& group : groups) {
+    result += group.kind == Group::Kind::View ? "view" : group.kind == Group::Kind::Control ? "control" : "kernel";
+    for (int node : group.nodes) result += " " + graph.nodes[node].op->name;
+    result += " ->";
+    for (ValueId id : group.outputs) result += " " + graph[id].name;
+    result += "\n";
+  }
+  return result;
+}
+
+}  // namespace tc

@@ -1,0 +1,31 @@
+// Fusion: which nodes of a graph become one kernel.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace tc {
+
+// Nodes that one kernel computes, in graph order, and the values that it must store.
+struct Group {
+  // View: the output is another shape of the input's memory. Control: If, Scan, Loop (one node).
+  enum class Kind { Compute, View, Control };
+  Kind kind = Kind::Compute;
+  std::vector<int> nodes;
+  std::vector<ValueId> outputs;
+};
+
+// Partitions the nodes into groups in an order that respects all dependences:
+//   an anchor (an op that is neither elementwise nor movement) takes its elementwise consumers as
+//   epilogue, a trailing transpose where it is a matrix product, and elementwise or movement
+//   producers that nothing else reads as prologue where they cost nothing there;
+//   elementwise chains become one group;
+//   everything else stands alone.
+// A group stores exactly one value unless one op has several outputs.
+std::vector<Group> fuse_groups(const Graph& graph);
+
+std::string str(const Graph& graph, const std::vector<Group>& groups);
+
+}  // namespace tc
