@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/loop.h"
 

@@ -1,0 +1,25 @@
+// Where the blocks of the arena lie: offsets from lifetimes, decided while compiling.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/dim.h"
+
+namespace tc {
+
+// A block with its life in steps, both ends included. Two blocks whose lives meet do not overlap.
+struct LiveBlock {
+  std::string name;
+  Dim bytes;
+  int first = 0, last = 0;
+  Dim offset;                      // filled by plan_memory; a multiple of 64
+};
+
+// Places the blocks and returns the arena's size. Blocks of constant size: largest first, each at
+// the lowest free offset that fits best (Pisarchyk and Lee 2020, "Efficient memory management for
+// deep neural net inference", greedy by size). Blocks of symbolic size lie behind them; those that
+// do not live together share a slot.
+Dim plan_memory(std::vector<LiveBlock>& blocks);
+
+}  // namespace tc
