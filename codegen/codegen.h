@@ -34,6 +34,8 @@ std::vector<Bytes> model_objects(const Plan& plan, const Target& target,
 // Links in process with lld. Errors are Internal errors with lld's text.
 // Shared: a self-contained .so with the descriptor symbol exported and nothing else.
 void link_shared(const std::vector<Bytes>& objects, const Target& target, const std::string& path);
+// One relocatable object of all (`ld -r`).
+void link_object(const std::vector<Bytes>& objects, const Target& target, const std::string& path);
 // A static archive of the objects and further archive members (the runtime's).
 void write_archive(const std::vector<std::pair<std::string, Bytes>>& members, const std::string& path);
 // A static executable from objects and the libraries in `library_folder` (crt1.o, libc.a,
