@@ -1,0 +1,221 @@
+// Loop expressions and the text form of scheduled kernels.
+#include "ir/scheduled.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace tc {
+namespace {
+
+using Kind = LoopExpr::Kind;
+
+bool is_infix(Kind kind) {
+  switch (kind) {
+    case Kind::Const:
+    case Kind::Variable:
+    case Kind::FloorDiv:
+    case Kind::Mod:
+    case Kind::Min:
+    case Kind::Max:
+    case Kind::Select: return false;
+    default: return true;
+  }
+}
+
+const char* symbol_of(Kind kind) {
+  switch (kind) {
+    case Kind::Add: return " + ";
+    case Kind::Sub: return " - ";
+    case Kind::Mul: return "*";
+    case Kind::Eq: return " == ";
+    case Kind::Le: return " <= ";
+    case Kind::Lt: return " < ";
+    case Kind::Ge: return " >= ";
+    case Kind::Gt: return " > ";
+    case Kind::And: return " and ";
+    case Kind::Or: return " or ";
+    case Kind::FloorDiv: return "floor";
+    case Kind::Mod: return "mod";
+    case Kind::Min: return "min";
+    case Kind::Max: return "max";
+    case Kind::Select: return "select";
+    default: return "";
+  }
+}
+
+// Or, and, comparison, sum, product, primary.
+int level_of(Kind kind) {
+  switch (kind) {
+    case Kind::Or: return 0;
+    case Kind::And: return 1;
+    case Kind::Eq:
+    case Kind::Le:
+    case Kind::Lt:
+    case Kind::Ge:
+    case Kind::Gt: return 2;
+    case Kind::Add:
+    case Kind::Sub: return 3;
+    case Kind::Mul: return 4;
+    default: return 5;
+  }
+}
+
+std::string print(const LoopExpr& expr, int level) {
+  if (expr.kind == Kind::Const) return std::to_string(expr.value);
+  if (expr.kind == Kind::Variable) return expr.name;
+  std::string result;
+  if (is_infix(expr.kind)) {
+    int own = level_of(expr.kind);
+    for (size_t i = 0; i < expr.operands.size(); ++i) {
+      // Left-associative, and comparisons do not chain.
+      int operand_level = own == 2 || i > 0 ? own + 1 : own;
+      result += (i ? symbol_of(expr.kind) : "") + print(*expr.operands[i], operand_level);
+    }
+    return own < level ? "(" + result + ")" : result;
+  }
+  result = std::string(symbol_of(expr.kind)) + "(";
+  for (size_t i = 0; i < expr.operands.size(); ++i) {
+    const char* separator = expr.kind == Kind::FloorDiv ? "/" : ", ";
+    int operand_level = expr.kind == Kind::FloorDiv ? 5 : 0;
+    result += (i ? separator : "") + print(*expr.operands[i], operand_level);
+  }
+  return result + ")";
+}
+
+int64_t checked(bool overflowed, int64_t value) {
+  if (overflowed) fail(ErrorKind::Shape, "a loop bound overflows 64 bits");
+  return value;
+}
+
+int64_t apply(Kind kind, int64_t a, int64_t b) {
+  int64_t result = 0;
+  switch (kind) {
+    case Kind::Add: return checked(__builtin_add_overflow(a, b, &result), result);
+    case Kind::Sub: return checked(__builtin_sub_overflow(a, b, &result), result);
+    case Kind::Mul: return checked(__builtin_mul_overflow(a, b, &result), result);
+    case Kind::FloorDiv:
+      TC_CHECK(b > 0, "as a divisor");
+      return a / b - (a % b < 0);
+    case Kind::Mod:
+      TC_CHECK(b > 0, "as a divisor");
+      return a % b < 0 ? a % b + b : a % b;
+    case Kind::Min: return std::min(a, b);
+    case Kind::Max: return std::max(a, b);
+    case Kind::Eq: return a == b;
+    case Kind::Le: return a <= b;
+    case Kind::Lt: return a < b;
+    case Kind::Ge: return a >= b;
+    case Kind::Gt: return a > b;
+    case Kind::And: return a != 0 && b != 0;
+    case Kind::Or: return a != 0 || b != 0;
+    default: fail(ErrorKind::Internal, "a loop expression of a kind without operands has operands");
+  }
+}
+
+const char* name_of(TileLoop::Kind kind) {
+  switch (kind) {
+    case TileLoop::Kind::Serial: return "serial";
+    case TileLoop::Kind::Unroll: return "unroll";
+    case TileLoop::Kind::Vector: return "vector";
+  }
+  return "";
+}
+
+std::string str(const TileStatement& tile, const Kernel& kernel) {
+  const Statement& statement = kernel.statements.at(static_cast<size_t>(tile.statement));
+  std::string result = statement.name + "[";
+  for (size_t i = 0; i < statement.iterators.size(); ++i) {
+    const std::string& name = statement.iterators[i].name;
+    auto found = tile.iterators.find(name);
+    result += (i ? ", " : "") + name + "=" +
+              (found == tile.iterators.end() ? "?" : found->second.str());
+  }
+  result += "]";
+  for (size_t i = 0; i < tile.loops.size(); ++i) {
+    const TileLoop& loop = tile.loops[i];
+    std::string extent =
+        loop.extent < 0 ? "(" + loop.symbolic_extent.str() + ")" : std::to_string(loop.extent);
+    result += text(i ? ", " : " for ", name_of(loop.kind), " ", loop.name, ":", extent);
+    if (loop.unroll > 1) result += text(" unroll ", loop.unroll);
+  }
+  for (size_t i = 0; i < tile.constraints.size(); ++i) {
+    result += (i ? ", " : " where ") + tile.constraints[i].str() + " >= 0";
+  }
+  return result;
+}
+
+void print_node(const LoopNode& node, const Kernel& kernel, int depth, std::string& out) {
+  std::string indent(static_cast<size_t>(2 * depth), ' ');
+  auto children = [&](int child_depth) {
+    for (const LoopNodePtr& child : node.children) print_node(*child, kernel, child_depth, out);
+  };
+  switch (node.kind) {
+    case LoopNode::Kind::Block: children(depth); break;
+    case LoopNode::Kind::For:
+      out += indent + (node.parallel ? "parallel for " : "for ") + node.variable + " = " +
+             str(*node.lower) + " .. " + str(*node.upper);
+      if (node.unroll > 1) out += text(" unroll ", node.unroll);
+      out += "\n";
+      children(depth + 1);
+      break;
+    case LoopNode::Kind::If:
+      out += indent + "if " + str(*node.condition) + "\n";
+      children(depth + 1);
+      break;
+    case LoopNode::Kind::Leaf:
+      out += indent + "leaf" + (node.name.empty() ? "" : " " + node.name) + "\n";
+      for (const TileStatement& tile : node.statements) {
+        out += indent + "  " + str(tile, kernel) + "\n";
+      }
+      break;
+  }
+}
+
+}  // namespace
+
+std::string str(const LoopExpr& expr) { return print(expr, 0); }
+
+LoopExprPtr loop_constant(int64_t value) {
+  auto expr = std::make_shared<LoopExpr>();
+  expr->kind = Kind::Const;
+  expr->value = value;
+  return expr;
+}
+
+LoopExprPtr loop_variable(const std::string& name) {
+  auto expr = std::make_shared<LoopExpr>();
+  expr->kind = Kind::Variable;
+  expr->name = name;
+  return expr;
+}
+
+LoopExprPtr loop_expr(LoopExpr::Kind kind, std::vector<LoopExprPtr> operands) {
+  TC_CHECK(!operands.empty(), "in a loop expression");
+  auto expr = std::make_shared<LoopExpr>();
+  expr->kind = kind;
+  expr->operands = std::move(operands);
+  return expr;
+}
+
+int64_t evaluate(const LoopExpr& expr, const std::map<std::string, int64_t>& values) {
+  if (expr.kind == Kind::Const) return expr.value;
+  if (expr.kind == Kind::Variable) {
+    auto found = values.find(expr.name);
+    TC_CHECK(found != values.end(), "a value for loop variable '", expr.name, "'");
+    return found->second;
+  }
+  auto operand = [&](size_t i) { return evaluate(*expr.operands.at(i), values); };
+  if (expr.kind == Kind::Select) return operand(0) ? operand(1) : operand(2);
+  int64_t result = operand(0);
+  for (size_t i = 1; i < expr.operands.size(); ++i) result = apply(expr.kind, result, operand(i));
+  return result;
+}
+
+std::string str(const ScheduledKernel& scheduled) {
+  std::string result = str(scheduled.kernel) + "loops\n";
+  if (scheduled.root) print_node(*scheduled.root, scheduled.kernel, 1, result);
+  return result;
+}
+
+}  // namespace tc
