@@ -1,0 +1,83 @@
+"""Runs riscv64 executables under qemu-user, with executed instructions counted by class."""
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+_FOLDER = pathlib.Path(__file__).resolve().parent
+_ROOT = _FOLDER.parent.parent
+_SOURCES = ("count_plugin.cc", "riscv_decode.cc")
+_HEADERS = ("plugin_api.h", "riscv_decode.h")
+
+VECTOR_LENGTHS = (128, 256, 512)
+
+
+def qemu_path():
+    """The qemu-riscv64 to run ($TC_QEMU, else on PATH), or None where there is none."""
+    return os.environ.get("TC_QEMU") or shutil.which("qemu-riscv64")
+
+
+def plugin_path():
+    """The counting plugin, built where needed.
+
+    $TC_QEMU_PLUGIN names one; else Bazel's, if it is not older than the sources; else the sources
+    are compiled into the user's cache folder, under their hash.
+    """
+    if os.environ.get("TC_QEMU_PLUGIN"):
+        return pathlib.Path(os.environ["TC_QEMU_PLUGIN"])
+    files = [_FOLDER / name for name in _SOURCES + _HEADERS]
+    built = _ROOT / "bazel-bin" / "tests" / "qemu" / "libcount_plugin.so"
+    newest = max(file.stat().st_mtime for file in files)
+    if built.exists() and built.stat().st_mtime >= newest:
+        return built
+    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    cached = cache / "tc" / "qemu" / digest / "libcount_plugin.so"
+    if not cached.exists():
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("clang++-19")
+        if compiler is None:
+            raise RuntimeError("no C++ compiler to build the qemu plugin with: set CXX, or build "
+                               "//tests/qemu:libcount_plugin.so with bazel")
+        # Written under a name of its own first, so that parallel runs never load half a file.
+        with tempfile.NamedTemporaryFile(dir=cached.parent, suffix=".so", delete=False) as partial:
+            pass
+        subprocess.run([compiler, "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden",
+                        f"-I{_ROOT}", *(str(_FOLDER / name) for name in _SOURCES),
+                        "-o", partial.name], check=True)
+        os.replace(partial.name, cached)
+    return cached
+
+
+def run_riscv64(executable, args=(), vlen=256, vector=True, count=False, ranges=(), stdin=None,
+                extensions=(),
+                timeout=600):
+    """Runs a riscv64 executable and returns (exit code, stdout, stderr, counts or None).
+
+    The core has the vector extension 1.0 with registers of `vlen` bits, or is rv64gc where `vector`
+    is false; `extensions` names more, as qemu spells them ("Zfh"). stdout and stderr are bytes; the exit code is negative for a signal. With `count`, the
+    counts are a dict of the executed instructions by class (`total` is their sum), restricted to
+    the address ranges `[(start, end), ...]` if there are any; None if the guest died by a signal.
+    """
+    qemu = qemu_path()
+    if qemu is None:
+        raise RuntimeError("qemu-riscv64 is not installed: apt install qemu-user")
+    core = f"rv64,v=true,vlen={vlen},vext_spec=v1.0" if vector else "rv64,v=false"
+    core += "".join(f",{extension}=true" for extension in extensions)
+    command = [qemu, "-cpu", core]
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder) / "counts.json"
+        if count:
+            # A comma separates qemu's plugin arguments; one inside a value is written twice.
+            plugin = [str(plugin_path()), f"out={output}"]
+            plugin += [f"range={start:#x}-{end:#x}" for start, end in ranges]
+            command += ["-plugin", ",".join(part.replace(",", ",,") for part in plugin)]
+        command += [str(executable), *map(str, args)]
+        done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout,
+                              check=False)
+        counts = json.loads(output.read_text()) if count and output.exists() else None
+    return done.returncode, done.stdout, done.stderr, counts

@@ -1,0 +1,226 @@
+// A QEMU plugin that counts the instructions a riscv64 guest executes, by class.
+//
+// Use: qemu-riscv64 -plugin libcount_plugin.so,out=PATH[,range=START-END]... GUEST
+//
+//   out=PATH         where the counts go, as one JSON object, when the guest exits (required)
+//   range=START-END  count only instructions at addresses START <= address < END, in hexadecimal;
+//                    may be given several times; without it every address counts
+//
+// Instructions are decoded once, when QEMU translates a block; a running block then costs one
+// increment of a counter of its own, in memory of its own thread, so any number of guest threads is
+// counted exactly. A block that a synchronous fault leaves in the middle is counted whole. Counts
+// are written when the guest exits by exit or exit_group; a guest killed by a signal leaves no file.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/qemu/plugin_api.h"
+#include "tests/qemu/riscv_decode.h"
+
+extern "C" {
+__attribute__((visibility("default"))) int qemu_plugin_version = 1;
+__attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id,
+                                                               const qemu_info_t* info,
+                                                               int argument_count,
+                                                               char** arguments);
+}
+
+namespace tc::qemu {
+namespace {
+
+struct Range {
+  uint64_t start = 0;
+  uint64_t end = 0;
+};
+
+struct Options {
+  std::string output;
+  std::vector<Range> ranges;
+
+  bool contains(uint64_t address) const {
+    if (ranges.empty()) return true;
+    for (const Range& range : ranges) {
+      if (range.start <= address && address < range.end) return true;
+    }
+    return false;
+  }
+};
+
+// A translated block: what its counted instructions add to each class when it runs once. Equal code
+// at an equal address is one block, however often QEMU translates it, so memory is bounded by the
+// guest's code.
+struct Block {
+  size_t number = 0;
+  std::array<uint32_t, kClassCount> histogram = {};
+};
+
+// What one guest thread has executed; written by that thread alone.
+struct ThreadState {
+  std::vector<uint64_t> executions;  // by block number
+};
+
+struct Plugin {
+  Options options;
+  pid_t process = 0;
+  std::mutex mutex;  // guards the members below
+  std::map<std::pair<uint64_t, std::string>, std::unique_ptr<Block>> blocks;
+  std::vector<std::unique_ptr<ThreadState>> threads;
+};
+
+// Lives until the process ends: QEMU's last callback comes from its exit path, and destructors of
+// the plugin's globals must not run before it.
+Plugin& plugin() {
+  static Plugin* instance = new Plugin;
+  return *instance;
+}
+
+thread_local ThreadState* current_thread = nullptr;
+
+ThreadState& this_thread() {
+  if (current_thread == nullptr) {
+    std::lock_guard lock(plugin().mutex);
+    plugin().threads.push_back(std::make_unique<ThreadState>());
+    current_thread = plugin().threads.back().get();
+  }
+  return *current_thread;
+}
+
+void on_block_executed(unsigned, void* data) {
+  const Block& block = *static_cast<const Block*>(data);
+  ThreadState& thread = this_thread();
+  if (block.number >= thread.executions.size()) thread.executions.resize(2 * block.number + 64);
+  ++thread.executions[block.number];
+}
+
+void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
+  Plugin& state = plugin();
+  std::string code;
+  bool is_counted = false;
+  const size_t count = qemu_plugin_tb_n_insns(translated);
+  for (size_t i = 0; i < count; ++i) {
+    const qemu_plugin_insn* instruction = qemu_plugin_tb_get_insn(translated, i);
+    code.append(static_cast<const char*>(qemu_plugin_insn_data(instruction)),
+                qemu_plugin_insn_size(instruction));
+    is_counted |= state.options.contains(qemu_plugin_insn_vaddr(instruction));
+  }
+  if (!is_counted) return;
+
+  std::lock_guard lock(state.mutex);
+  std::unique_ptr<Block>& block = state.blocks[{qemu_plugin_tb_vaddr(translated), code}];
+  if (block == nullptr) {
+    block = std::make_unique<Block>();
+    block->number = state.blocks.size() - 1;
+    for (size_t i = 0; i < count; ++i) {
+      const qemu_plugin_insn* instruction = qemu_plugin_tb_get_insn(translated, i);
+      if (!state.options.contains(qemu_plugin_insn_vaddr(instruction))) continue;
+      const size_t length = qemu_plugin_insn_size(instruction);
+      uint32_t word = 0;
+      std::memcpy(&word, qemu_plugin_insn_data(instruction), length < 4 ? length : 4);
+      const Instruction decoded = decode(word, static_cast<int>(length));
+      ++block->histogram[static_cast<size_t>(decoded.kind)];
+    }
+  }
+  qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_executed, QEMU_PLUGIN_CB_NO_REGS,
+                                       block.get());
+}
+
+void write_counts(std::FILE* file) {
+  Plugin& state = plugin();
+  std::array<uint64_t, kClassCount> counts = {};
+  for (const auto& [key, block] : state.blocks) {
+    for (const auto& thread : state.threads) {
+      if (block->number >= thread->executions.size()) continue;
+      const uint64_t executions = thread->executions[block->number];
+      for (size_t i = 0; i < counts.size(); ++i) counts[i] += executions * block->histogram[i];
+    }
+  }
+  uint64_t total = 0;
+  for (uint64_t value : counts) total += value;
+  std::fprintf(file, "{\"total\": %llu", static_cast<unsigned long long>(total));
+  for (size_t i = 0; i < counts.size(); ++i) {
+    std::fprintf(file, ", \"%s\": %llu", kClassNames[i],
+                 static_cast<unsigned long long>(counts[i]));
+  }
+  std::fprintf(file, ", \"threads\": %zu}\n", state.threads.size());
+}
+
+void on_exit(qemu_plugin_id_t, void*) {
+  // A child that the guest forked has its parent's counts so far; only the parent reports.
+  if (getpid() != plugin().process) return;
+  const std::string& path = plugin().options.output;
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  if (file == nullptr) {
+    std::fprintf(stderr, "count_plugin: cannot write the counts to '%s': %s\n", path.c_str(),
+                 std::strerror(errno));
+    return;
+  }
+  write_counts(file);
+  std::fclose(file);
+}
+
+// "START-END" in hexadecimal, with or without 0x; nothing if it is not that or is empty.
+std::optional<Range> parse_range(std::string_view value) {
+  const std::string text(value);
+  char* rest = nullptr;
+  Range range;
+  range.start = std::strtoull(text.c_str(), &rest, 16);
+  if (rest == text.c_str() || *rest != '-') return std::nullopt;
+  const char* second = rest + 1;
+  range.end = std::strtoull(second, &rest, 16);
+  if (rest == second || *rest != '\0' || range.end <= range.start) return std::nullopt;
+  return range;
+}
+
+// Reads the plugin's arguments; returns what is wrong with them, or nothing.
+std::optional<std::string> parse_options(int count, char** arguments, Options& options) {
+  for (int i = 0; i < count; ++i) {
+    const std::string_view argument = arguments[i];
+    const size_t equals = argument.find('=');
+    const std::string_view name = argument.substr(0, equals);
+    const std::string_view value =
+        equals == std::string_view::npos ? std::string_view() : argument.substr(equals + 1);
+    if (name == "out" && !value.empty()) {
+      options.output = value;
+    } else if (name == "range") {
+      const std::optional<Range> range = parse_range(value);
+      if (!range) {
+        return "range '" + std::string(value) +
+               "' is not START-END in hexadecimal with START below END";
+      }
+      options.ranges.push_back(*range);
+    } else {
+      return "argument '" + std::string(argument) + "' is not one of out=PATH, range=START-END";
+    }
+  }
+  if (options.output.empty()) return "the argument out=PATH is missing";
+  return std::nullopt;
+}
+
+}  // namespace
+}  // namespace tc::qemu
+
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argument_count,
+                        char** arguments) {
+  using namespace tc::qemu;
+  if (std::strcmp(info->target_name, "riscv64") != 0) {
+    std::fprintf(stderr, "count_plugin: the guest is %s; only riscv64 is decoded\n",
+                 info->target_name);
+    return 1;
+  }
+  if (auto problem = parse_options(argument_count, arguments, plugin().options)) {
+    std::fprintf(stderr, "count_plugin: %s\n", problem->c_str());
+    return 1;
+  }
+  plugin().process = getpid();
+  qemu_plugin_register_vcpu_tb_trans_cb(id, on_block_translated);
+  qemu_plugin_register_atexit_cb(id, on_exit, nullptr);
+  return 0;
+}

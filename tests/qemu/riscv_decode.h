@@ -1,0 +1,86 @@
+// Classifies RV64GCV instruction words and names the registers that they read and write.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace tc::qemu {
+
+// The classes that executed instructions are counted in; every instruction is in exactly one.
+enum class Class : uint8_t {
+  kScalarInteger,        // integer arithmetic, address computation, fences, system and CSR accesses
+  kScalarFloatMultiply,  // fmul, fmadd, fmsub, fnmadd, fnmsub of any width
+  kScalarFloatOther,     // every other scalar float instruction that is no load or store
+  kScalarLoad,           // integer and float loads, load-reserved
+  kScalarStore,          // integer and float stores, store-conditional, atomic read-modify-write
+  kVectorConfig,         // vsetvli, vsetivli, vsetvl
+  kVectorLoad,
+  kVectorStore,
+  kVectorMultiply,  // vector multiplies and multiply-adds, integer and float, widening or not
+  kVectorOther,     // every other vector arithmetic, mask and permutation instruction
+  kBranch,          // conditional branches, jumps, calls and returns
+  kUnknown,         // words that the decode table has no row for
+};
+inline constexpr int kClassCount = 12;
+
+// The name of each class in the plugin's output, in the order of `Class`.
+extern const std::array<const char*, kClassCount> kClassNames;
+
+// How an instruction occupies the core of the cycle model (see cycle_model.h for the costs).
+enum class Timing : uint8_t {
+  kInteger,
+  kIntegerMultiply,
+  kIntegerDivide,
+  kFloat,        // add, multiply, multiply-add, conversion
+  kFloatSimple,  // sign injection, minimum, comparison, moves between register files
+  kFloatDivide,  // division and square root
+  kLoad,
+  kStore,
+  kConditionalBranch,
+  kJump,
+  kSystem,        // fences, CSR accesses, ecall: waits for all that went before
+  kVectorConfig,
+  kVectorArithmetic,  // one pass over the register group
+  kVectorWidening,    // a destination or source of twice the group
+  kVectorDivide,
+  kVectorReduction,
+  kVectorOrderedReduction,  // one element after the other
+  kVectorGather,            // any element can go anywhere: grows with the square of the group
+  kVectorMask,              // one mask register whatever the group
+  kVectorScalarMove,        // element 0 to or from a scalar register
+  kVectorMoveWhole,         // whole registers, by an immediate count
+  kVectorUnitAccess,        // contiguous memory
+  kVectorWholeAccess,       // contiguous memory, by an immediate register count
+  kVectorMaskAccess,        // vlm, vsm
+  kVectorElementAccess,     // strided, indexed and segment accesses: one element per cycle
+};
+
+// Registers are numbered x0..x31 = 0..31, f0..f31 = 32..63, v0..v31 = 64..95.
+inline constexpr uint8_t kNoRegister = 255;
+inline constexpr uint8_t kFloatBase = 32;
+inline constexpr uint8_t kVectorBase = 64;
+inline constexpr int kRegisterCount = 96;
+
+// One decoded instruction; all that the counters and the cycle model need to know of it.
+struct Instruction {
+  Class kind = Class::kUnknown;
+  Timing timing = Timing::kInteger;
+  uint8_t destination = kNoRegister;
+  std::array<uint8_t, 4> sources = {kNoRegister, kNoRegister, kNoRegister, kNoRegister};
+  uint8_t length = 4;              // bytes of the instruction
+  uint8_t element_bytes_log2 = 0;  // of a unit-stride vector access
+  uint8_t fields = 1;              // segment fields, or registers of a whole-register move
+  bool is_double = false;          // a scalar float operation of 64 bits
+  bool jumps_backward = false;     // of a conditional branch
+  bool has_immediate_length = false;  // vsetivli
+  bool keeps_length = false;          // vsetvli x0, x0
+  bool has_static_type = false;       // vsetvli and vsetivli
+  uint8_t immediate_length = 0;       // the vector length that vsetivli asks for
+  uint16_t vector_type = 0;           // the vtype that vsetvli and vsetivli set
+};
+
+// Decodes one instruction word; `length` is 2 or 4 bytes. A word that no row of the table knows is
+// of class kUnknown.
+Instruction decode(uint32_t word, int length);
+
+}  // namespace tc::qemu
