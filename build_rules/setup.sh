@@ -1,0 +1,103 @@
+# Sourced by ./quickstart and ./check: installs what is missing and makes .venv. A step that was
+# done and whose inputs are as they were is not done again.
+
+set -euo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+VENV=$ROOT/.venv
+
+PACKAGES=(
+  bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-skylib
+  g++-12 gcc-12 clang-19 llvm-19 llvm-19-dev liblld-19-dev zlib1g-dev libzstd-dev
+  libisl-dev libgmp-dev libprotobuf-dev protobuf-compiler libsqlite3-dev
+  libgtest-dev libbenchmark-dev pybind11-dev python3-dev python3-venv
+  libc6-dev-riscv64-cross libgcc-12-dev-riscv64-cross libstdc++-12-dev-riscv64-cross
+  qemu-user ca-certificates
+)
+
+say() { printf '== %s\n' "$*"; }
+
+# Debian packages, with sudo where that is needed and there.
+install_packages() {
+  local package missing=() sudo=()
+  for package in "${PACKAGES[@]}"; do
+    [[ $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) == *' installed' ]] ||
+      missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+  if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+      echo "As root, please: apt-get install -y --no-install-recommends ${missing[*]}" >&2
+      exit 1
+    fi
+    sudo=(sudo)
+  fi
+  say "installing ${#missing[@]} Debian packages: ${missing[*]}"
+  "${sudo[@]}" apt-get update -qq
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$ROOT/build/apt.log" ||
+    { cat "$ROOT/build/apt.log" >&2; exit 1; }
+}
+
+# A Python of at least 3.10 that has venv and headers: the one in PATH, else Debian's.
+find_python() {
+  local python
+  for python in ${TC_PYTHON:-} python3 /usr/bin/python3; do
+    if "$python" - 2>/dev/null <<'PYTHON'
+import ensurepip, os, sys, sysconfig, venv
+header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
+sys.exit(not (sys.version_info >= (3, 10) and os.path.exists(header)))
+PYTHON
+    then
+      echo "$python"
+      return
+    fi
+  done
+  echo "No Python of at least 3.10 with venv and headers was found; name one in TC_PYTHON." >&2
+  return 1
+}
+
+# stamped NAME HASH COMMAND...: runs the command unless it succeeded before with this hash.
+stamped() {
+  local stamp=$VENV/stamp.$1 hash=$2
+  shift 2
+  [[ -f $stamp && $(<"$stamp") == "$hash" ]] && return
+  "$@"
+  echo "$hash" >"$stamp"
+}
+
+# Hash of everything that the installed package is made of.
+source_hash() {
+  (
+    cd "$ROOT"
+    find WORKSPACE .bazelrc pyproject.toml setup.py build_rules ir frontend scheduler codegen \
+      tuner runtime -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+  ) | sha256sum
+}
+
+install_requirements() {
+  say "installing Python packages of $(basename "$1") into .venv"
+  "$VENV/bin/pip" install -q --disable-pip-version-check -r "$1"
+}
+
+install_tc() {
+  say "building tc and installing it into .venv"
+  (cd "$ROOT" && "$VENV/bin/pip" install -q --disable-pip-version-check .)
+}
+
+# Everything above; its arguments are files of Python requirements.
+set_up() {
+  local file
+  mkdir -p "$ROOT/build"
+  install_packages
+  if [[ ! -x $VENV/bin/pip ]]; then
+    local python
+    python=$(find_python)
+    say "making .venv"
+    "$python" -m venv "$VENV"
+  fi
+  export TC_PYTHON=$VENV/bin/python
+  for file in "$@"; do
+    stamped "$(basename "$file")" "$(sha256sum <"$file")" install_requirements "$file"
+  done
+  stamped tc "$(source_hash)" install_tc
+}

@@ -1,0 +1,16 @@
+#!/bin/bash
+# Builds the Python package tc and lays it out in FOLDER (default: build/python):
+#   build_rules/stage.sh && PYTHONPATH=build/python python3 -m tc version
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+folder=${1:-build/python}
+bazel build --noshow_progress --ui_event_filters=-info //frontend:_tc.so //runtime:link_files
+mkdir -p "$folder"
+rm -rf "$folder/tc"
+mkdir -p "$folder/tc/include"
+cp -R frontend/tc/. "$folder/tc"
+find "$folder/tc" -name __pycache__ -prune -exec rm -rf {} +
+cp bazel-bin/frontend/_tc.so "$folder/tc"
+cp -RL bazel-bin/runtime/lib "$folder/tc"
+find runtime -name abi.h -o -name tc_runtime.h | xargs cp -t "$folder/tc/include"
+chmod -R u+w "$folder/tc"
