@@ -83,17 +83,16 @@ std::string print(const LoopExpr& expr, int level) {
   return result + ")";
 }
 
-int64_t checked(bool overflowed, int64_t value) {
+void refuse(bool overflowed) {
   if (overflowed) fail(ErrorKind::Shape, "a loop bound overflows 64 bits");
-  return value;
 }
 
 int64_t apply(Kind kind, int64_t a, int64_t b) {
   int64_t result = 0;
   switch (kind) {
-    case Kind::Add: return checked(__builtin_add_overflow(a, b, &result), result);
-    case Kind::Sub: return checked(__builtin_sub_overflow(a, b, &result), result);
-    case Kind::Mul: return checked(__builtin_mul_overflow(a, b, &result), result);
+    case Kind::Add: refuse(__builtin_add_overflow(a, b, &result)); return result;
+    case Kind::Sub: refuse(__builtin_sub_overflow(a, b, &result)); return result;
+    case Kind::Mul: refuse(__builtin_mul_overflow(a, b, &result)); return result;
     case Kind::FloorDiv:
       TC_CHECK(b > 0, "as a divisor");
       return a / b - (a % b < 0);
