@@ -1,0 +1,242 @@
+// Descriptors: checking them and telling what they hold.
+#include "model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <new>
+
+#include "error.h"
+#include "machine.h"
+
+namespace tc::runtime {
+namespace {
+
+struct DTypeRow {
+  const char* name;
+  int64_t size;
+};
+// In the order of tc_dtype.
+constexpr DTypeRow kDTypes[] = {{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i8", 1},
+                                {"i16", 2}, {"i32", 4}, {"i64", 8}, {"u8", 1},   {"u16", 2},
+                                {"u32", 4}, {"u64", 8}, {"bool", 1}};
+
+tc_status damaged(const char* origin, const char* what) {
+  return fail(TC_ERROR_MODEL, "%s: the model's descriptor is damaged (%s); compile the model again",
+              origin, what);
+}
+
+// What is wrong with a port, or null. Marks the symbols that inputs define.
+const char* port_fault(const tc_descriptor& d, const tc_port& port, bool input, uint8_t* defined) {
+  if (port.name == nullptr) return "a port without a name";
+  if (tc_dtype_size(port.dtype) == 0) return "a port of an unknown element type";
+  if (port.rank < 0 || port.rank > TC_MAX_RANK) return "a port's rank is out of range";
+  if (port.rank > 0 && port.dims == nullptr) return "a port without sizes";
+  for (int32_t i = 0; i < port.rank; ++i) {
+    const tc_dim& dim = port.dims[i];
+    if (dim.symbol >= d.symbol_count || dim.symbol < (input ? -1 : -2))
+      return "a port's symbol is out of range";
+    if (dim.symbol == -1 && (dim.value < 0 || dim.value > kMaxBytes))
+      return "a port's size is out of range";
+    if (input && dim.symbol >= 0) defined[dim.symbol] = 1;
+  }
+  return nullptr;
+}
+
+// What is wrong with the descriptor beyond its magic and version, or null.
+const char* descriptor_fault(const tc_descriptor& d) {
+  if (d.model == nullptr || d.target == nullptr || d.features == nullptr ||
+      d.provenance == nullptr)
+    return "a text is missing";
+  if (d.bind == nullptr || d.run == nullptr) return "its code is missing";
+  if (d.input_count < 0 || d.input_count > kMaxPorts || d.output_count < 0 ||
+      d.output_count > kMaxPorts || d.symbol_count < 0 || d.symbol_count > kMaxPorts ||
+      d.step_count < 0)
+    return "a count is out of range";
+  if ((d.input_count > 0 && d.inputs == nullptr) || (d.output_count > 0 && d.outputs == nullptr) ||
+      (d.symbol_count > 0 && d.symbols == nullptr) || (d.step_count > 0 && d.steps == nullptr))
+    return "a table is missing";
+  if (d.scratch_bytes < 0 || d.scratch_bytes > kMaxBytes) return "scratch size is out of range";
+  if (d.constant_bytes < 0) return "constants' size is out of range";
+  if (d.default_threads < 0 || d.default_threads > TC_MAX_THREADS)
+    return "default number of threads is out of range";
+  uint8_t* defined = static_cast<uint8_t*>(calloc(static_cast<size_t>(d.symbol_count) + 1, 1));
+  if (defined == nullptr) return "no memory to check it";
+  const char* fault = nullptr;
+  for (int32_t i = 0; i < d.input_count && fault == nullptr; ++i)
+    fault = port_fault(d, d.inputs[i], true, defined);
+  for (int32_t i = 0; i < d.output_count && fault == nullptr; ++i)
+    fault = port_fault(d, d.outputs[i], false, defined);
+  for (int32_t i = 0; i < d.symbol_count && fault == nullptr; ++i) {
+    if (d.symbols[i].name == nullptr) fault = "a symbol without a name";
+    else if (defined[i] == 0) fault = "a symbol that no input has";
+  }
+  free(defined);
+  return fault;
+}
+
+tc_status fill_port(const char* function, const tc_descriptor& d, const tc_port& port,
+                    tc_port_info* info) {
+  tc_port_info filled = {};
+  filled.name = port.name;
+  filled.dtype = port.dtype;
+  filled.rank = port.rank;
+  for (int32_t i = 0; i < port.rank; ++i) {
+    const tc_dim& dim = port.dims[i];
+    filled.dims[i] = dim.symbol == -1 ? dim.value : -1;
+    filled.symbols[i] = dim.symbol >= 0 ? d.symbols[dim.symbol].name : nullptr;
+  }
+  return hand_out(function, filled, info);
+}
+
+tc_status bad_index(const char* function, int32_t index, int32_t count) {
+  return fail(TC_ERROR_ARGUMENT, "%s: index %d is out of range; the model has %d", function, index,
+              count);
+}
+
+}  // namespace
+
+int64_t byte_count(const int64_t* dims, int32_t rank, int32_t dtype) {
+  int64_t bytes = tc_dtype_size(dtype);
+  bool empty = false;
+  for (int32_t i = 0; i < rank; ++i) {
+    if (dims[i] < 0) return -1;
+    if (dims[i] == 0) empty = true;
+  }
+  if (empty) return 0;
+  for (int32_t i = 0; i < rank; ++i)
+    if (__builtin_mul_overflow(bytes, dims[i], &bytes) || bytes > kMaxBytes) return -1;
+  return bytes;
+}
+
+tc_status bad_model(const char* function) {
+  return fail(TC_ERROR_ARGUMENT, "%s: the model handle is null or closed", function);
+}
+
+tc_status make_model(const tc_descriptor* descriptor, const char* origin, tc_model** model) {
+  const tc_descriptor& d = *descriptor;
+  if (d.magic != TC_ABI_MAGIC)
+    return fail(TC_ERROR_MODEL, "%s: not a compiled model (its descriptor starts with %08x)",
+                origin, d.magic);
+  if (d.abi_version != TC_ABI_VERSION)
+    return fail(TC_ERROR_MODEL,
+                "%s: the model has interface version %u, this runtime (%s) version %u; compile the "
+                "model again, or use the runtime of its compiler",
+                origin, d.abi_version, tc_runtime_version(), TC_ABI_VERSION);
+  if (d.struct_size < sizeof d) return damaged(origin, "it is too short");
+  if (const char* fault = descriptor_fault(d)) return damaged(origin, fault);
+  char missing[160];
+  if (!has_features(d.features, missing, sizeof missing))
+    return fail(TC_ERROR_TARGET,
+                "%s: compiled for target '%s', which needs the CPU feature %s. Compile for a target "
+                "that this machine has",
+                origin, d.target, missing);
+  if (!enable_features(d.features))
+    return fail(TC_ERROR_TARGET, "%s: the system does not grant the use of AMX tile registers",
+                origin);
+  void* memory = malloc(sizeof(tc_model));
+  if (memory == nullptr) return fail(TC_ERROR_MEMORY, "%s: out of memory", origin);
+  tc_model* made = new (memory) tc_model;
+  made->descriptor = descriptor;
+  made->default_threads = d.default_threads > 0 ? d.default_threads : core_count();
+  if (made->default_threads > TC_MAX_THREADS) made->default_threads = TC_MAX_THREADS;
+  made->tag = tc_model::kTag;
+  *model = made;
+  return TC_OK;
+}
+
+void release(tc_model* model) {
+  if (model->users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (model->unload != nullptr) model->unload(model->library);
+  free(model);
+}
+
+}  // namespace tc::runtime
+
+using namespace tc::runtime;
+
+extern "C" {
+
+int32_t tc_core_count(void) { return core_count(); }
+
+int64_t tc_dtype_size(int32_t dtype) {
+  if (dtype < 0 || dtype >= static_cast<int32_t>(sizeof kDTypes / sizeof kDTypes[0])) return 0;
+  return kDTypes[dtype].size;
+}
+
+const char* tc_dtype_name(int32_t dtype) {
+  return tc_dtype_size(dtype) == 0 ? nullptr : kDTypes[dtype].name;
+}
+
+tc_status tc_model_open_linked(const tc_descriptor* descriptor, tc_model** model) {
+  if (model == nullptr) return fail(TC_ERROR_ARGUMENT, "tc_model_open_linked: model is null");
+  *model = nullptr;
+  if (descriptor == nullptr)
+    return fail(TC_ERROR_ARGUMENT, "tc_model_open_linked: descriptor is null");
+  return make_model(descriptor, "linked model", model);
+}
+
+void tc_model_close(tc_model* model) {
+  if (!valid(model)) return;
+  model->tag = 0;
+  release(model);
+}
+
+tc_status tc_model_get_info(const tc_model* model, tc_model_info* info) {
+  if (!valid(model)) return bad_model("tc_model_get_info");
+  const tc_descriptor& d = *model->descriptor;
+  tc_model_info filled = {};
+  filled.model = d.model;
+  filled.target = d.target;
+  filled.features = d.features;
+  filled.provenance = d.provenance;
+  filled.constant_bytes = d.constant_bytes;
+  filled.scratch_bytes = d.scratch_bytes;
+  filled.symbol_count = d.symbol_count;
+  filled.step_count = d.step_count;
+  filled.default_threads = model->default_threads;
+  return hand_out("tc_model_get_info", filled, info);
+}
+
+int32_t tc_model_input_count(const tc_model* model) {
+  return valid(model) ? model->descriptor->input_count : -1;
+}
+
+int32_t tc_model_output_count(const tc_model* model) {
+  return valid(model) ? model->descriptor->output_count : -1;
+}
+
+tc_status tc_model_input_info(const tc_model* model, int32_t index, tc_port_info* info) {
+  if (!valid(model)) return bad_model("tc_model_input_info");
+  const tc_descriptor& d = *model->descriptor;
+  if (index < 0 || index >= d.input_count)
+    return bad_index("tc_model_input_info", index, d.input_count);
+  return fill_port("tc_model_input_info", d, d.inputs[index], info);
+}
+
+tc_status tc_model_output_info(const tc_model* model, int32_t index, tc_port_info* info) {
+  if (!valid(model)) return bad_model("tc_model_output_info");
+  const tc_descriptor& d = *model->descriptor;
+  if (index < 0 || index >= d.output_count)
+    return bad_index("tc_model_output_info", index, d.output_count);
+  return fill_port("tc_model_output_info", d, d.outputs[index], info);
+}
+
+tc_status tc_model_symbol_info(const tc_model* model, int32_t index, const char** name,
+                               int64_t* minimum, int64_t* maximum) {
+  if (!valid(model)) return bad_model("tc_model_symbol_info");
+  const tc_descriptor& d = *model->descriptor;
+  if (index < 0 || index >= d.symbol_count)
+    return bad_index("tc_model_symbol_info", index, d.symbol_count);
+  if (name != nullptr) *name = d.symbols[index].name;
+  if (minimum != nullptr) *minimum = d.symbols[index].minimum;
+  if (maximum != nullptr) *maximum = d.symbols[index].maximum;
+  return TC_OK;
+}
+
+const char* tc_model_step_name(const tc_model* model, int32_t step) {
+  if (!valid(model) || step < 0 || step >= model->descriptor->step_count) return nullptr;
+  return model->descriptor->steps[step];
+}
+
+}

@@ -1,0 +1,245 @@
+// Opening artefacts: what is accepted, and what every bad file is refused with.
+#include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include "fakes.h"
+
+namespace tc {
+namespace {
+
+std::string data_file(const std::string& name) { return "tests/runtime/" + name; }
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::string write_file(const std::string& name, const std::string& bytes) {
+  const std::string path = testing::TempDir() + "/" + name;
+  std::remove(path.c_str());
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+// Status and text of opening `path`; nothing stays open.
+std::pair<tc_status, std::string> open_and_close(const std::string& path) {
+  tc_model* model = nullptr;
+  const tc_status status = tc_model_open(path.c_str(), &model);
+  EXPECT_EQ(model != nullptr, status == TC_OK);
+  tc_model_close(model);
+  return {status, status == TC_OK ? "" : tc_last_error()};
+}
+
+void expect_refused(const std::string& path, tc_status status, const std::string& text) {
+  const auto [got, message] = open_and_close(path);
+  EXPECT_EQ(got, status) << path;
+  EXPECT_EQ(message, path + ": " + text);
+}
+
+TEST(Open, TellsWhatTheModelIs) {
+  tc_model* model = nullptr;
+  ASSERT_EQ(tc_model_open(data_file("fake_model.so").c_str(), &model), TC_OK) << tc_last_error();
+  tc_model_info info = {};
+  info.struct_size = sizeof info;
+  ASSERT_EQ(tc_model_get_info(model, &info), TC_OK);
+  EXPECT_STREQ(info.model, "fake");
+  EXPECT_STREQ(info.target, "x86-64-v9");
+  EXPECT_STREQ(info.provenance, "written by hand");
+  EXPECT_EQ(info.constant_bytes, 64);
+  EXPECT_EQ(info.symbol_count, 1);
+  EXPECT_EQ(info.default_threads, tc_core_count());
+  ASSERT_EQ(tc_model_input_count(model), 2);
+  ASSERT_EQ(tc_model_output_count(model), 3);
+  tc_port_info port = {};
+  port.struct_size = sizeof port;
+  ASSERT_EQ(tc_model_input_info(model, 1, &port), TC_OK);
+  EXPECT_STREQ(port.name, "y");
+  EXPECT_STREQ(tc_dtype_name(port.dtype), "f32");
+  ASSERT_EQ(port.rank, 2);
+  EXPECT_EQ(port.dims[0], -1);
+  EXPECT_STREQ(port.symbols[0], "batch");
+  EXPECT_EQ(port.dims[1], 3);
+  EXPECT_EQ(port.symbols[1], nullptr);
+  ASSERT_EQ(tc_model_output_info(model, 2, &port), TC_OK);
+  EXPECT_EQ(port.dims[0], -1);
+  EXPECT_EQ(port.symbols[0], nullptr);
+  const char* name;
+  int64_t minimum, maximum;
+  ASSERT_EQ(tc_model_symbol_info(model, 0, &name, &minimum, &maximum), TC_OK);
+  EXPECT_STREQ(name, "batch");
+  EXPECT_EQ(minimum, 1);
+  EXPECT_EQ(maximum, 100000);
+  EXPECT_STREQ(tc_model_step_name(model, 1), "reverse");
+  EXPECT_EQ(tc_model_step_name(model, 3), nullptr);
+  EXPECT_EQ(tc_model_input_info(model, 2, &port), TC_ERROR_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "tc_model_input_info: index 2 is out of range; the model has 2");
+  tc_model_close(model);
+}
+
+TEST(Open, RunsTheFile) {
+  tc_model* model = nullptr;
+  ASSERT_EQ(tc_model_open(data_file("fake_model.so").c_str(), &model), TC_OK) << tc_last_error();
+  tc_context* context = nullptr;
+  ASSERT_EQ(tc_context_create(model, 2, &context), TC_OK);
+  tc_model_close(model);  // the context keeps the library
+  EXPECT_EQ(run_fake(context, 5, 1), "");
+  tc_context_destroy(context);
+}
+
+TEST(Open, RefusesOtherVersions) {
+  expect_refused(data_file("fake_old.so"), TC_ERROR_MODEL,
+                 "the model has interface version 7, this runtime (0.1.0) version 1; compile the "
+                 "model again, or use the runtime of its compiler");
+  expect_refused(data_file("fake_magic.so"), TC_ERROR_MODEL,
+                 "not a compiled model (its descriptor starts with 00000001)");
+  expect_refused(data_file("fake_short.so"), TC_ERROR_MODEL,
+                 "the model's descriptor is damaged (it is too short); compile the model again");
+  expect_refused(data_file("fake_unnamed.so"), TC_ERROR_MODEL,
+                 "not a compiled model (it has no symbol tc_model_descriptor)");
+}
+
+TEST(Open, NamesTheMissingFeature) {
+  expect_refused(data_file("fake_features.so"), TC_ERROR_TARGET,
+                 "compiled for target 'x86-64-v9', which needs the CPU feature 'avx2000', which "
+                 "this version of the runtime does not know. Compile for a target that this machine "
+                 "has");
+}
+
+TEST(Open, RefusesWhatIsNoArtefact) {
+  expect_refused("/nonexistent/model.so", TC_ERROR_MODEL,
+                 "cannot be opened: No such file or directory");
+  expect_refused("/tmp", TC_ERROR_MODEL, "not a compiled model (it is no regular file)");
+  expect_refused(write_file("empty.so", ""), TC_ERROR_MODEL,
+                 "not a compiled model (the file is empty)");
+  expect_refused(write_file("text.so", std::string(100, 'x')), TC_ERROR_MODEL,
+                 "not a compiled model (it is no ELF file)");
+  expect_refused(write_file("short.so", "\x7f" "ELF"), TC_ERROR_MODEL,
+                 "not a compiled model (the file is too short for an ELF header)");
+  tc_model* model = nullptr;
+  EXPECT_EQ(tc_model_open(nullptr, &model), TC_ERROR_ARGUMENT);
+  EXPECT_EQ(tc_model_open("x", nullptr), TC_ERROR_ARGUMENT);
+}
+
+#if defined(__x86_64__)
+TEST(Open, NamesTheOtherMachine) {
+  std::string bytes = read_file(data_file("fake_model.so"));
+  const auto machine = [&](uint16_t number) {
+    bytes[offsetof(Elf64_Ehdr, e_machine)] = static_cast<char>(number & 255);
+    bytes[offsetof(Elf64_Ehdr, e_machine) + 1] = static_cast<char>(number >> 8);
+    return write_file("machine.so", bytes);
+  };
+  expect_refused(machine(243), TC_ERROR_TARGET,
+                 "built for riscv64; this machine is x86-64. Run it there, or compile the model for "
+                 "a target of this machine");
+  expect_refused(machine(9999), TC_ERROR_TARGET,
+                 "built for ELF machine 9999; this machine is x86-64. Run it there, or compile the "
+                 "model for a target of this machine");
+}
+#endif
+
+TEST(Open, SurvivesTruncatedFiles) {
+  const std::string bytes = read_file(data_file("fake_model.so"));
+  ASSERT_GT(bytes.size(), 4000u);
+  size_t refused = 0;
+  for (size_t size = 0; size < bytes.size(); size += 97) {
+    const auto [status, text] = open_and_close(write_file("cut.so", bytes.substr(0, size)));
+    EXPECT_TRUE(status == TC_OK || status == TC_ERROR_MODEL) << size << " " << text;
+    refused += status != TC_OK;
+  }
+  // Only the section headers at the end are not needed.
+  EXPECT_GT(refused, bytes.size() / 97 / 2);
+}
+
+TEST(Open, ReplacedFileIsReadAnew) {
+  const std::string path = write_file("replaced.so", read_file(data_file("fake_model.so")));
+  tc_model* old = nullptr;
+  ASSERT_EQ(tc_model_open(path.c_str(), &old), TC_OK) << tc_last_error();
+  const std::string newer = write_file("newer.so", read_file(data_file("fake_old.so")));
+  ASSERT_EQ(std::rename(newer.c_str(), path.c_str()), 0);
+  EXPECT_EQ(open_and_close(path).first, TC_ERROR_MODEL);
+  tc_model_close(old);
+}
+
+tc_descriptor good() { return tc_model_fake; }
+
+void expect_damaged(const tc_descriptor& descriptor, const std::string& what) {
+  tc_model* model = nullptr;
+  EXPECT_EQ(tc_model_open_linked(&descriptor, &model), TC_ERROR_MODEL);
+  EXPECT_EQ(std::string(tc_last_error()), "linked model: the model's descriptor is damaged (" +
+                                              what + "); compile the model again");
+}
+
+TEST(Open, ChecksTheDescriptor) {
+  tc_descriptor d = good();
+  d.run = nullptr;
+  expect_damaged(d, "its code is missing");
+  d = good();
+  d.target = nullptr;
+  expect_damaged(d, "a text is missing");
+  d = good();
+  d.output_count = -1;
+  expect_damaged(d, "a count is out of range");
+  d = good();
+  d.steps = nullptr;
+  expect_damaged(d, "a table is missing");
+  d = good();
+  d.scratch_bytes = -8;
+  expect_damaged(d, "scratch size is out of range");
+  d = good();
+  d.default_threads = 100000;
+  expect_damaged(d, "default number of threads is out of range");
+  const tc_dim strange[] = {{0, 4, 0}}, huge[] = {{int64_t{1} << 60, -1, 0}};
+  const tc_port ports[] = {{"x", TC_F32, 1, strange}, {"x", 77, 0, nullptr},
+                           {"x", TC_F32, 99, strange}, {"x", TC_F32, 1, huge},
+                           {nullptr, TC_F32, 0, nullptr}, {"x", TC_F32, 0, nullptr}};
+  const char* const texts[] = {"a port's symbol is out of range",
+                               "a port of an unknown element type",
+                               "a port's rank is out of range", "a port's size is out of range",
+                               "a port without a name", "a symbol that no input has"};
+  for (int i = 0; i < 6; ++i) {
+    d = good();
+    d.inputs = ports + i;
+    d.input_count = 1;
+    d.outputs = nullptr;
+    d.output_count = 0;
+    expect_damaged(d, texts[i]);
+  }
+}
+
+TEST(Open, ClosedHandlesAreRefused) {
+  tc_model_info info = {};
+  info.struct_size = sizeof info;
+  EXPECT_EQ(tc_model_get_info(nullptr, &info), TC_ERROR_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "tc_model_get_info: the model handle is null or closed");
+  const ModelPtr model = open_linked(tc_model_fake);
+  EXPECT_EQ(tc_model_get_info(model.get(), nullptr), TC_ERROR_ARGUMENT);
+  info.struct_size = 0;
+  EXPECT_EQ(tc_model_get_info(model.get(), &info), TC_ERROR_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(),
+               "tc_model_get_info: set info->struct_size to sizeof *info before the call");
+}
+
+TEST(Open, OlderAndNewerCallersGetTheirPart) {
+  const ModelPtr model = open_linked(tc_model_fake);
+  tc_model_info info = {};
+  info.struct_size = offsetof(tc_model_info, features);
+  ASSERT_EQ(tc_model_get_info(model.get(), &info), TC_OK);
+  EXPECT_STREQ(info.target, "x86-64-v9");
+  EXPECT_EQ(info.features, nullptr);
+  struct {
+    tc_model_info known;
+    int64_t added = 5;
+  } newer;
+  newer.known.struct_size = sizeof newer;
+  ASSERT_EQ(tc_model_get_info(model.get(), &newer.known), TC_OK);
+  EXPECT_EQ(newer.known.step_count, 3);
+  EXPECT_EQ(newer.added, 0);
+}
+
+}  // namespace
+}  // namespace tc

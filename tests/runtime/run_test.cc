@@ -1,0 +1,274 @@
+// Contexts: binding shapes, running, threads, errors.
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "fakes.h"
+
+namespace tc {
+namespace {
+
+TEST(Run, RightForEveryThreadCountAndShape) {
+  const ModelPtr model = open_linked(tc_model_fake);
+  for (int threads : {0, 1, 2, 3, 4, 7, 16}) {
+    const ContextPtr context = make_context(model, threads);
+    for (int64_t batch : {1, 2, 5, 100, 3, 20000, 1})
+      EXPECT_EQ(run_fake(context.get(), batch, threads), "") << threads << " " << batch;
+    EXPECT_EQ(tc_context_threads_used(context.get()), threads > 0 ? threads : tc_core_count());
+  }
+}
+
+TEST(Run, ManyRunsOfOneContext) {
+  const ModelPtr model = open_linked(tc_model_fake);
+  const ContextPtr context = make_context(model, 4);
+  for (int i = 0; i < 500; ++i) ASSERT_EQ(run_fake(context.get(), 1 + i % 9, i), "");
+}
+
+TEST(Run, RightWithoutPolling) {
+  tc_set_spin_time(0);
+  const ModelPtr model = open_linked(tc_model_fake);
+  const ContextPtr context = make_context(model, 4);
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(run_fake(context.get(), 1 + i % 9, i), "");
+  tc_set_spin_time(100);
+}
+
+TEST(Run, SixtyFourUserThreads) {
+  const ModelPtr model = open_linked(tc_model_fake);
+  std::atomic<int> failures{0};
+  std::vector<std::thread> users;
+  for (int user = 0; user < 64; ++user)
+    users.emplace_back([&, user] {
+      const ContextPtr context = make_context(model, 1 + user % 4);
+      for (int i = 0; i < 50; ++i)
+        if (!run_fake(context.get(), 1 + (user + i) % 40, user * 100 + i).empty()) ++failures;
+    });
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(failures, 0);
+}
+
+TEST(Run, ContextInUseIsBusy) {
+  const ModelPtr model = open_linked(tc_model_fake);
+  const ContextPtr context = make_context(model, 1);
+  std::atomic<int> done{0}, busy{0}, other{0};
+  std::vector<std::thread> users;
+  for (int user = 0; user < 2; ++user)
+    users.emplace_back([&] {
+      while (busy == 0 && done < 20000) {
+        const std::string text = run_fake(context.get(), 2000, 0);
+        if (text.empty()) ++done;
+        else if (text == "a context of model 'fake' is running in another thread; give each "
+                         "thread its own") ++busy;
+        else ++other;
+      }
+    });
+  for (std::thread& user : users) user.join();
+  EXPECT_GT(busy, 0);
+  EXPECT_EQ(other, 0);
+}
+
+void expect_shape_error(tc_context* context, int64_t x, int64_t y, const std::string& text) {
+  EXPECT_EQ(bind_fake(context, x, y), TC_ERROR_SHAPE);
+  EXPECT_EQ(std::string(tc_last_error()), text);
+}
+
+TEST(Bind, NamesInputAxisAndExpectation) {
+  const ModelPtr model = open_linked(tc_model_fake);
+  const ContextPtr context = make_context(model, 1);
+  tc_context* c = context.get();
+  EXPECT_EQ(tc_context_output_shape(c, 0, nullptr, nullptr, nullptr), TC_ERROR_SHAPE);
+  EXPECT_STREQ(tc_last_error(), "tc_context_output_shape: model 'fake' has no shapes yet; call "
+                                "tc_context_bind first");
+  expect_shape_error(c, 4, 5, "input 'y': axis 0 ('batch') is 5, but axis 0 of input 'x' makes "
+                              "'batch' 4");
+  expect_shape_error(c, 0, 0, "input 'x': axis 0 ('batch') is 0; the model takes 1 to 100000");
+  expect_shape_error(c, -1, 2, "input 'x': axis 0 has the size -1");
+  const int64_t dims[] = {4, 5, 6};
+  const tc_shape wrong_size[] = {{dims, 2, 0}, {dims, 2, 0}};
+  EXPECT_EQ(tc_context_bind(c, wrong_size, 2), TC_ERROR_SHAPE);
+  EXPECT_STREQ(tc_last_error(), "input 'x': axis 1 is 5; the model expects 3");
+  const tc_shape wrong_rank[] = {{dims, 3, 0}, {dims, 2, 0}};
+  EXPECT_EQ(tc_context_bind(c, wrong_rank, 2), TC_ERROR_SHAPE);
+  EXPECT_STREQ(tc_last_error(), "input 'x' has rank 3; the model expects rank 2");
+  EXPECT_EQ(tc_context_bind(c, wrong_rank, 1), TC_ERROR_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "tc_context_bind: 1 shapes; model 'fake' has 2 inputs");
+  EXPECT_EQ(tc_context_run(c, nullptr, 2, nullptr, 3), TC_ERROR_ARGUMENT);
+  EXPECT_EQ(run_fake(c, 4, 0), "");
+}
+
+TEST(Bind, SizesAndMemory) {
+  const ModelPtr model = open_linked(tc_model_fake);
+  const ContextPtr context = make_context(model, 3);
+  ASSERT_EQ(bind_fake(context.get(), 7, 7), TC_OK);
+  int64_t dims[TC_MAX_RANK];
+  int32_t rank;
+  uint64_t bytes;
+  ASSERT_EQ(tc_context_output_shape(context.get(), 2, dims, &rank, &bytes), TC_OK);
+  EXPECT_EQ(rank, 1);
+  EXPECT_EQ(dims[0], 14);
+  EXPECT_EQ(bytes, 14u);
+  ASSERT_EQ(tc_context_input_shape(context.get(), 1, dims, &rank, &bytes), TC_OK);
+  EXPECT_EQ(dims[0], 7);
+  EXPECT_EQ(dims[1], 3);
+  EXPECT_EQ(bytes, 84u);
+  tc_memory_info memory = {};
+  memory.struct_size = sizeof memory;
+  ASSERT_EQ(tc_context_memory(context.get(), &memory), TC_OK);
+  EXPECT_EQ(memory.constant_bytes, 64);
+  EXPECT_EQ(memory.arena_bytes, 7 * 3 * 4 * 2);
+  EXPECT_EQ(memory.scratch_bytes, 3 * 64);
+}
+
+TEST(Run, ChecksBuffers) {
+  const ModelPtr model = open_linked(tc_model_fake);
+  const ContextPtr context = make_context(model, 1);
+  ASSERT_EQ(bind_fake(context.get(), 1, 1), TC_OK);
+  alignas(8) char memory[64] = {};
+  int64_t shape[2];
+  const auto text = [&](const void* x, uint64_t bytes, void* z) -> std::string {
+    const tc_input_buffer inputs[] = {{x, bytes}, {memory + 16, 12}};
+    const tc_output_buffer outputs[] = {{z, 12}, {shape, 16}, {memory + 48, 2}};
+    return tc_context_run(context.get(), inputs, 2, outputs, 3) == TC_OK ? "" : tc_last_error();
+  };
+  EXPECT_EQ(text(memory, 12, memory + 32), "");
+  EXPECT_EQ(text(memory, 16, memory + 32),
+            "input 'x': the buffer has 16 bytes; the shape needs 12");
+  EXPECT_EQ(text(nullptr, 12, memory + 32), "input 'x': the buffer is null");
+  EXPECT_EQ(text(memory + 2, 12, memory + 32),
+            "input 'x': the buffer is not aligned to its elements' 4 bytes");
+  EXPECT_EQ(text(memory, 12, nullptr), "output 'z': the buffer is null");
+}
+
+TEST(Create, ChecksThreads) {
+  const ModelPtr model = open_linked(tc_model_fake);
+  tc_context* context = nullptr;
+  EXPECT_EQ(tc_context_create(model.get(), -1, &context), TC_ERROR_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(),
+               "tc_context_create: -1 threads; give 1 to 1024, or 0 for the model's default");
+  EXPECT_EQ(tc_context_create(model.get(), 1025, &context), TC_ERROR_ARGUMENT);
+  EXPECT_EQ(tc_context_create(nullptr, 1, &context), TC_ERROR_ARGUMENT);
+  EXPECT_EQ(context, nullptr);
+  EXPECT_EQ(tc_context_run(nullptr, nullptr, 0, nullptr, 0), TC_ERROR_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "tc_context_run: the context handle is null or destroyed");
+}
+
+// A model without symbols, inputs or outputs, whose parts the tests replace.
+tc_descriptor bare() {
+  tc_descriptor d = tc_model_fake;
+  d.input_count = d.output_count = d.symbol_count = 0;
+  d.bind = [](const int64_t*, int64_t*) { return int64_t{0}; };
+  return d;
+}
+
+TEST(Create, TellsMemoryThatCannotBeHad) {
+  tc_descriptor d = bare();
+  d.bind = [](const int64_t*, int64_t*) { return int64_t{1} << 45; };
+  const ModelPtr model = open_linked(d);
+  tc_context* context = nullptr;
+  EXPECT_EQ(tc_context_create(model.get(), 1, &context), TC_ERROR_MEMORY);
+  EXPECT_NE(std::string(tc_last_error()).find("model 'fake' needs 35184372.1 MB of working memory"),
+            std::string::npos) << tc_last_error();
+  d.bind = [](const int64_t*, int64_t*) { return int64_t{-1}; };
+  const ModelPtr overflowing = open_linked(d);
+  EXPECT_EQ(tc_context_create(overflowing.get(), 1, &context), TC_ERROR_SHAPE);
+  EXPECT_STREQ(tc_last_error(), "model 'fake': these shapes are too large");
+}
+
+TEST(Run, BlocksAreAligned) {
+  tc_descriptor d = bare();
+  static std::atomic<int> misaligned;
+  misaligned = 0;
+  d.scratch_bytes = 100;
+  d.bind = [](const int64_t*, int64_t*) { return int64_t{5000001}; };
+  d.run = [](const tc_frame* frame) {
+    if (reinterpret_cast<uintptr_t>(frame->arena) % 64 != 0) ++misaligned;
+    if (reinterpret_cast<uintptr_t>(frame->scratch) % 64 != 0) ++misaligned;
+    if (frame->scratch < frame->arena + 5000001) ++misaligned;
+    frame->arena[0 + frame->thread] = frame->scratch[99] = 1;
+  };
+  const ModelPtr model = open_linked(d);
+  const ContextPtr context = make_context(model, 3);
+  EXPECT_EQ(tc_context_run(context.get(), nullptr, 0, nullptr, 0), TC_OK);
+  EXPECT_EQ(misaligned, 0);
+}
+
+TEST(Run, ReportsSteps) {
+  const ModelPtr model = open_linked(tc_model_fake);
+  const ContextPtr context = make_context(model, 2);
+  std::vector<int> steps;
+  ASSERT_EQ(tc_context_set_profile(
+                context.get(),
+                [](void* user, int32_t step) {
+                  static_cast<std::vector<int>*>(user)->push_back(step);
+                },
+                &steps),
+            TC_OK);
+  EXPECT_EQ(run_fake(context.get(), 3, 0), "");
+  ASSERT_EQ(steps.size(), 22u);
+  EXPECT_EQ(steps[0], 0);
+  EXPECT_EQ(steps[1], 1);
+  EXPECT_EQ(steps[21], 2);
+  ASSERT_EQ(tc_context_set_profile(context.get(), nullptr, nullptr), TC_OK);
+  EXPECT_EQ(run_fake(context.get(), 3, 0), "");
+  EXPECT_EQ(steps.size(), 22u);
+}
+
+#if defined(__x86_64__)
+TEST(Run, FloatModeIsTheDefaultAndRestored) {
+  tc_descriptor d = bare();
+  static std::atomic<int> strange;
+  strange = 0;
+  d.run = [](const tc_frame* frame) {
+    frame->barrier(frame);
+    if ((__builtin_ia32_stmxcsr() & 0xffc0u) != 0x1f80u) ++strange;
+  };
+  const ModelPtr model = open_linked(d);
+  const unsigned old = __builtin_ia32_stmxcsr();
+  constexpr unsigned kFlushing = 0x9fc0;  // denormals flushed
+  __builtin_ia32_ldmxcsr(kFlushing);
+  const ContextPtr context = make_context(model, 4);
+  const tc_status status = tc_context_run(context.get(), nullptr, 0, nullptr, 0);
+  const unsigned after = __builtin_ia32_stmxcsr();
+  __builtin_ia32_ldmxcsr(old);
+  EXPECT_EQ(status, TC_OK);
+  EXPECT_EQ(after, kFlushing);
+  EXPECT_EQ(strange, 0);
+}
+#endif
+
+TEST(Pool, IdleThreadsUseNoTime) {
+  const ModelPtr model = open_linked(tc_model_fake);
+  const ContextPtr context = make_context(model, 4);
+  ASSERT_EQ(run_fake(context.get(), 100, 0), "");
+  usleep(20000);
+  timespec before, after;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+  usleep(300000);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+  const double seconds = static_cast<double>(after.tv_sec - before.tv_sec) +
+                         static_cast<double>(after.tv_nsec - before.tv_nsec) * 1e-9;
+  EXPECT_LT(seconds, 0.01);
+}
+
+#if !defined(__SANITIZE_THREAD__)
+TEST(Pool, WorksAfterFork) {
+  const ModelPtr model = open_linked(tc_model_fake);
+  const ContextPtr context = make_context(model, 4);
+  ASSERT_EQ(run_fake(context.get(), 100, 0), "");
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool right = run_fake(context.get(), 50, 3).empty() &&
+                       tc_context_threads_used(context.get()) == 4;
+    _exit(right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(run_fake(context.get(), 100, 0), "");
+}
+#endif
+
+}  // namespace
+}  // namespace tc
