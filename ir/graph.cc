@@ -1,0 +1,127 @@
+// Building graphs and reading the attributes of their nodes.
+#include "ir/graph.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/error.h"
+#include "ir/ops/op.h"
+
+namespace tc {
+namespace {
+
+// The node's attribute, else the row's default.
+const Attribute& attribute(const Node& node, const std::string& name) {
+  auto given = node.attributes.find(name);
+  if (given != node.attributes.end()) return given->second;
+  TC_CHECK(node.op != nullptr, "for ", node.origin.str());
+  const auto& rows = node.op->attributes;
+  auto row = std::find_if(rows.begin(), rows.end(),
+                          [&](const AttributeRow& candidate) { return candidate.name == name; });
+  TC_CHECK(row != rows.end(), "an attribute '", name, "' of op ", node.op->name);
+  TC_CHECK(!row->required, "a value of attribute '", name, "' of ", node.origin.str());
+  return row->fallback;
+}
+
+template <class T>
+const T& typed_attribute(const Node& node, const std::string& name, const char* kind) {
+  const T* value = std::get_if<T>(&attribute(node, name));
+  TC_CHECK(value != nullptr, "attribute '", name, "' of ", node.origin.str(), " to be ", kind);
+  return *value;
+}
+
+}  // namespace
+
+std::string Origin::str() const {
+  std::string result = "node '" + node + "'";
+  if (!op_type.empty()) {
+    result += " (" + op_type;
+    if (opset > 0) result += ", opset " + std::to_string(opset);
+    result += ")";
+  }
+  if (!file.empty()) result += " of " + file;
+  return result;
+}
+
+ValueId Graph::add_value(std::string name, DType dtype, std::optional<Shape> shape) {
+  Value value;
+  value.name = std::move(name);
+  value.dtype = dtype;
+  value.shape = std::move(shape);
+  values.push_back(std::move(value));
+  return static_cast<ValueId>(values.size()) - 1;
+}
+
+ValueId Graph::fresh_value(const std::string& base, DType dtype, std::optional<Shape> shape) {
+  std::set<std::string> taken;
+  for (const Value& value : values) {
+    if (value.name.compare(0, base.size(), base) == 0) taken.insert(value.name);
+  }
+  std::string name = base;
+  for (int suffix = 1; taken.count(name); ++suffix) name = base + "_" + std::to_string(suffix);
+  return add_value(name, dtype, std::move(shape));
+}
+
+ValueId Graph::add_constant(const std::string& base, TensorPtr data) {
+  ValueId id = fresh_value(base, data->dtype, shape_of(data->shape));
+  Value& value = (*this)[id];
+  if (!is_float(data->dtype) && data->shape.size() <= 1 && data->count() <= 64) {
+    value.elements.emplace();
+    for (int64_t i = 0; i < data->count(); ++i) value.elements->push_back(data->as_int(i));
+  }
+  value.constant = std::move(data);
+  return id;
+}
+
+ValueId Graph::find(const std::string& name) const {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].name == name) return static_cast<ValueId>(i);
+  }
+  return kNoValue;
+}
+
+std::vector<int> Graph::producers() const {
+  std::vector<int> result(values.size(), -1);
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    for (ValueId id : nodes[n].outputs) {
+      if (id != kNoValue) result.at(static_cast<size_t>(id)) = static_cast<int>(n);
+    }
+  }
+  return result;
+}
+
+std::vector<std::vector<int>> Graph::consumers() const {
+  std::vector<std::vector<int>> result(values.size());
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    for (ValueId id : nodes[n].inputs) {
+      if (id == kNoValue) continue;
+      auto& readers = result.at(static_cast<size_t>(id));
+      if (readers.empty() || readers.back() != static_cast<int>(n)) {
+        readers.push_back(static_cast<int>(n));
+      }
+    }
+  }
+  return result;
+}
+
+int64_t int_attribute(const Node& node, const std::string& name) {
+  return typed_attribute<int64_t>(node, name, "an integer");
+}
+
+double float_attribute(const Node& node, const std::string& name) {
+  return typed_attribute<double>(node, name, "a number");
+}
+
+std::string string_attribute(const Node& node, const std::string& name) {
+  return typed_attribute<std::string>(node, name, "a text");
+}
+
+std::vector<int64_t> ints_attribute(const Node& node, const std::string& name) {
+  return typed_attribute<std::vector<int64_t>>(node, name, "a list of integers");
+}
+
+bool has_attribute(const Node& node, const std::string& name) {
+  return node.attributes.count(name) > 0;
+}
+
+}  // namespace tc

@@ -1,0 +1,93 @@
+// The text form of plans, for people and golden tests.
+#include "ir/plan.h"
+
+#include "ir/error.h"
+
+namespace tc {
+namespace {
+
+std::string str(const Location& location) {
+  std::string result;
+  switch (location.kind) {
+    case Location::Kind::Input: result = text("input", location.index); break;
+    case Location::Kind::Output: result = text("output", location.index); break;
+    case Location::Kind::Constant: result = text("constant", location.index); break;
+    case Location::Kind::Arena: return "arena[" + location.offset.str() + "]";
+  }
+  if (location.offset != Dim(0)) result += "[" + location.offset.str() + "]";
+  return result;
+}
+
+std::string str(const std::vector<Location>& locations) {
+  std::string result;
+  for (const Location& location : locations) {
+    result += (result.empty() ? "" : ", ") + str(location);
+  }
+  return result;
+}
+
+void print_steps(const PlanSteps& steps, const Plan& plan, int depth, std::string& out) {
+  std::string indent(static_cast<size_t>(2 * depth), ' ');
+  for (const PlanStep& step : steps) {
+    out += indent;
+    switch (step.kind) {
+      case PlanStep::Kind::Call: {
+        bool known = step.kernel >= 0 && step.kernel < static_cast<int>(plan.kernels.size());
+        out += text("call ", step.kernel);
+        if (known) out += " " + plan.kernels[static_cast<size_t>(step.kernel)].kernel.name;
+        out += "(" + str(step.locations) + ")";
+        for (size_t i = 0; i < step.parameters.size(); ++i) {
+          out += (i ? ", " : " with ") + step.parameters[i].str();
+        }
+        if (step.single_thread) out += " single_thread";
+        break;
+      }
+      case PlanStep::Kind::Copy:
+        out += "copy " + step.bytes.str() + " bytes (" + str(step.locations) + ")";
+        break;
+      case PlanStep::Kind::Loop: out += "loop " + step.symbol + " < " + step.trip.str(); break;
+      case PlanStep::Kind::If: out += "if " + str(step.locations); break;
+    }
+    if (!step.barrier) out += " no_barrier";
+    if (!step.label.empty()) out += "  # " + step.label;
+    out += "\n";
+    print_steps(step.body, plan, depth + 1, out);
+    if (step.otherwise.empty()) continue;
+    out += indent + "else\n";
+    print_steps(step.otherwise, plan, depth + 1, out);
+  }
+}
+
+std::string str(const PortInfo& port) {
+  return port.name + " " + name_of(port.dtype) + str(port.shape);
+}
+
+}  // namespace
+
+std::string str(const Plan& plan) {
+  std::string result = "plan " + plan.model + " for " + plan.target + "\n";
+  for (const auto& [name, range] : plan.symbols) {
+    result += text("symbol ", name, " in [", range.first, ", ", range.second, "]\n");
+  }
+  for (const PortInfo& port : plan.inputs) result += "input " + str(port) + "\n";
+  for (const PortInfo& port : plan.outputs) result += "output " + str(port) + "\n";
+  for (size_t i = 0; i < plan.constants.size(); ++i) {
+    const Tensor& constant = *plan.constants[i];
+    result += text("constant ", i, " ", name_of(constant.dtype), str(shape_of(constant.shape)), " ",
+                   constant.bytes.size(), " bytes\n");
+  }
+  result += "arena " + plan.arena_bytes.str() + " bytes, scratch " +
+            std::to_string(plan.scratch_bytes) + " bytes\n";
+  for (const ArenaBlock& block : plan.blocks) {
+    result += text("block ", block.name, " [", block.offset.str(), ", +", block.bytes.str(),
+                   ") steps ", block.first, " .. ", block.last, "\n");
+  }
+  result += "steps\n";
+  print_steps(plan.steps, plan, 1, result);
+  for (size_t i = 0; i < plan.kernels.size(); ++i) {
+    result += text("kernel ", i, ":\n") + str(plan.kernels[i]);
+  }
+  return result;
+}
+
+}  // namespace tc

@@ -1,0 +1,37 @@
+// The 64-bit Arm target: NEON with 32 registers of 128 bits.
+//
+// Costs are of out-of-order cores with two 128-bit multiply-add pipes (Cortex-A76 and later, by Arm's
+// optimization guides). A multiply-add takes a lane of a register as its scalar, but not memory.
+#include "ir/target/tables.h"
+
+namespace tc::targets {
+
+std::vector<Row> aarch64_rows() {
+  Target target;
+  target.name = "aarch64";
+  target.arch = Arch::AArch64;
+  target.triple = "aarch64-unknown-linux-gnu";
+  target.cpu = "generic";
+  target.features = "+neon";
+  target.vector_bits = 128;
+  target.vector_registers = 32;
+  target.block = 4;
+  target.multiply_adds = 2;
+  target.loads = 2;
+  target.stores = 1;
+  target.latency = 4;
+  target.l1_bytes = 64 << 10;
+  target.l2_bytes = 512 << 10;
+  target.l2_bandwidth = 24;
+  target.l3_bandwidth = 8;
+  target.tiles = {{4, 6}, {3, 8}, {2, 12}, {2, 10}, {4, 5}, {3, 7}, {4, 4}, {2, 8}, {3, 6}, {2, 7},
+                  {2, 6}, {1, 14}, {1, 12}, {4, 3}, {2, 4}, {1, 8}, {4, 2}, {2, 2}, {1, 4}, {4, 1},
+                  {2, 1}, {1, 2}, {1, 1}};
+  return {{target, "64-bit Arm with NEON", {"neon"}}};
+}
+
+std::vector<std::string> aarch64_features() {
+  return {"bf16", "dotprod", "fullfp16", "i8mm", "neon", "sve", "sve2"};
+}
+
+}  // namespace tc::targets

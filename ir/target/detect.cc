@@ -1,0 +1,124 @@
+// What the machine that tc runs on is and can do.
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "ir/target/tables.h"
+
+#if defined(__riscv) || defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+namespace tc::targets {
+namespace {
+
+#if defined(__x86_64__)
+constexpr Arch kHere = Arch::X86_64;
+
+// By CPUID, where the operating system also saves the registers. (The built-in function takes only
+// literals.)
+std::vector<std::string> detect() {
+  std::vector<std::string> found;
+  __builtin_cpu_init();
+#define TC_DETECT(name) \
+  if (__builtin_cpu_supports(name)) found.push_back(name)
+  TC_DETECT("avx");
+  TC_DETECT("avx2");
+  TC_DETECT("bmi");
+  TC_DETECT("bmi2");
+  TC_DETECT("f16c");
+  TC_DETECT("fma");
+  TC_DETECT("lzcnt");
+  TC_DETECT("movbe");
+  TC_DETECT("avx512f");
+  TC_DETECT("avx512bw");
+  TC_DETECT("avx512cd");
+  TC_DETECT("avx512dq");
+  TC_DETECT("avx512vl");
+  TC_DETECT("avx512bf16");
+  TC_DETECT("avx512bitalg");
+  TC_DETECT("avx512fp16");
+  TC_DETECT("avx512ifma");
+  TC_DETECT("avx512vbmi");
+  TC_DETECT("avx512vbmi2");
+  TC_DETECT("avx512vnni");
+  TC_DETECT("avx512vpopcntdq");
+  TC_DETECT("avxvnni");
+  TC_DETECT("amx-bf16");
+  TC_DETECT("amx-int8");
+  TC_DETECT("amx-tile");
+  TC_DETECT("gfni");
+  TC_DETECT("vaes");
+  TC_DETECT("vpclmulqdq");
+#undef TC_DETECT
+  return found;
+}
+#elif defined(__riscv)
+constexpr Arch kHere = Arch::RiscV64;
+
+std::vector<std::string> detect() {
+  std::vector<std::string> found;
+  // The kernel's HWCAP has one bit per single-letter extension.
+  if (!(getauxval(AT_HWCAP) & (1ul << ('v' - 'a')))) return found;
+  found.push_back("v");
+  unsigned long bytes = 0;
+  asm volatile(".option push\n.option arch, +zicsr\ncsrr %0, 0xc22\n.option pop" : "=r"(bytes));
+  for (unsigned long bits : {128ul, 256ul, 512ul}) {
+    if (8 * bytes >= bits) found.push_back("zvl" + std::to_string(bits) + "b");
+  }
+  return found;
+}
+#elif defined(__aarch64__)
+constexpr Arch kHere = Arch::AArch64;
+
+std::vector<std::string> detect() { return {"neon"}; }
+#else
+#error "tc runs on x86-64, 64-bit RISC-V and 64-bit Arm"
+#endif
+
+}  // namespace
+
+std::vector<std::string> detected_features(Arch arch) {
+  return arch == kHere ? detect() : std::vector<std::string>{};
+}
+
+bool is_this_machine(Arch arch) { return arch == kHere; }
+
+std::string native_name() {
+  std::vector<std::string> found = detect();
+  auto has = [&](const std::string& name) {
+    return std::find(found.begin(), found.end(), name) != found.end();
+  };
+  if (kHere == Arch::AArch64) return "aarch64";
+  if (kHere == Arch::RiscV64) {
+    if (!has("v")) return "rv64gc";
+    return has("zvl512b") ? "rv64gcv_zvl512b" : has("zvl256b") ? "rv64gcv_zvl256b" : "rv64gcv";
+  }
+  bool level4 = has("avx512f") && has("avx512bw") && has("avx512cd") && has("avx512dq") &&
+                has("avx512vl");
+  std::string name = level4 ? "x86-64-v4" : "x86-64-v3";
+  for (const char* extra :
+       {"amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512fp16", "avx512vnni", "avxvnni"}) {
+    bool is_level4 = std::string(extra) != "avxvnni";
+    if (has(extra) && (level4 || !is_level4)) {
+      name += name.find('+') == std::string::npos ? "+" : ",+";
+      name += extra;
+    }
+  }
+  return name;
+}
+
+void describe_this_machine(Target& target) {
+  long l1 = 0, l2 = 0;
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+  l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+  l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#endif
+  // Virtual machines and boards may report nothing, or nonsense.
+  if (l1 >= 8 << 10 && l1 <= 1 << 20) target.l1_bytes = l1;
+  if (l2 >= 64 << 10 && l2 <= 64 << 20) target.l2_bytes = l2;
+  target.cores = std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace tc::targets

@@ -1,0 +1,81 @@
+// The RISC-V targets: scalar, and the vector extension by its shortest vector length.
+//
+// The channel block is 16 at every length, so that one packed copy of the constants serves all; a
+// tile counts blocks: a block is a group of 4, 2 or 1 registers (LMUL) at 128, 256 and 512 bits. The
+// 32 registers hold 7, 14 or 28 accumulators of one block and leave one group for the weights;
+// `vfmacc.vf` takes the other operand from a scalar register. Groups of 8 are never accumulators.
+// Costs are those of cores that start one register group part per cycle, in order of magnitude.
+#include "ir/target/tables.h"
+
+namespace tc::targets {
+namespace {
+
+Target scalar() {
+  Target target;
+  target.name = "rv64gc";
+  target.arch = Arch::RiscV64;
+  target.triple = "riscv64-unknown-linux-gnu";
+  target.cpu = "generic-rv64";
+  target.features = "+m,+a,+f,+d,+c";
+  target.abi = "lp64d";
+  target.vector_bits = 0;
+  target.vector_registers = 32;  // scalar floating-point registers
+  target.block = 4;
+  target.multiply_adds = 1;
+  target.loads = 1;
+  target.stores = 1;
+  target.latency = 5;
+  target.l1_bytes = 32 << 10;
+  target.l2_bytes = 512 << 10;
+  target.l2_bandwidth = 8;
+  target.l3_bandwidth = 4;
+  target.tiles = {{4, 6}, {4, 5}, {4, 4}, {2, 8}, {2, 6}, {1, 16}, {4, 3}, {2, 4},
+                  {1, 8}, {4, 2}, {2, 2}, {1, 4}, {4, 1}, {2, 1},  {1, 2}, {1, 1}};
+  return target;
+}
+
+Target vector(int bits) {
+  Target target = scalar();
+  bool shortest = bits == 128;
+  target.name = shortest ? "rv64gcv" : "rv64gcv_zvl" + std::to_string(bits) + "b";
+  target.features += ",+v,+zvl" + std::to_string(bits) + "b";
+  target.vector_bits = bits;
+  target.vector_registers = 32;
+  target.scalable = true;
+  target.masked_memory = true;
+  target.broadcast_operand = true;
+  target.block = 16;
+  target.l2_bandwidth = 16;
+  switch (bits) {
+    case 128:  // m4
+      target.tiles = {{1, 7}, {1, 6}, {1, 5}, {1, 4}, {1, 3}, {1, 2}, {1, 1}};
+      break;
+    case 256:  // m2
+      target.tiles = {{1, 14}, {2, 7}, {1, 13}, {1, 12}, {2, 6}, {1, 10}, {1, 8}, {1, 7},
+                      {2, 5},  {2, 4}, {1, 6},  {1, 4},  {2, 2}, {1, 2},  {1, 1}};
+      break;
+    default:   // m1
+      target.tiles = {{1, 28}, {2, 14}, {2, 13}, {2, 12}, {1, 24}, {3, 9}, {4, 6}, {1, 16}, {1, 14},
+                      {2, 8},  {2, 7},  {1, 12}, {1, 8},  {1, 7},  {2, 4}, {1, 4}, {1, 2},  {1, 1}};
+      break;
+  }
+  return target;
+}
+
+}  // namespace
+
+std::vector<Row> riscv_rows() {
+  return {
+      {scalar(), "64-bit RISC-V without vectors (RV64GC)", {}},
+      {vector(128), "64-bit RISC-V with vectors of 128 bits or more", {"v"}},
+      {vector(256), "64-bit RISC-V with vectors of 256 bits or more", {"v", "zvl256b"}},
+      {vector(512), "64-bit RISC-V with vectors of 512 bits or more", {"v", "zvl512b"}},
+  };
+}
+
+std::vector<std::string> riscv_features() {
+  return {"v",   "zba", "zbb", "zbc",     "zbs",     "zfh",     "zfhmin",  "zicond",
+          "zvbb", "zvfh", "zvfhmin", "zvl128b", "zvl256b", "zvl512b"};
+}
+
+}  // namespace tc::targets

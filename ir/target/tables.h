@@ -1,0 +1,37 @@
+// One row per target; each architecture's file fills its own. Internal to ir/target.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/target/target.h"
+
+namespace tc::targets {
+
+struct Row {
+  Target target;
+  std::string description;            // one line, for people
+  // Features of the row itself, by LLVM's names: what runs_here asks for.
+  std::vector<std::string> required;
+};
+
+std::vector<Row> x86_rows();
+std::vector<Row> riscv_rows();
+std::vector<Row> aarch64_rows();
+
+// The features that may follow a target's name with + or -, by LLVM's names.
+std::vector<std::string> x86_features();
+std::vector<std::string> riscv_features();
+std::vector<std::string> aarch64_features();
+
+// The features of `arch` that this machine has, by LLVM's names; empty where it is another machine.
+std::vector<std::string> detected_features(Arch arch);
+
+bool is_this_machine(Arch arch);
+
+// The name of the row for this machine, with the detected extras after it.
+std::string native_name();
+// This machine's cache sizes and cores put into the target.
+void describe_this_machine(Target& target);
+
+}  // namespace tc::targets

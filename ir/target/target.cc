@@ -1,0 +1,188 @@
+// Target names: parsing, nearest names, and whether code for a target runs here.
+#include "ir/target/target.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/target/tables.h"
+
+namespace tc {
+namespace {
+
+using targets::Row;
+
+std::vector<Row> all_rows() {
+  std::vector<Row> rows = targets::x86_rows();
+  for (const Row& row : targets::riscv_rows()) rows.push_back(row);
+  for (const Row& row : targets::aarch64_rows()) rows.push_back(row);
+  return rows;
+}
+
+std::vector<std::string> features_of(Arch arch) {
+  switch (arch) {
+    case Arch::X86_64: return targets::x86_features();
+    case Arch::RiscV64: return targets::riscv_features();
+    case Arch::AArch64: return targets::aarch64_features();
+  }
+  return {};
+}
+
+// The number of letters to insert, delete or change to make one text the other.
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t change = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+// The three nearest of the names, as `a, b or c`.
+std::string nearest(const std::string& wanted, std::vector<std::string> names) {
+  std::stable_sort(names.begin(), names.end(), [&](const auto& a, const auto& b) {
+    return edit_distance(wanted, a) < edit_distance(wanted, b);
+  });
+  names.resize(std::min<size_t>(names.size(), 3));
+  std::string result;
+  for (size_t i = 0; i < names.size(); ++i) {
+    result += (i == 0 ? "'" : i + 1 == names.size() ? " or '" : ", '") + names[i] + "'";
+  }
+  return result;
+}
+
+const Row& row_of(const std::string& name) {
+  static const std::vector<Row> rows = all_rows();
+  for (const Row& row : rows) {
+    if (row.target.name == name) return row;
+  }
+  std::vector<std::string> names{"native"};
+  for (const Row& row : rows) names.push_back(row.target.name);
+  fail(ErrorKind::Target, "unknown target '", name, "'; did you mean ", nearest(name, names),
+       "? The command `python -m tc targets` lists all");
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// `+a,-b` as signed features. Feature names may contain `-`, so that a sign counts only after a
+// comma; `+` always begins a feature.
+std::vector<std::pair<char, std::string>> split_features(const std::string& text,
+                                                         const std::string& whole) {
+  std::vector<std::pair<char, std::string>> result;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == ',') ++at;
+    char sign = at < text.size() ? text[at] : '\0';
+    if (sign != '+' && sign != '-') {
+      fail(ErrorKind::Target, "target '", whole,
+           "': features follow the name as `+feature,-feature`, as in 'x86-64-v4+avx512vnni'");
+    }
+    size_t end = std::min(text.find_first_of("+,", at + 1), text.size());
+    result.emplace_back(sign, text.substr(at + 1, end - at - 1));
+    at = end;
+  }
+  return result;
+}
+
+// The target of a name without `native`.
+Target parse_resolved(const std::string& text) {
+  size_t end = std::min(text.find_first_of("+,"), text.size());
+  std::string name = text.substr(0, end);
+  const Row* row = &row_of(name);
+  std::vector<std::pair<char, std::string>> extras;
+  for (const auto& [sign, feature] : split_features(text.substr(end), text)) {
+    const std::vector<std::string> known = features_of(row->target.arch);
+    if (!contains(known, feature)) {
+      fail(ErrorKind::Target, "unknown feature '", feature, "' of target '", name, "'; did you mean ",
+           nearest(feature, known), "?");
+    }
+    if (sign == '-' && contains(row->required, feature)) {
+      fail(ErrorKind::Target, "target '", name, "' cannot do without '", feature,
+           "'; choose a smaller target instead");
+    }
+    // Vectors, and longer ones, are another row: its tiles differ.
+    if (sign == '+' && feature == "v" && row->target.vector_bits == 0) {
+      row = &row_of("rv64gcv");
+      continue;
+    }
+    if (sign == '+' && feature.rfind("zvl", 0) == 0 && row->target.vector_bits > 0) {
+      int bits = std::stoi(feature.substr(3));
+      if (bits > row->target.vector_bits) row = &row_of("rv64gcv_" + feature);
+      continue;
+    }
+    if (sign == '+' && contains(row->required, feature)) continue;
+    auto same = std::find_if(extras.begin(), extras.end(),
+                             [&](const auto& extra) { return extra.second == feature; });
+    if (same != extras.end()) extras.erase(same);
+    extras.emplace_back(sign, feature);
+  }
+  std::sort(extras.begin(), extras.end(),
+            [](const auto& a, const auto& b) { return a.second < b.second; });
+  Target target = row->target;
+  for (size_t i = 0; i < extras.size(); ++i) {
+    std::string feature = extras[i].first + extras[i].second;
+    bool bare = i == 0 && extras[i].first == '+';
+    target.name += (bare ? "" : ",") + feature;
+    target.features += (target.features.empty() ? "" : ",") + feature;
+  }
+  return target;
+}
+
+}  // namespace
+
+int Target::lanes(DType dtype) const {
+  if (vector_bits == 0) return 1;
+  return vector_bits / 8 / static_cast<int>(size_of(dtype));
+}
+
+Target parse_target(const std::string& text) {
+  if (text.size() > 200) fail(ErrorKind::Target, "a target's name has at most 200 letters");
+  const std::string native = "native";
+  if (text.substr(0, text.find_first_of("+,")) != native) return parse_resolved(text);
+  std::string rest = text.substr(native.size());
+  std::string resolved = targets::native_name();
+  if (!rest.empty() && rest[0] == '+') rest = "," + rest;
+  if (!rest.empty() && resolved.find('+') == std::string::npos && rest.rfind(",+", 0) == 0) {
+    rest = rest.substr(1);
+  }
+  Target target = parse_resolved(resolved + rest);
+  targets::describe_this_machine(target);
+  return target;
+}
+
+std::vector<std::pair<std::string, std::string>> known_targets() {
+  std::vector<std::pair<std::string, std::string>> result{
+      {"native", "this machine: " + targets::native_name()}};
+  for (const Row& row : all_rows()) result.emplace_back(row.target.name, row.description);
+  return result;
+}
+
+bool runs_here(const Target& target, std::string* why) {
+  auto answer = [&](const std::string& reason) {
+    if (why) *why = reason;
+    return reason.empty();
+  };
+  if (!targets::is_this_machine(target.arch)) {
+    return answer("code for " + target.triple + " does not run on this machine");
+  }
+  size_t end = std::min(target.name.find_first_of("+,"), target.name.size());
+  std::vector<std::string> needed = row_of(target.name.substr(0, end)).required;
+  for (const auto& [sign, feature] : split_features(target.name.substr(end), target.name)) {
+    if (sign == '+') needed.push_back(feature);
+  }
+  const std::vector<std::string> found = targets::detected_features(target.arch);
+  std::string missing;
+  for (const std::string& feature : needed) {
+    if (!contains(found, feature)) missing += (missing.empty() ? "" : ", ") + feature;
+  }
+  if (missing.empty()) return answer("");
+  return answer("target '" + target.name + "' needs " + missing + ", which this machine lacks");
+}
+
+}  // namespace tc

@@ -1,0 +1,107 @@
+// Target names: rows, features, error texts, and the machine that the tests run on.
+#include "ir/target/target.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ir/error.h"
+
+namespace tc {
+namespace {
+
+std::string error_of(const std::string& name) {
+  try {
+    parse_target(name);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Target);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Target, RowsSayWhatCodegenNeeds) {
+  Target v4 = parse_target("x86-64-v4");
+  EXPECT_EQ(v4.arch, Arch::X86_64);
+  EXPECT_EQ(v4.vector_bits, 512);
+  EXPECT_EQ(v4.vector_registers, 32);
+  EXPECT_EQ(v4.block, 16);
+  EXPECT_EQ(v4.tiles.at(0), (std::pair{2, 14}));
+  EXPECT_EQ(v4.lanes(DType::F32), 16);
+  EXPECT_EQ(v4.lanes(DType::F64), 8);
+  Target v3 = parse_target("x86-64-v3");
+  EXPECT_EQ(v3.block, 8);
+  EXPECT_FALSE(v3.masked_memory);
+  Target rvv = parse_target("rv64gcv");
+  EXPECT_EQ(rvv.triple, "riscv64-unknown-linux-gnu");
+  EXPECT_EQ(rvv.features, "+m,+a,+f,+d,+c,+v,+zvl128b");
+  EXPECT_EQ(rvv.abi, "lp64d");
+  EXPECT_TRUE(rvv.scalable);
+  EXPECT_EQ(rvv.tiles.at(0), (std::pair{1, 7}));
+  EXPECT_EQ(parse_target("rv64gcv_zvl256b").tiles.at(0), (std::pair{1, 14}));
+  EXPECT_EQ(parse_target("rv64gcv_zvl512b").tiles.at(0), (std::pair{1, 28}));
+  EXPECT_EQ(parse_target("rv64gc").lanes(DType::F32), 1);
+}
+
+// Accumulators, one block of weights per vector and one spare register fit the register file.
+TEST(Target, TilesFitTheRegisters) {
+  for (const auto& [name, description] : known_targets()) {
+    Target target = parse_target(name);
+    int lanes = target.lanes(DType::F32);
+    int group = std::max(1, target.block / lanes);
+    if (target.vector_bits == 0) group = 1;
+    std::set<std::pair<int, int>> seen;
+    for (auto [vectors, columns] : target.tiles) {
+      EXPECT_TRUE(seen.insert({vectors, columns}).second) << name;
+      EXPECT_LE(vectors * columns * group + vectors * group, target.vector_registers)
+          << name << " tile " << vectors << "x" << columns;
+    }
+    EXPECT_TRUE(seen.count({1, 1})) << name;
+    EXPECT_FALSE(description.empty());
+  }
+}
+
+TEST(Target, FeaturesFollowTheName) {
+  Target target = parse_target("x86-64-v4+avx512vnni,+avx512bf16,-avxvnni");
+  EXPECT_EQ(target.name, "x86-64-v4+avx512bf16,+avx512vnni,-avxvnni");
+  EXPECT_EQ(target.features, "+avx512bf16,+avx512vnni,-avxvnni");
+  EXPECT_EQ(parse_target(target.name).name, target.name);
+  EXPECT_EQ(parse_target("x86-64-v4+fma").name, "x86-64-v4");
+  EXPECT_EQ(parse_target("rv64gcv+zvl256b").name, "rv64gcv_zvl256b");
+  EXPECT_EQ(parse_target("rv64gc+v").name, "rv64gcv");
+  EXPECT_EQ(parse_target("rv64gcv+zfh").name, "rv64gcv+zfh");
+}
+
+TEST(Target, ErrorsNameTheNearest) {
+  EXPECT_EQ(error_of("x86-64-v5"),
+            "unknown target 'x86-64-v5'; did you mean 'x86-64-v3', 'x86-64-v4' or 'rv64gc'? The "
+            "command `python -m tc targets` lists all");
+  EXPECT_EQ(error_of("rv64gvc"),
+            "unknown target 'rv64gvc'; did you mean 'rv64gc', 'rv64gcv' or 'native'? The command "
+            "`python -m tc targets` lists all");
+  EXPECT_EQ(error_of("x86-64-v4+avx512vni"),
+            "unknown feature 'avx512vni' of target 'x86-64-v4'; did you mean 'avx512vnni', "
+            "'avx512vl' or 'avx512vbmi'?");
+  EXPECT_EQ(error_of("x86-64-v4,-avx512f"),
+            "target 'x86-64-v4' cannot do without 'avx512f'; choose a smaller target instead");
+  EXPECT_EQ(error_of("x86-64-v4,avx512vnni"),
+            "target 'x86-64-v4,avx512vnni': features follow the name as `+feature,-feature`, as in "
+            "'x86-64-v4+avx512vnni'");
+  EXPECT_EQ(error_of(std::string(300, 'x')), "a target's name has at most 200 letters");
+  EXPECT_NE(error_of(""), "no error");
+}
+
+TEST(Target, NativeRunsHere) {
+  Target native = parse_target("native");
+  std::string why;
+  EXPECT_TRUE(runs_here(native, &why)) << why;
+  EXPECT_NE(native.name, "native");
+  EXPECT_GE(native.cores, 1);
+  EXPECT_EQ(parse_target(native.name).features, native.features);
+  Target foreign = parse_target(native.arch == Arch::RiscV64 ? "aarch64" : "rv64gcv");
+  EXPECT_FALSE(runs_here(foreign, &why));
+  EXPECT_EQ(why, "code for " + foreign.triple + " does not run on this machine");
+}
+
+}  // namespace
+}  // namespace tc
