@@ -1,0 +1,28 @@
+// NumPy's .npy files: reading with every size checked, and writing.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tc_runtime.h"
+
+namespace tc::runtime {
+
+// An array in memory; `data` is malloc'ed (null for no elements).
+struct NpyArray {
+  int32_t dtype = 0;
+  int32_t rank = 0;
+  int64_t dims[TC_MAX_RANK] = {};
+  void* data = nullptr;
+  uint64_t bytes = 0;
+};
+
+// Reads a file of format 1, 2 or 3, little-endian and in C order. A two-byte void type is bf16, as
+// ml_dtypes writes it. On false `why` holds the reason, without the path; nothing is allocated.
+bool read_npy(const char* path, NpyArray* array, char* why, size_t why_size);
+
+// Writes format 1. The file appears under its name only when it is whole.
+bool write_npy(const char* path, int32_t dtype, int32_t rank, const int64_t* dims,
+               const void* data, char* why, size_t why_size);
+
+}  // namespace tc::runtime
