@@ -73,7 +73,7 @@ def test_no_layer_vanishes_or_blows_up(name):
     with torch.no_grad():
         module(*map(torch.from_numpy, zoo.example(name).values()))
     assert len(deviations) >= 4
-    assert {key: value for key, value in deviations.items() if not 0.05 < value < 20} == {}
+    assert {key: value for key, value in deviations.items() if not 0.05 < value < 50} == {}
 
 
 @pytest.mark.parametrize("frames", [1, 7, 100])

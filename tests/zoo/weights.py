@@ -36,8 +36,9 @@ def settle(module: nn.Module, batch: tuple[torch.Tensor, ...]) -> None:
     """Fits each layer to what a forward pass on `batch` brings it, in order of execution.
 
     Batch normalisation takes its statistics from the pass. A convolution or dense layer with a
-    bias is scaled to outputs of unit deviation, and its bias replaces each channel's mean: the
-    part common to all inputs would grow from layer to layer and hide what differs.
+    bias is scaled to outputs of deviation `layer.deviation` (1 where it has none), and its bias
+    replaces each channel's mean: the part common to all inputs would grow from layer to layer and
+    hide what differs.
     """
     handles = []
     for layer in module.modules():
@@ -56,7 +57,7 @@ def _standardise(layer, inputs, output):
     dense = isinstance(layer, nn.Linear)
     channels_last = output if dense else output.movedim(1, -1)
     mean = channels_last.flatten(0, -2).mean(0)
-    deviation = (channels_last - mean).std()
+    deviation = (channels_last - mean).std() / getattr(layer, "deviation", 1.0)
     offset = _MEAN + 0.2 * torch.randn_like(mean)
     layer.weight /= deviation
     layer.bias.copy_((layer.bias - mean) / deviation + offset)
