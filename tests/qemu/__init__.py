@@ -10,8 +10,8 @@ import tempfile
 
 _FOLDER = pathlib.Path(__file__).resolve().parent
 _ROOT = _FOLDER.parent.parent
-_SOURCES = ("count_plugin.cc", "riscv_decode.cc")
-_HEADERS = ("plugin_api.h", "riscv_decode.h")
+_SOURCES = ("count_plugin.cc", "cycle_model.cc", "riscv_decode.cc")
+_HEADERS = ("cycle_model.h", "plugin_api.h", "riscv_decode.h")
 
 VECTOR_LENGTHS = (128, 256, 512)
 
@@ -53,28 +53,36 @@ def plugin_path():
     return cached
 
 
-def run_riscv64(executable, args=(), vlen=256, vector=True, count=False, ranges=(), stdin=None,
-                extensions=(),
-                timeout=600):
+def run_riscv64(executable, args=(), vlen=256, vector=True, count=False, ranges=(), cycles=False,
+                cache=False, dlen=128, extensions=(), stdin=None, timeout=600):
     """Runs a riscv64 executable and returns (exit code, stdout, stderr, counts or None).
 
     The core has the vector extension 1.0 with registers of `vlen` bits, or is rv64gc where `vector`
-    is false; `extensions` names more, as qemu spells them ("Zfh"). stdout and stderr are bytes; the exit code is negative for a signal. With `count`, the
-    counts are a dict of the executed instructions by class (`total` is their sum), restricted to
-    the address ranges `[(start, end), ...]` if there are any; None if the guest died by a signal.
+    is false; `extensions` names more, as qemu spells them ("Zfh"). stdout and stderr are bytes; the
+    exit code is negative for a signal. With `count`, the counts are a dict of the executed
+    instructions by class (`total` is their sum), restricted to the address ranges
+    `[(start, end), ...]` if there are any; None if the guest died by a signal.
+
+    `cycles` and `cache` (each implies `count`) add "simulated_cycles" to the counts: the time of
+    the deterministic core that cycle_model.h describes, with a vector datapath of `dlen` bits, and
+    with `cache` also with that model's caches and their misses.
     """
     qemu = qemu_path()
     if qemu is None:
         raise RuntimeError("qemu-riscv64 is not installed: apt install qemu-user")
     core = f"rv64,v=true,vlen={vlen},vext_spec=v1.0" if vector else "rv64,v=false"
     core += "".join(f",{extension}=true" for extension in extensions)
-    command = [qemu, "-cpu", core]
+    command = [qemu, "-cpu", core, "-seed", "1"]
+    count = count or cycles or cache
     with tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder) / "counts.json"
         if count:
             # A comma separates qemu's plugin arguments; one inside a value is written twice.
             plugin = [str(plugin_path()), f"out={output}"]
             plugin += [f"range={start:#x}-{end:#x}" for start, end in ranges]
+            if cycles or cache:
+                plugin += ["cycles=on", f"cache={'on' if cache else 'off'}", f"vlen={vlen}",
+                           f"dlen={dlen}"]
             command += ["-plugin", ",".join(part.replace(",", ",,") for part in plugin)]
         command += [str(executable), *map(str, args)]
         done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout,

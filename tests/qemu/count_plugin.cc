@@ -1,27 +1,41 @@
-// A QEMU plugin that counts the instructions a riscv64 guest executes, by class.
+// A QEMU plugin that counts the instructions a riscv64 guest executes, by class, and models cycles.
 //
-// Use: qemu-riscv64 -plugin libcount_plugin.so,out=PATH[,range=START-END]... GUEST
+// Use: qemu-riscv64 -plugin libcount_plugin.so,out=PATH[,NAME=VALUE]... GUEST
 //
 //   out=PATH         where the counts go, as one JSON object, when the guest exits (required)
 //   range=START-END  count only instructions at addresses START <= address < END, in hexadecimal;
 //                    may be given several times; without it every address counts
+//   cycles=on        add "simulated_cycles": the time of cycle_model.h's core for what is counted;
+//                    of several threads, the slowest's
+//   cache=on         the same with the model's caches, fed with every access (slow), and their
+//                    misses as "first_level_misses" and "second_level_misses" of all threads
+//   vlen=BITS        the guest core's vector length, for cycles (a plugin cannot ask; default 128)
+//   dlen=BITS        the model's vector datapath (default 128)
 //
 // Instructions are decoded once, when QEMU translates a block; a running block then costs one
 // increment of a counter of its own, in memory of its own thread, so any number of guest threads is
-// counted exactly. A block that a synchronous fault leaves in the middle is counted whole. Counts
-// are written when the guest exits by exit or exit_group; a guest killed by a signal leaves no file.
+// counted exactly. With cycles, a block is timed when the next one starts, for only then are its
+// memory accesses and the way its branch went known. A block that a synchronous fault leaves in the
+// middle is counted whole. Counts are written when the guest exits by exit or exit_group; a guest
+// killed by a signal leaves no file.
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tests/qemu/cycle_model.h"
 #include "tests/qemu/plugin_api.h"
 #include "tests/qemu/riscv_decode.h"
 
@@ -44,6 +58,8 @@ struct Range {
 struct Options {
   std::string output;
   std::vector<Range> ranges;
+  bool has_cycles = false;
+  CycleOptions model;
 
   bool contains(uint64_t address) const {
     if (ranges.empty()) return true;
@@ -59,12 +75,24 @@ struct Options {
 // guest's code.
 struct Block {
   size_t number = 0;
+  uint64_t start = 0;
+  uint64_t end = 0;  // the address behind its last instruction
   std::array<uint32_t, kClassCount> histogram = {};
+  std::vector<Instruction> instructions;  // with cycles only
+  std::vector<bool> is_counted;           // of each instruction
 };
 
 // What one guest thread has executed; written by that thread alone.
 struct ThreadState {
+  explicit ThreadState(const CycleOptions& options) : core(options) {}
+
   std::vector<uint64_t> executions;  // by block number
+  Core core;
+  const Block* running = nullptr;     // started and not timed yet
+  std::vector<LineAccess> accesses;   // of the running block
+
+  // Times the running block, after which the guest went on at address `next`.
+  void finish_block(uint64_t next);
 };
 
 struct Plugin {
@@ -87,10 +115,50 @@ thread_local ThreadState* current_thread = nullptr;
 ThreadState& this_thread() {
   if (current_thread == nullptr) {
     std::lock_guard lock(plugin().mutex);
-    plugin().threads.push_back(std::make_unique<ThreadState>());
+    plugin().threads.push_back(
+        std::make_unique<ThreadState>(plugin().options.model));
     current_thread = plugin().threads.back().get();
   }
   return *current_thread;
+}
+
+void ThreadState::finish_block(uint64_t next) {
+  if (running == nullptr) return;
+  std::span<const LineAccess> rest = accesses;
+  for (size_t i = 0; i < running->instructions.size(); ++i) {
+    size_t count = 0;
+    while (count < rest.size() && rest[count].instruction == i) ++count;
+    if (running->is_counted[i]) {
+      core.execute(running->instructions[i], rest.first(count), next != running->end);
+    } else {
+      core.skip(running->instructions[i]);
+    }
+    rest = rest.subspan(count);
+  }
+  running = nullptr;
+  accesses.clear();
+}
+
+void on_block_timed(unsigned, void* data) {
+  const Block& block = *static_cast<const Block*>(data);
+  ThreadState& thread = this_thread();
+  thread.finish_block(block.start);
+  thread.running = &block;
+}
+
+// `data` is the index of the accessing instruction in its block.
+void on_memory_accessed(unsigned, qemu_plugin_meminfo_t info, uint64_t address, void* data) {
+  ThreadState& thread = this_thread();
+  const auto instruction = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(data));
+  const uint64_t last = address + (uint64_t{1} << qemu_plugin_mem_size_shift(info)) - 1;
+  for (uint64_t line = address >> kLineBytesLog2; line <= last >> kLineBytesLog2; ++line) {
+    // Elements of a vector come one by one; a line counts once for each run of them in it.
+    if (!thread.accesses.empty() && thread.accesses.back().instruction == instruction &&
+        thread.accesses.back().line == line) {
+      continue;
+    }
+    thread.accesses.push_back({instruction, line});
+  }
 }
 
 void on_block_executed(unsigned, void* data) {
@@ -111,25 +179,61 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
                 qemu_plugin_insn_size(instruction));
     is_counted |= state.options.contains(qemu_plugin_insn_vaddr(instruction));
   }
-  if (!is_counted) return;
+  // All blocks matter to the model: the next one's address tells where a branch went, and any may
+  // set the vector type.
+  if (!is_counted && !state.options.has_cycles) return;
 
   std::lock_guard lock(state.mutex);
   std::unique_ptr<Block>& block = state.blocks[{qemu_plugin_tb_vaddr(translated), code}];
   if (block == nullptr) {
     block = std::make_unique<Block>();
     block->number = state.blocks.size() - 1;
+    block->start = qemu_plugin_tb_vaddr(translated);
+    block->end = block->start + code.size();
     for (size_t i = 0; i < count; ++i) {
       const qemu_plugin_insn* instruction = qemu_plugin_tb_get_insn(translated, i);
-      if (!state.options.contains(qemu_plugin_insn_vaddr(instruction))) continue;
+      const bool counts = state.options.contains(qemu_plugin_insn_vaddr(instruction));
       const size_t length = qemu_plugin_insn_size(instruction);
       uint32_t word = 0;
       std::memcpy(&word, qemu_plugin_insn_data(instruction), length < 4 ? length : 4);
       const Instruction decoded = decode(word, static_cast<int>(length));
-      ++block->histogram[static_cast<size_t>(decoded.kind)];
+      if (counts) ++block->histogram[static_cast<size_t>(decoded.kind)];
+      if (state.options.has_cycles) {
+        block->instructions.push_back(decoded);
+        block->is_counted.push_back(counts);
+      }
     }
   }
+  if (state.options.has_cycles) {
+    qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_timed, QEMU_PLUGIN_CB_NO_REGS,
+                                         block.get());
+  }
+  for (size_t i = 0; state.options.model.has_cache && i < count; ++i) {
+    if (!block->is_counted[i]) continue;
+    qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(translated, i), on_memory_accessed,
+                                     QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+                                     reinterpret_cast<void*>(static_cast<uintptr_t>(i)));
+  }
+  if (!is_counted) return;
   qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_executed, QEMU_PLUGIN_CB_NO_REGS,
                                        block.get());
+}
+
+void write_cycles(std::FILE* file) {
+  uint64_t cycles = 0;
+  uint64_t first_level_misses = 0;
+  uint64_t second_level_misses = 0;
+  for (const auto& thread : plugin().threads) {
+    if (thread->running != nullptr) thread->finish_block(thread->running->end);
+    cycles = std::max(cycles, thread->core.cycles());
+    first_level_misses += thread->core.first_level_misses();
+    second_level_misses += thread->core.second_level_misses();
+  }
+  std::fprintf(file, ", \"simulated_cycles\": %llu", static_cast<unsigned long long>(cycles));
+  if (!plugin().options.model.has_cache) return;
+  std::fprintf(file, ", \"first_level_misses\": %llu, \"second_level_misses\": %llu",
+               static_cast<unsigned long long>(first_level_misses),
+               static_cast<unsigned long long>(second_level_misses));
 }
 
 void write_counts(std::FILE* file) {
@@ -149,7 +253,9 @@ void write_counts(std::FILE* file) {
     std::fprintf(file, ", \"%s\": %llu", kClassNames[i],
                  static_cast<unsigned long long>(counts[i]));
   }
-  std::fprintf(file, ", \"threads\": %zu}\n", state.threads.size());
+  std::fprintf(file, ", \"threads\": %zu", state.threads.size());
+  if (state.options.has_cycles) write_cycles(file);
+  std::fprintf(file, "}\n");
 }
 
 void on_exit(qemu_plugin_id_t, void*) {
@@ -179,6 +285,18 @@ std::optional<Range> parse_range(std::string_view value) {
   return range;
 }
 
+// A power of two from 64 to 65,536, the lengths that the vector extension allows.
+std::optional<int> parse_bits(std::string_view value) {
+  const std::string text(value);
+  char* rest = nullptr;
+  const unsigned long bits = std::strtoul(text.c_str(), &rest, 10);
+  if (rest == text.c_str() || *rest != '\0' || !std::has_single_bit(bits) || bits < 64 ||
+      bits > 65536) {
+    return std::nullopt;
+  }
+  return static_cast<int>(bits);
+}
+
 // Reads the plugin's arguments; returns what is wrong with them, or nothing.
 std::optional<std::string> parse_options(int count, char** arguments, Options& options) {
   for (int i = 0; i < count; ++i) {
@@ -196,10 +314,22 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
                "' is not START-END in hexadecimal with START below END";
       }
       options.ranges.push_back(*range);
+    } else if ((name == "cycles" || name == "cache") && (value == "on" || value == "off")) {
+      (name == "cycles" ? options.has_cycles : options.model.has_cache) = value == "on";
+    } else if (name == "vlen" || name == "dlen") {
+      const std::optional<int> bits = parse_bits(value);
+      if (!bits) {
+        return std::string(name) + " '" + std::string(value) +
+               "' is not a power of two from 64 to 65536";
+      }
+      (name == "vlen" ? options.model.vector_bits : options.model.datapath_bits) = *bits;
     } else {
-      return "argument '" + std::string(argument) + "' is not one of out=PATH, range=START-END";
+      return "argument '" + std::string(argument) +
+             "' is not one of out=PATH, range=START-END, cycles=on|off, cache=on|off, vlen=BITS, "
+             "dlen=BITS";
     }
   }
+  options.has_cycles |= options.model.has_cache;
   if (options.output.empty()) return "the argument out=PATH is missing";
   return std::nullopt;
 }

@@ -1,3 +1,4 @@
+// The decode tables of RV64GC and RVV 1.0, and where each format keeps its registers.
 #include "tests/qemu/riscv_decode.h"
 
 #include <span>
@@ -203,8 +204,8 @@ constexpr Row unary(Operands operands, uint32_t funct6, uint32_t mask, uint32_t 
 }
 
 // RVV 1.0, opcode OP-V. Source: RISC-V "V" Vector Extension, version 1.0, chapter "Vector
-// Instruction Listing": the table of funct6 by OPI, OPM and OPF, and the tables of the unary spaces.
-// Rows name what differs from the last row of all: one pass of ordinary arithmetic.
+// Instruction Listing": the table of funct6 by OPI, OPM and OPF, and those of the unary spaces. Rows
+// name what differs from the last row of all: one pass of ordinary arithmetic.
 constexpr Class kMultiply = Class::kVectorMultiply;
 constexpr Class kOther = Class::kVectorOther;
 constexpr Row kVectorRows[] = {
@@ -265,7 +266,7 @@ constexpr Row kVectorRows[] = {
     // OPM: vmadd vnmsub vmacc vnmsac (0x29 0x2b 0x2d 0x2f)
     {0xe400707f, operation(kMVV, 0x29), kMultiply, Timing::kVectorArithmetic, Format::kVectorAdd},
     {0xe400707f, operation(kMVX, 0x29), kMultiply, Timing::kVectorArithmetic, Format::kVectorAdd},
-    // OPM: vwadd* vwsub* (0x30 to 0x37); vwmulu vwmulsu vwmul (0x38 to 0x3b); vwmacc* (0x3c to 0x3f)
+    // OPM: vwadd* vwsub* (0x30 to 0x37); vwmul* (0x38 to 0x3b); vwmacc* (0x3c to 0x3f)
     {0xe000707f, operation(kMVV, 0x30), kOther, Timing::kVectorWidening, Format::kVector},
     {0xe000707f, operation(kMVX, 0x30), kOther, Timing::kVectorWidening, Format::kVector},
     {0xf000707f, operation(kMVV, 0x38), kMultiply, Timing::kVectorWidening, Format::kVector},

@@ -54,6 +54,7 @@ enum class Timing : uint8_t {
   kVectorMaskAccess,        // vlm, vsm
   kVectorElementAccess,     // strided, indexed and segment accesses: one element per cycle
 };
+inline constexpr int kTimingCount = static_cast<int>(Timing::kVectorElementAccess) + 1;
 
 // Registers are numbered x0..x31 = 0..31, f0..f31 = 32..63, v0..v31 = 64..95.
 inline constexpr uint8_t kNoRegister = 255;

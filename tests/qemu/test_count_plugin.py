@@ -415,6 +415,9 @@ def test_a_comma_in_the_path_of_the_counts(tmp_path, monkeypatch):
     ("out=/dev/null,range=20-10",
      "range '20-10' is not START-END in hexadecimal with START below END"),
     ("out=/dev/null,colour=red", "argument 'colour=red' is not one of"),
+    ("out=/dev/null,cycles=maybe", "argument 'cycles=maybe' is not one of"),
+    ("out=/dev/null,vlen=100", "vlen '100' is not a power of two from 64 to 65536"),
+    ("out=/dev/null,dlen=x", "dlen 'x' is not a power of two from 64 to 65536"),
 ])
 def test_wrong_arguments_are_refused(tmp_path, arguments, message):
     program = assemble(tmp_path, "_start:" + EXIT)

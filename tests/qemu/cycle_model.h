@@ -1,0 +1,142 @@
+// A deterministic model of an in-order core with a vector unit: executed instructions to "simulated
+// cycles".
+//
+// The model ranks schedules where no board is at hand; it is no board's exact timing. It stands for
+// the class of small rv64gcv cores (two instructions per cycle, in order, vectors longer than the
+// datapath) and keeps what decides between schedules there: dependences, the length of vector
+// groups, scalar overhead around them, and caches.
+//
+// Issue. Instructions issue in program order, up to two per cycle. One waits for its source
+// registers, for the unit that it needs, and for an older write of its destination to come first.
+// Nothing behind a waiting instruction issues.
+//
+// Units (per cycle): two integer; one scalar float; one vector arithmetic; one memory port that
+// scalar and vector accesses share; one divider each for integers and floats, not pipelined.
+// Latencies until a dependent instruction may issue: integer 1, integer multiply 3, float add,
+// multiply, multiply-add and conversion 4, float comparison and move 2, integer division 20, float
+// division and square root 12 (32-bit) or 20 (64-bit), load 3 on a cache hit.
+//
+// Branches. A conditional branch is predicted taken if it goes backward and not taken if forward; a
+// wrong prediction costs 6 cycles. Any taken branch or jump ends the cycle's issue group.
+//
+// Vectors. An instruction on a register group of LMUL m occupies its unit for
+//     ceil(m * VLEN / DLEN) cycles, at least 1,
+// DLEN being the datapath's bits per cycle, whatever the vector length vl: cores of this class do
+// not stop early, so a schedule pays for lanes that it leaves empty. Results chain: a dependent
+// vector instruction may start 4 cycles after the first part. The exceptions, with n the count
+// above and e the elements of the group (vl where vsetivli says it, else VLMAX):
+//     widening and narrowing     the larger of the groups: 2n
+//     division, square root      n * SEW / 4
+//     sum and other reductions   n, result after 4 + 4 * log2(DLEN / SEW)
+//     ordered sums               4e
+//     gather, compress           (registers of the group)^2 * VLEN / DLEN
+//     mask logic, vlm, vsm       ceil(VLEN / DLEN)
+//     element 0 to and from scalar registers   1
+//     unit-stride load, store    ceil(EMUL * VLEN / DLEN), EMUL = EEW / SEW * LMUL
+//     strided, indexed, segment  one element per cycle: e * fields
+// The vector type is followed as vsetvli and vsetivli execute; vsetvl, whose type is in a register
+// that a plugin cannot read, leaves it as it was. It starts as SEW 8, LMUL 1.
+//
+// Caches (only if asked for; else every access hits). Private to each thread, lines of 64 bytes,
+// least recently used replaced, empty at the start: 32 KB 8-way and 512 KB 8-way, write-allocate.
+// Load to use is 3 cycles in the first level, 12 in the second, 80 in memory. At most 4 lines are
+// under way at once: so many misses overlap, a further one waits. Stores never wait for their line,
+// only for a free place among the 4. There is no prefetcher. A vector access looks each of its
+// lines up once, and its result chains after the slowest.
+//
+// Outside the model: instruction fetch, address translation, other threads' traffic, the kernel.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tests/qemu/riscv_decode.h"
+
+namespace tc::qemu {
+
+inline constexpr int kLineBytesLog2 = 6;
+
+struct CycleOptions {
+  int vector_bits = 128;    // VLEN, a power of two
+  int datapath_bits = 128;  // DLEN, a power of two
+  bool has_cache = false;
+};
+
+// One memory line that an instruction of a block touched, in the order of execution.
+struct LineAccess {
+  uint32_t instruction = 0;  // index in the block
+  uint64_t line = 0;         // address >> kLineBytesLog2
+};
+
+// A set-associative cache that knows which lines it holds, not what is in them.
+class Cache {
+ public:
+  Cache(int bytes, int ways);
+
+  // Whether the line was there; it is afterwards, as the most recently used of its set.
+  bool access(uint64_t line);
+
+ private:
+  size_t ways_;
+  uint64_t set_mask_;
+  std::vector<uint64_t> lines_;  // per set, the most recently used first; kEmpty where none
+};
+
+// The state of one core: one guest thread.
+class Core {
+ public:
+  explicit Core(const CycleOptions& options);
+
+  // Runs one instruction that counts. `lines` are the memory lines that it touched (none where
+  // there is no cache model); `is_taken` matters to a conditional branch only.
+  void execute(const Instruction& instruction, std::span<const LineAccess> lines, bool is_taken);
+
+  // Follows the vector type through an instruction that takes no time in the model.
+  void skip(const Instruction& instruction);
+
+  // Cycles until everything that executed is done.
+  uint64_t cycles() const;
+  uint64_t first_level_misses() const { return first_level_misses_; }
+  uint64_t second_level_misses() const { return second_level_misses_; }
+
+ private:
+  // What an instruction costs: cycles its unit is busy, and cycles until its result can be used.
+  struct Cost {
+    uint64_t busy = 1;
+    uint64_t latency = 1;
+    int destination_registers = 1;
+    int source_registers = 1;
+  };
+
+  struct Fill {
+    uint64_t line = 0;
+    uint64_t ready = 0;
+  };
+
+  Cost vector_cost(const Instruction& instruction) const;
+  void set_vector_type(const Instruction& instruction);
+  // Passes of the datapath over 2^registers_log2 vector registers.
+  uint64_t passes(int registers_log2) const;
+  uint64_t elements() const;
+  uint64_t ready_of(uint8_t first, int count) const;
+  // Cycles from `start` until the line's data are there; looks it up in both levels.
+  uint64_t line_latency(uint64_t line, uint64_t start);
+
+  CycleOptions options_;
+  uint64_t now_ = 0;  // the cycle of the last issue
+  int issued_ = 0;    // instructions issued in it
+  std::array<uint64_t, 256> ready_ = {};    // by register; that of kNoRegister stays 0
+  std::array<uint64_t, 6> unit_free_ = {};  // by unit
+  int element_bits_log2_ = 3;
+  int group_log2_ = 0;  // log2 of LMUL, -3 to 3
+  uint64_t immediate_length_ = UINT64_MAX;
+  Cache first_level_;
+  Cache second_level_;
+  std::array<Fill, 4> fills_ = {};
+  uint64_t first_level_misses_ = 0;
+  uint64_t second_level_misses_ = 0;
+};
+
+}  // namespace tc::qemu
