@@ -226,14 +226,14 @@ void Core::execute(const Instruction& instruction, std::span<const LineAccess> l
   now_ = start;
   ++issued_;
 
-  const bool is_store =
-      instruction.kind == Class::kVectorStore || instruction.timing == Timing::kStore;
   uint64_t slowest = kFirstLevelLatency;
   for (const LineAccess& access : lines) {
     slowest = std::max(slowest, line_latency(access.line, start));
   }
-  if (!is_store) cost.latency += slowest - kFirstLevelLatency;
-  // A store whose line found no free place holds the port until it has one.
+  cost.latency += slowest - kFirstLevelLatency;
+  // A store has no result to wait for, but holds the port until its line has found a free place.
+  const bool is_store =
+      instruction.kind == Class::kVectorStore || instruction.timing == Timing::kStore;
   if (is_store && slowest > kMemoryLatency) {
     cost.busy = std::max(cost.busy, slowest - kMemoryLatency);
   }

@@ -204,7 +204,7 @@ constexpr Row unary(Operands operands, uint32_t funct6, uint32_t mask, uint32_t 
 }
 
 // RVV 1.0, opcode OP-V. Source: RISC-V "V" Vector Extension, version 1.0, chapter "Vector
-// Instruction Listing": the table of funct6 by OPI, OPM and OPF, and those of the unary spaces. Rows
+// Instruction Listing": the table of funct6 by OPI, OPM and OPF, and the unary ones. Rows
 // name what differs from the last row of all: one pass of ordinary arithmetic.
 constexpr Class kMultiply = Class::kVectorMultiply;
 constexpr Class kOther = Class::kVectorOther;

@@ -1,6 +1,8 @@
 """The counting plugin, against programs whose instruction counts are known by construction."""
 
+import pathlib
 import subprocess
+import sys
 
 import pytest
 
@@ -432,3 +434,16 @@ def test_an_unwritable_path_is_said(tmp_path):
     done = subprocess.run([qemu_path(), "-plugin", f"{plugin_path()},out=/nowhere/counts.json",
                            program.path], capture_output=True, text=True, check=False)
     assert "cannot write the counts to '/nowhere/counts.json'" in done.stderr
+
+
+def test_the_command_prints_the_counts(tmp_path):
+    program = assemble(tmp_path, SAXPY)
+    root = pathlib.Path(__file__).resolve().parent.parent.parent
+    done = subprocess.run([sys.executable, "-m", "tests.qemu", "--vlen", "512", "--cycles",
+                           program.path], cwd=root, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = {name: int(value.replace(",", ""))
+               for name, value in (line.split() for line in done.stdout.splitlines())}
+    assert printed["scalar_float_multiply"] == 154
+    assert printed["vector_config"] == 16
+    assert printed["simulated_cycles"] > 0

@@ -192,15 +192,24 @@ def test_vector_loads_touch_each_line_once(tmp_path, vlen):
     assert (counts["first_level_misses"], counts["second_level_misses"]) == (2048, 1024)
 
 
-def test_only_four_misses_overlap(tmp_path):
-    # Nine loads of lines of their own, nothing waits for them but the end: two rounds of four and
-    # one behind the first of the third.
-    loads = "\n".join(f"lw s{i + 1}, {64 * i}(s0)" for i in range(9))
+@pytest.mark.parametrize("operation, count, cycles", [
+    # Each touches a line of its own, and nothing waits for it but the end. Loads: all of the first
+    # four lines come at 80 to 83; the ninth waits for two rounds before it.
+    ("lw s{register}", 1, 80),
+    ("lw s{register}", 4, 83),
+    ("lw s{register}", 9, 240),
+    # Stores are done when their line has a place: the fifth has one at 80, the ninth at 160.
+    ("sw s{register}", 4, 4),
+    ("sw s{register}", 5, 80),
+    ("sw s{register}", 9, 160),
+])
+def test_only_four_misses_overlap(tmp_path, operation, count, cycles):
+    body = "\n".join(f"{operation.format(register=i + 1)}, {64 * i}(s0)" for i in range(count))
     program = assemble(tmp_path, f"""
 _start:
     lla s0, buffer
 begin:
-{loads}
+{body}
 end:
     {EXIT}
 .bss
@@ -208,13 +217,14 @@ end:
 buffer: .space 1024
 """)
     counts = simulated(program, cache=True, ranges=[program.range("begin", "end")])
-    assert counts["second_level_misses"] == 9
-    assert counts["simulated_cycles"] == 240
+    assert counts["second_level_misses"] == count
+    assert counts["simulated_cycles"] == cycles
 
 
-def test_stores_do_not_wait(tmp_path):
-    body = "sw x0, (s0); lw a1, (s1)"
-    assert cycles_per_round(tmp_path, body, cache=True) == 3
+def test_the_vector_type_is_followed_outside_the_range(tmp_path):
+    program = assemble(tmp_path, loop("vadd.vv v8, v16, v16", M8, 100))
+    counts = simulated(program, vlen=256, ranges=[program.range("loop", "loop_end")])
+    assert 1600 <= counts["simulated_cycles"] < 1620
 
 
 def test_two_runs_give_the_same_cycles(tmp_path):
