@@ -106,11 +106,17 @@ int64_t Affine::evaluate(const std::map<std::string, int64_t>& values) const {
 }
 
 std::string Affine::str() const {
+  // As unsigned, so that the smallest integer has a magnitude.
+  auto magnitude_of = [](int64_t value) {
+    return value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+  };
+  auto terms = terms_;
+  std::stable_sort(terms.begin(), terms.end(), [&](const auto& a, const auto& b) {
+    return magnitude_of(a.second) > magnitude_of(b.second);
+  });
   std::string result;
-  for (const auto& [name, coefficient] : terms_) {
-    // The magnitude as unsigned, so that the smallest integer has one.
-    uint64_t magnitude = coefficient < 0 ? 0 - static_cast<uint64_t>(coefficient)
-                                         : static_cast<uint64_t>(coefficient);
+  for (const auto& [name, coefficient] : terms) {
+    uint64_t magnitude = magnitude_of(coefficient);
     if (result.empty()) {
       if (coefficient < 0) result += "-";
     } else {
@@ -121,7 +127,7 @@ std::string Affine::str() const {
   }
   if (result.empty()) return std::to_string(constant_);
   if (constant_ > 0) result += " + " + std::to_string(constant_);
-  if (constant_ < 0) result += " - " + std::to_string(0 - static_cast<uint64_t>(constant_));
+  if (constant_ < 0) result += " - " + std::to_string(magnitude_of(constant_));
   return result;
 }
 

@@ -31,7 +31,8 @@ class Affine {
   // Value with every variable bound; Internal error for a missing one.
   int64_t evaluate(const std::map<std::string, int64_t>& values) const;
 
-  std::string str() const;  // `2*x + s - 1`
+  // `2*x + s - 1`: the largest coefficient first.
+  std::string str() const;
 
   friend Affine operator+(const Affine& a, const Affine& b);
   friend Affine operator-(const Affine& a, const Affine& b);

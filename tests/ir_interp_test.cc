@@ -406,8 +406,8 @@ TEST(ScheduledKernel, Prints) {
             "  output O f32[6, 5, 4]\n"
             "  register T f32[6, 5, 4]\n"
             "  init[f:6, y:5, x:4]: T[f, y, x] = 0\n"
-            "  macc[f:6, y:5, x:4, c:4, r:3, s:3] where r + 2*y - 1 >= 0, -r - 2*y + 9 >= 0, "
-            "s + 2*x - 1 >= 0, -s - 2*x + 7 >= 0: T[f, y, x] += I[c, r + 2*y - 1, s + 2*x - 1] * "
+            "  macc[f:6, y:5, x:4, c:4, r:3, s:3] where 2*y + r - 1 >= 0, -2*y - r + 9 >= 0, "
+            "2*x + s - 1 >= 0, -2*x - s + 7 >= 0: T[f, y, x] += I[c, 2*y + r - 1, 2*x + s - 1] * "
             "K[f, c, r, s]\n"
             "  tail[f:6, y:5, x:4]: O[f, y, x] = max(T[f, y, x] + B[f], 0)\n"
             "loops\n"
@@ -415,14 +415,14 @@ TEST(ScheduledKernel, Prints) {
             "    for yo = 0 .. 4\n"
             "      for xo = 0 .. 1\n"
             "        leaf tile\n"
-            "          init[f=fi + 2*fo, y=yo, x=xi + 3*xo] for unroll xi:3, vector fi:2 where "
-            "-xi - 3*xo + 3 >= 0\n"
-            "          macc[f=fi + 2*fo, y=yo, x=xi + 3*xo, c=c, r=r, s=s] for serial c:4 unroll 2, "
-            "serial r:3, serial s:(3), unroll xi:3, vector fi:2 where -xi - 3*xo + 3 >= 0, "
-            "r + 2*yo - 1 >= 0, -r - 2*yo + 9 >= 0, s + 2*xi + 6*xo - 1 >= 0, "
-            "-s - 2*xi - 6*xo + 7 >= 0\n"
-            "          tail[f=fi + 2*fo, y=yo, x=xi + 3*xo] for unroll xi:3, vector fi:2 where "
-            "-xi - 3*xo + 3 >= 0\n");
+            "          init[f=2*fo + fi, y=yo, x=3*xo + xi] for unroll xi:3, vector fi:2 where "
+            "-3*xo - xi + 3 >= 0\n"
+            "          macc[f=2*fo + fi, y=yo, x=3*xo + xi, c=c, r=r, s=s] for serial c:4 unroll 2, "
+            "serial r:3, serial s:(3), unroll xi:3, vector fi:2 where -3*xo - xi + 3 >= 0, "
+            "2*yo + r - 1 >= 0, -2*yo - r + 9 >= 0, 6*xo + 2*xi + s - 1 >= 0, "
+            "-6*xo - 2*xi - s + 7 >= 0\n"
+            "          tail[f=2*fo + fi, y=yo, x=3*xo + xi] for unroll xi:3, vector fi:2 where "
+            "-3*xo - xi + 3 >= 0\n");
 }
 
 TEST(LoopExpr, PrintsAndEvaluates) {
