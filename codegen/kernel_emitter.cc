@@ -1,0 +1,288 @@
+// Emits a scheduled kernel as one function: the loop tree above the register tiles.
+#include "codegen/kernel_emitter.h"
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/tile_emitter.h"
+#include "ir/error.h"
+
+namespace tc {
+namespace {
+
+using Kind = LoopNode::Kind;
+
+// The smallest value of a constraint over the tile's own loops, as an expression of outer variables.
+// Nothing where no unrolled or vector loop occurs: serial loops take such constraints as bounds.
+std::optional<Affine> worst_case(const Affine& constraint, const TileStatement& tile,
+                                 const std::set<std::string>& outer) {
+  std::map<std::string, Affine> iterators;
+  for (const auto& [name, affine] : tile.iterators) {
+    const bool is_loop = std::any_of(tile.loops.begin(), tile.loops.end(),
+                                     [&](const TileLoop& loop) { return loop.name == name; });
+    if (!is_loop && outer.count(name) == 0) iterators.insert({name, affine});
+  }
+  const Affine expanded = constraint.substitute(iterators);
+  std::map<std::string, Affine> corner;
+  bool guards_copies = false;
+  for (const TileLoop& loop : tile.loops) {
+    const int64_t coefficient = expanded.coefficient(loop.name);
+    if (coefficient == 0) continue;
+    guards_copies |= loop.kind != TileLoop::Kind::Serial && loop.extent > 1;
+    if (coefficient > 0) {
+      corner[loop.name] = Affine(0);
+    } else {
+      corner[loop.name] = loop.extent >= 0 ? Affine(loop.extent - 1) : loop.symbolic_extent - 1;
+    }
+  }
+  if (!guards_copies) return std::nullopt;
+  return expanded.substitute(corner);
+}
+
+class KernelEmitter {
+ public:
+  KernelEmitter(Unit& unit, const ScheduledKernel& scheduled)
+      : context_(unit, scheduled), builder_(context_.builder) {}
+
+  void run() {
+    TC_CHECK(context_.scheduled.root != nullptr, "in kernel '", context_.kernel.name, "'");
+    top(*context_.scheduled.root);
+    builder_.CreateRetVoid();
+  }
+
+ private:
+  // A node that all threads reach.
+  void top(const LoopNode& node) {
+    switch (node.kind) {
+      case Kind::Block:
+        for (const LoopNodePtr& child : node.children) top(*child);
+        return;
+      case Kind::If:
+        condition(node, [&] { top(*node.children.at(0)); });
+        return;
+      case Kind::For:
+        if (node.parallel) {
+          divided(node);
+          return;
+        }
+        [[fallthrough]];
+      case Kind::Leaf: {
+        llvm::Argument* thread = argument(1);
+        guarded(builder_.CreateICmpEQ(thread, builder_.getInt32(0)), [&] { inside(node); });
+        return;
+      }
+    }
+  }
+
+  // A node that one thread runs.
+  void inside(const LoopNode& node) {
+    switch (node.kind) {
+      case Kind::Block:
+        for (const LoopNodePtr& child : node.children) inside(*child);
+        return;
+      case Kind::If:
+        condition(node, [&] { inside(*node.children.at(0)); });
+        return;
+      case Kind::For:
+        loop(node, context_.value_of(*node.lower), context_.value_of(*node.upper), range(node),
+             false, [&] { inside(*node.children.at(0)); });
+        return;
+      case Kind::Leaf: leaf(node); return;
+    }
+  }
+
+  llvm::Argument* argument(unsigned from_last) {
+    const unsigned count = static_cast<unsigned>(context_.function->arg_size());
+    return context_.function->getArg(count - 1 - from_last);
+  }
+
+  Interval range(const LoopNode& node) const {
+    return {range_of(*node.lower, context_.ranges).low, range_of(*node.upper, context_.ranges).high};
+  }
+
+  void guarded(llvm::Value* holds, const std::function<void()>& body) {
+    llvm::BasicBlock* then = context_.block("if");
+    llvm::BasicBlock* after = context_.block("if.end");
+    builder_.CreateCondBr(holds, then, after);
+    builder_.SetInsertPoint(then);
+    body();
+    builder_.CreateBr(after);
+    builder_.SetInsertPoint(after);
+  }
+
+  void condition(const LoopNode& node, const std::function<void()>& body) {
+    const Interval truth = range_of(*node.condition, context_.ranges);
+    if (truth.high <= 0) return;
+    if (truth.low > 0) {
+      body();
+    } else {
+      guarded(context_.value_of(*node.condition), body);
+    }
+  }
+
+  // The loop over lower .. upper, a part of `range`. Where `part`, it may be empty whatever the
+  // bounds' ranges say.
+  void loop(const LoopNode& node, llvm::Value* lower, llvm::Value* upper, Interval range, bool part,
+            const std::function<void()>& body) {
+    if (range.low > range.high) return;
+    const auto saved_value = context_.variables.find(node.variable);
+    TC_CHECK(saved_value == context_.variables.end(), "for loop variable '", node.variable,
+             "' of kernel '", context_.kernel.name, "': names differ");
+    auto bind = [&](llvm::Value* value, Interval interval) {
+      context_.variables[node.variable] = value;
+      context_.ranges[node.variable] = interval;
+      body();
+      context_.variables.erase(node.variable);
+      context_.ranges.erase(node.variable);
+    };
+    const Interval low = range_of(*node.lower, context_.ranges);
+    const Interval high = range_of(*node.upper, context_.ranges);
+    if (!part && low.low == high.high && low.low == low.high) {
+      bind(context_.i64(low.low), low);
+      return;
+    }
+    const bool may_be_empty = part || high.low < low.high;
+    const int64_t unroll = std::max(1, node.unroll);
+    auto emit = [&](llvm::Value* first, llvm::Value* last, Interval interval, int64_t copies,
+                    bool empty) {
+      return context_
+          .loop(node.variable, first, last, copies, empty, {},
+                [&](llvm::Value* value, llvm::BasicBlock*, const std::vector<llvm::Value*>&) {
+                  for (int64_t i = 0; i < copies; ++i) {
+                    bind(context_.add(value, context_.i64(i)),
+                         {interval.low + i, interval.high + i});
+                  }
+                  return std::vector<llvm::Value*>();
+                })
+          .next;
+    };
+    if (unroll > 1 && range.high - (unroll - 1) >= range.low) {
+      llvm::Value* last = builder_.CreateNSWSub(upper, context_.i64(unroll - 1));
+      lower = emit(lower, last, {range.low, range.high - (unroll - 1)}, unroll, true);
+      emit(lower, upper, range, 1, true);
+      return;
+    }
+    emit(lower, upper, range, 1, may_be_empty);
+  }
+
+  // first .. last of this thread's part of `count` iterations: equal parts, the first ones take one
+  // more where it does not divide.
+  std::pair<llvm::Value*, llvm::Value*> part_of(llvm::Value* count) {
+    llvm::Type* wide = builder_.getInt64Ty();
+    llvm::Value* thread = builder_.CreateZExt(argument(1), wide);
+    llvm::Value* threads = builder_.CreateZExt(argument(0), wide);
+    llvm::Value* share = builder_.CreateUDiv(count, threads);
+    llvm::Value* extra = builder_.CreateURem(count, threads);
+    auto start = [&](llvm::Value* index) {
+      return builder_.CreateNSWAdd(
+          builder_.CreateNSWMul(index, share),
+          builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, index, extra));
+    };
+    llvm::Value* first = start(thread);
+    llvm::Value* end = start(builder_.CreateNSWAdd(thread, context_.i64(1)));
+    return {first, builder_.CreateNSWSub(end, context_.i64(1))};
+  }
+
+  llvm::Value* count_of(llvm::Value* lower, llvm::Value* upper) {
+    llvm::Value* count = builder_.CreateNSWAdd(builder_.CreateNSWSub(upper, lower), context_.i64(1));
+    return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, context_.i64(0));
+  }
+
+  // The second of two perfectly nested parallel loops, where its bounds do not depend on the first.
+  const LoopNode* rectangular_child(const LoopNode& node) const {
+    const LoopNode* child = node.children.at(0).get();
+    while (child->kind == Kind::Block && child->children.size() == 1) {
+      child = child->children[0].get();
+    }
+    if (child->kind != Kind::For || !child->parallel) return nullptr;
+    const auto depends = [&](const LoopExpr& expr, const auto& self) -> bool {
+      if (expr.kind == LoopExpr::Kind::Variable) return expr.name == node.variable;
+      return std::any_of(expr.operands.begin(), expr.operands.end(),
+                         [&](const LoopExprPtr& operand) { return self(*operand, self); });
+    };
+    if (depends(*child->lower, depends) || depends(*child->upper, depends)) return nullptr;
+    return child;
+  }
+
+  void divided(const LoopNode& node) {
+    llvm::Value* lower = context_.value_of(*node.lower);
+    llvm::Value* upper = context_.value_of(*node.upper);
+    llvm::Value* count = count_of(lower, upper);
+    const LoopNode* child = rectangular_child(node);
+    if (child == nullptr) {
+      const auto [first, last] = part_of(count);
+      loop(node, context_.add(lower, first), context_.add(lower, last), range(node), true,
+           [&] { inside(*node.children.at(0)); });
+      return;
+    }
+    llvm::Value* child_lower = context_.value_of(*child->lower);
+    llvm::Value* child_upper = context_.value_of(*child->upper);
+    llvm::Value* child_count = count_of(child_lower, child_upper);
+    const auto [first, last] = part_of(builder_.CreateNSWMul(count, child_count));
+    // An empty part may not divide by an empty row.
+    llvm::Value* row = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, child_count,
+                                                      context_.i64(1));
+    guarded(builder_.CreateICmpSLE(first, last), [&, first = first, last = last] {
+      llvm::Value* first_row = context_.add(lower, builder_.CreateUDiv(first, row));
+      llvm::Value* last_row = context_.add(lower, builder_.CreateUDiv(last, row));
+      llvm::Value* first_column = context_.add(child_lower, builder_.CreateURem(first, row));
+      llvm::Value* last_column = context_.add(child_lower, builder_.CreateURem(last, row));
+      loop(node, first_row, last_row, range(node), true, [&] {
+        llvm::Value* variable = context_.variables.at(node.variable);
+        llvm::Value* from = builder_.CreateSelect(builder_.CreateICmpEQ(variable, first_row),
+                                                  first_column, child_lower);
+        llvm::Value* to = builder_.CreateSelect(builder_.CreateICmpEQ(variable, last_row),
+                                                last_column, child_upper);
+        loop(*child, from, to, range(*child), true, [&] { inside(*child->children.at(0)); });
+      });
+    });
+  }
+
+  // A leaf with guards on copies or lanes is emitted twice: without them for where all hold, and
+  // with them.
+  void leaf(const LoopNode& node) {
+    std::set<std::string> outer;
+    for (const auto& [name, value] : context_.variables) outer.insert(name);
+    std::vector<Affine> conditions;
+    bool possible = true;
+    for (const TileStatement& tile : node.statements) {
+      for (const Affine& constraint : tile.constraints) {
+        const auto worst = worst_case(constraint, tile, outer);
+        if (!worst || proves_nonnegative(*worst, context_.ranges, conditions)) continue;
+        possible &= !refutes_nonnegative(*worst, context_.ranges);
+        conditions.push_back(*worst);
+      }
+    }
+    if (conditions.empty() || !possible) {
+      TileEmitter(context_, node, {}).emit();
+      return;
+    }
+    llvm::Value* all = nullptr;
+    for (const Affine& condition : conditions) {
+      llvm::Value* holds = builder_.CreateICmpSGE(context_.value_of(condition), context_.i64(0));
+      all = all == nullptr ? holds : builder_.CreateAnd(all, holds);
+    }
+    llvm::BasicBlock* whole = context_.block("whole");
+    llvm::BasicBlock* partial = context_.block("partial");
+    llvm::BasicBlock* after = context_.block("leaf.end");
+    builder_.CreateCondBr(all, whole, partial);
+    builder_.SetInsertPoint(whole);
+    TileEmitter(context_, node, conditions).emit();
+    builder_.CreateBr(after);
+    builder_.SetInsertPoint(partial);
+    TileEmitter(context_, node, {}).emit();
+    builder_.CreateBr(after);
+    builder_.SetInsertPoint(after);
+  }
+
+  KernelContext context_;
+  Builder& builder_;
+};
+
+}  // namespace
+
+void emit_kernel(Unit& unit, const ScheduledKernel& scheduled) {
+  KernelEmitter(unit, scheduled).run();
+}
+
+}  // namespace tc

@@ -1,0 +1,151 @@
+// The LLVM side of one object file: context, module, target machine, passes, emission.
+#include "codegen/machine.h"
+
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include <mutex>
+
+#include "ir/error.h"
+
+namespace tc {
+namespace {
+
+void initialise_llvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+    llvm::InitializeAllAsmParsers();
+  });
+}
+
+}  // namespace
+
+Unit::Unit(const Target& target, const std::string& name) : target_(target) {
+  initialise_llvm();
+  std::string error;
+  const llvm::Target* llvm_target = llvm::TargetRegistry::lookupTarget(target.triple, error);
+  if (llvm_target == nullptr) {
+    fail(ErrorKind::Target, "target ", target.name, ": LLVM has no code generator for ",
+         target.triple, ": ", error);
+  }
+  llvm::TargetOptions options;
+  options.MCOptions.ABIName = target.abi;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  options.NoTrappingFPMath = true;
+  options.UniqueSectionNames = true;
+  machine_.reset(llvm_target->createTargetMachine(
+      target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+      target.arch == Arch::RiscV64 ? std::optional(llvm::CodeModel::Medium) : std::nullopt,
+      llvm::CodeGenOptLevel::Default));
+  if (machine_ == nullptr) {
+    fail(ErrorKind::Target, "target ", target.name, ": LLVM refuses CPU '", target.cpu,
+         "' with features '", target.features, "'");
+  }
+  context_ = std::make_unique<llvm::LLVMContext>();
+  module_ = std::make_unique<llvm::Module>(name, *context_);
+  module_->setTargetTriple(target.triple);
+  module_->setDataLayout(machine_->createDataLayout());
+  module_->setPICLevel(llvm::PICLevel::BigPIC);
+  if (!target.abi.empty()) {
+    module_->addModuleFlag(llvm::Module::Error, "target-abi",
+                           llvm::MDString::get(*context_, target.abi));
+  }
+}
+
+void Unit::set_attributes(llvm::Function& function) const {
+  function.addFnAttr("target-cpu", target_.cpu);
+  if (!target_.features.empty()) function.addFnAttr("target-features", target_.features);
+  if (target_.arch == Arch::X86_64) {
+    function.addFnAttr("prefer-vector-width", std::to_string(std::max(target_.vector_bits, 128)));
+    function.addFnAttr("min-legal-vector-width", "512");
+  }
+  if (target_.scalable) {
+    // The register width is a promise for the minimum only; fixed-size vectors use it.
+    function.addFnAttr(llvm::Attribute::getWithVScaleRangeArgs(
+        *context_, static_cast<unsigned>(std::max(1, target_.vector_bits / 64)), 1024));
+  }
+  function.addFnAttr("no-trapping-math", "true");
+  function.addFnAttr("no-builtins");
+  function.addFnAttr("frame-pointer", "none");
+  function.addFnAttr(llvm::Attribute::NoUnwind);
+  function.addFnAttr(llvm::Attribute::WillReturn);
+}
+
+void Unit::optimise() {
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (llvm::verifyModule(*module_, &stream)) {
+    fail(ErrorKind::Internal, "internal error: generated module '", module_->getName().str(),
+         "' is ill-formed: ", stream.str());
+  }
+  llvm::PassBuilder builder(machine_.get());
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::TargetLibraryInfoImpl library{llvm::Triple(target_.triple)};
+  library.disableAllFunctions();
+  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                       /*UseMemorySSA=*/true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  for (llvm::Function& function : *module_) {
+    if (!function.isDeclaration()) passes.run(function, functions);
+  }
+}
+
+std::string Unit::text() const {
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  module_->print(stream, nullptr);
+  return stream.str();
+}
+
+Bytes Unit::emit(bool assembly) {
+  llvm::SmallVector<char, 0> buffer;
+  llvm::raw_svector_ostream stream(buffer);
+  llvm::legacy::PassManager passes;
+  llvm::TargetLibraryInfoImpl library{llvm::Triple(target_.triple)};
+  library.disableAllFunctions();
+  passes.add(new llvm::TargetLibraryInfoWrapperPass(library));
+  if (machine_->addPassesToEmitFile(passes, stream, nullptr,
+                                    assembly ? llvm::CodeGenFileType::AssemblyFile
+                                             : llvm::CodeGenFileType::ObjectFile)) {
+    fail(ErrorKind::Internal, "internal error: LLVM cannot emit code for ", target_.triple);
+  }
+  passes.run(*module_);
+  return Bytes(buffer.begin(), buffer.end());
+}
+
+Bytes Unit::object() { return emit(false); }
+
+std::string Unit::assembly() {
+  const Bytes bytes = emit(true);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+}  // namespace tc

@@ -1,0 +1,497 @@
+// Emits one leaf of the loop tree: its statements and their loop nests.
+#include "codegen/tile_emitter.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace tc {
+namespace {
+
+// Inside a statement the tile's loops are called `%name`, the vector loop `%lane`, and the variable
+// of an emitted serial loop `%name#3`: none of these is a name that the kernel can use.
+constexpr const char* kLane = "%lane";
+
+bool is_open_loop(const std::string& name) {
+  return name[0] == '%' && name.find('#') == std::string::npos;
+}
+
+LoopExprPtr to_loop_expr(const Affine& affine) {
+  std::vector<LoopExprPtr> terms = {loop_constant(affine.constant())};
+  for (const auto& [name, coefficient] : affine.terms()) {
+    terms.push_back(loop_expr(LoopExpr::Kind::Mul,
+                              {loop_variable(name), loop_constant(coefficient)}));
+  }
+  return terms.size() == 1 ? terms[0] : loop_expr(LoopExpr::Kind::Add, std::move(terms));
+}
+
+TileStatement renamed(const TileStatement& tile, const std::set<std::string>& outer) {
+  TileStatement result = tile;
+  std::map<std::string, Affine> names, in_constraints;
+  for (TileLoop& loop : result.loops) {
+    const bool vector = loop.kind == TileLoop::Kind::Vector && loop.extent > 1;
+    if (loop.kind == TileLoop::Kind::Vector && !vector) loop.kind = TileLoop::Kind::Unroll;
+    const std::string name = vector ? kLane : "%" + loop.name;
+    names[loop.name] = Affine::variable(name);
+    loop.name = name;
+  }
+  for (auto& [name, affine] : result.iterators) affine = affine.substitute(names);
+  in_constraints = names;
+  for (const auto& [name, affine] : result.iterators) {
+    if (outer.count(name) == 0) in_constraints.insert({name, affine});
+  }
+  for (Affine& constraint : result.constraints) constraint = constraint.substitute(in_constraints);
+  return result;
+}
+
+}  // namespace
+
+TileEmitter::TileEmitter(KernelContext& context, const LoopNode& leaf, std::vector<Affine> assumed)
+    : context_(context),
+      kernel_(context.kernel),
+      leaf_(leaf),
+      builder_(context.builder),
+      arithmetic_(context.builder, context.target),
+      known_(std::move(assumed)) {
+  for (const TileStatement& tile : leaf.statements) {
+    TC_CHECK(tile.statement >= 0 &&
+                 tile.statement < static_cast<int>(kernel_.statements.size()),
+             "in a leaf of kernel '", kernel_.name, "'");
+    const int buffer = kernel_.statements[static_cast<size_t>(tile.statement)].write.buffer;
+    if (kernel_.buffers[static_cast<size_t>(buffer)].scope != Scope::Register) {
+      written_.insert(buffer);
+    }
+  }
+}
+
+void TileEmitter::emit() {
+  llvm::BasicBlock* inside = context_.block("leaf");
+  levels_.push_back({builder_.GetInsertBlock(), {}});
+  builder_.CreateBr(inside);
+  builder_.SetInsertPoint(inside);
+  loaded_.emplace_back();
+  for (const TileStatement& tile : leaf_.statements) emit_statement(tile);
+}
+
+void TileEmitter::emit_statement(const TileStatement& original) {
+  std::set<std::string> outer;
+  for (const auto& [name, value] : context_.variables) outer.insert(name);
+  const TileStatement tile = renamed(original, outer);
+  tile_ = &tile;
+  statement_ = &kernel_.statements[static_cast<size_t>(tile.statement)];
+  values_.clear();
+  lane_.clear();
+  lanes_ = 1;
+  for (size_t i = 0; i < tile.loops.size(); ++i) {
+    const TileLoop& loop = tile.loops[i];
+    int64_t last = loop.extent - 1;
+    if (loop.extent < 0) {
+      TC_CHECK(loop.kind == TileLoop::Kind::Serial, "for loop '", loop.name, "' without a number");
+      last = range_of(loop.symbolic_extent, context_.ranges).high - 1;
+    }
+    if (last < 0) return;  // no instances
+    context_.ranges[loop.name] = {0, last};
+    if (loop.kind == TileLoop::Kind::Vector) {
+      TC_CHECK(i + 1 == tile.loops.size(), "the vector loop is the innermost, in statement '",
+               statement_->name, "'");
+      lane_ = loop.name;
+      lanes_ = static_cast<int>(loop.extent);
+    }
+  }
+  region_ = Region();
+  region_position_ = region_start();
+  nest(0, tile.constraints);
+  for (const TileLoop& loop : tile.loops) context_.ranges.erase(loop.name);
+  tile_ = nullptr;
+}
+
+Affine TileEmitter::with_values(const Affine& affine) const { return affine.substitute(values_); }
+
+bool TileEmitter::is_fixed(const Affine& affine) const {
+  for (const auto& [name, coefficient] : affine.terms()) {
+    if (is_open_loop(name)) return false;
+  }
+  return true;
+}
+
+bool TileEmitter::simplify(Constraints& pending) const {
+  Constraints kept;
+  for (const Affine& constraint : pending) {
+    const Affine affine = with_values(constraint);
+    if (proves_nonnegative(affine, context_.ranges, known_)) continue;
+    if (refutes_nonnegative(affine, context_.ranges)) return false;
+    kept.push_back(affine);
+  }
+  pending = std::move(kept);
+  return true;
+}
+
+void TileEmitter::nest(size_t position, Constraints pending) {
+  if (!simplify(pending)) return;
+  const std::vector<TileLoop>& loops = tile_->loops;
+  const bool serial = position < loops.size() && loops[position].kind == TileLoop::Kind::Serial;
+  if (position == 0 || serial) {
+    Constraints fixed, open;
+    for (const Affine& constraint : pending) {
+      (is_fixed(constraint) ? fixed : open).push_back(constraint);
+    }
+    if (!fixed.empty()) {
+      branch_on(fixed, [&] { nest(position, open); });
+      return;
+    }
+  }
+  if (position == region_position_ && !region_.active) {
+    begin_region(position, pending);
+    if (position == region_position_) {
+      if (!region_.accumulators.empty()) {
+        nest(position, pending);
+        end_region();
+      }
+      region_ = Region();
+      return;
+    }
+  }
+  if (position == loops.size()) {
+    instance(pending);
+    return;
+  }
+  const TileLoop& loop = loops[position];
+  switch (loop.kind) {
+    case TileLoop::Kind::Vector: nest(position + 1, pending); break;
+    case TileLoop::Kind::Unroll:
+      for (int64_t i = 0; i < loop.extent; ++i) {
+        values_[loop.name] = Affine(i);
+        nest(position + 1, pending);
+      }
+      values_.erase(loop.name);
+      break;
+    case TileLoop::Kind::Serial: serial_loop(position, pending); break;
+  }
+}
+
+void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
+  const TileLoop& loop = tile_->loops[position];
+  // Constraints that fix nothing else become bounds of this loop.
+  Constraints bounds, rest;
+  std::vector<LoopExprPtr> lowers = {loop_constant(0)};
+  std::vector<LoopExprPtr> uppers = {
+      loop.extent >= 0 ? loop_constant(loop.extent - 1) : to_loop_expr(loop.symbolic_extent - 1)};
+  for (const Affine& constraint : pending) {
+    const int64_t coefficient = constraint.coefficient(loop.name);
+    const Affine others = constraint - Affine::variable(loop.name, coefficient);
+    if (coefficient == 0 || !is_fixed(others)) {
+      rest.push_back(constraint);
+      continue;
+    }
+    bounds.push_back(constraint);
+    auto divided = [](const Affine& affine, int64_t divisor) {
+      if (divisor == 1) return to_loop_expr(affine);
+      return loop_expr(LoopExpr::Kind::FloorDiv, {to_loop_expr(affine), loop_constant(divisor)});
+    };
+    if (coefficient > 0) {
+      lowers.push_back(divided(Affine(coefficient - 1) - others, coefficient));
+    } else {
+      uppers.push_back(divided(others, -coefficient));
+    }
+  }
+  auto fold = [](LoopExpr::Kind kind, const std::vector<LoopExprPtr>& parts) {
+    return parts.size() == 1 ? parts[0] : loop_expr(kind, parts);
+  };
+  const LoopExprPtr lower = fold(LoopExpr::Kind::Max, lowers);
+  const LoopExprPtr upper = fold(LoopExpr::Kind::Min, uppers);
+  const Interval low = range_of(*lower, context_.ranges);
+  const Interval high = range_of(*upper, context_.ranges);
+  if (low.low > high.high) return;
+
+  const size_t known = known_.size();
+  auto copy = [&](const Affine& value) {
+    values_[loop.name] = value;
+    for (const Affine& bound : bounds) known_.push_back(with_values(bound));
+    loaded_.emplace_back();
+    nest(position + 1, rest);
+    loaded_.pop_back();
+    known_.resize(known);
+    values_.erase(loop.name);
+  };
+  // One emitted loop over first .. last that makes `copies` instances per trip.
+  auto emit = [&](llvm::Value* first, llvm::Value* last, Interval range, int64_t copies,
+                  bool may_be_empty) {
+    std::vector<std::string> names;
+    std::vector<llvm::Value*> carried;
+    for (const auto& [name, accumulator] : region_.accumulators) {
+      names.push_back(name);
+      carried.push_back(accumulator.value);
+    }
+    const std::string variable = text(loop.name, "#", ++names_);
+    const auto result = context_.loop(
+        loop.name.substr(1), first, last, copies, may_be_empty, carried,
+        [&](llvm::Value* value, llvm::BasicBlock* header,
+            const std::vector<llvm::Value*>& current) {
+          context_.variables[variable] = value;
+          context_.ranges[variable] = range;
+          levels_.push_back({header, {}});
+          variable_level_[variable] = static_cast<int>(levels_.size()) - 1;
+          for (size_t i = 0; i < names.size(); ++i) {
+            region_.accumulators[names[i]].value = current[i];
+          }
+          for (int64_t i = 0; i < copies; ++i) copy(Affine::variable(variable) + Affine(i));
+          std::vector<llvm::Value*> next;
+          for (const std::string& name : names) next.push_back(region_.accumulators[name].value);
+          levels_.pop_back();
+          variable_level_.erase(variable);
+          context_.variables.erase(variable);
+          context_.ranges.erase(variable);
+          return next;
+        });
+    for (size_t i = 0; i < names.size(); ++i) {
+      region_.accumulators[names[i]].value = result.carried[i];
+    }
+    return result.next;
+  };
+
+  const int64_t unroll = std::max(1, loop.unroll);
+  if (low.low == low.high && high.low == high.high) {
+    const int64_t count = high.low - low.low + 1;
+    const int64_t trips = count / unroll;
+    int64_t next = low.low;
+    if (trips > 1) {
+      const int64_t last = low.low + (trips - 1) * unroll;
+      emit(context_.i64(low.low), context_.i64(last), {low.low, last}, unroll, false);
+      next = last + unroll;
+    }
+    for (; next <= high.low; ++next) copy(Affine(next));
+    return;
+  }
+  llvm::Value* first = context_.value_of(*lower);
+  llvm::Value* last = context_.value_of(*upper);
+  if (unroll > 1) {
+    llvm::Value* last_group = builder_.CreateNSWSub(last, context_.i64(unroll - 1));
+    if (high.high - (unroll - 1) >= low.low) {
+      first = emit(first, last_group, {low.low, high.high - (unroll - 1)}, unroll,
+                   high.low - (unroll - 1) < low.high);
+    }
+    emit(first, last, {low.low, high.high}, 1, true);
+  } else {
+    emit(first, last, {low.low, high.high}, 1, high.low < low.high);
+  }
+}
+
+void TileEmitter::branch_on(const Constraints& constraints, const std::function<void()>& body) {
+  llvm::Value* holds = nullptr;
+  for (const Affine& constraint : constraints) {
+    llvm::Value* one = condition(constraint);
+    holds = holds == nullptr ? one : builder_.CreateAnd(holds, one);
+  }
+  if (holds == nullptr) {
+    body();
+    return;
+  }
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
+  llvm::BasicBlock* inside = context_.block("guarded");
+  llvm::BasicBlock* after = context_.block("guarded.end");
+  const auto registers = registers_;
+  const auto accumulators = region_.accumulators;
+  builder_.CreateCondBr(holds, inside, after);
+  builder_.SetInsertPoint(inside);
+  const size_t known = known_.size();
+  known_.insert(known_.end(), constraints.begin(), constraints.end());
+  loaded_.emplace_back();
+  body();
+  loaded_.pop_back();
+  known_.resize(known);
+  llvm::BasicBlock* end = builder_.GetInsertBlock();
+  builder_.CreateBr(after);
+  builder_.SetInsertPoint(after);
+  auto merge = [&](llvm::Value* ran, llvm::Value* skipped) -> llvm::Value* {
+    if (ran == skipped) return ran;
+    llvm::PHINode* phi = builder_.CreatePHI(ran->getType(), 2);
+    phi->addIncoming(ran, end);
+    phi->addIncoming(skipped == nullptr ? llvm::PoisonValue::get(ran->getType()) : skipped, before);
+    return phi;
+  };
+  for (auto& [name, accumulator] : region_.accumulators) {
+    const auto found = accumulators.find(name);
+    accumulator.value = merge(accumulator.value,
+                              found == accumulators.end() ? nullptr : found->second.value);
+  }
+  for (auto& [key, element] : registers_) {
+    const auto found = registers.find(key);
+    if (found == registers.end()) {
+      for (const Affine& constraint : constraints) element.valid_where.insert(constraint.str());
+      element.value = merge(element.value, nullptr);
+    } else if (found->second.value != element.value) {
+      element.value = merge(element.value, found->second.value);
+      element.valid_where.insert(found->second.valid_where.begin(),
+                                 found->second.valid_where.end());
+    }
+  }
+}
+
+llvm::Value* TileEmitter::condition(const Affine& constraint) {
+  return at_level(level_of(constraint), "condition " + constraint.str(), [&]() -> llvm::Value* {
+    // Compared with the constant: it is an immediate then.
+    const Affine terms = constraint - Affine(constraint.constant());
+    return builder_.CreateICmpSGE(context_.value_of(terms), context_.i64(-constraint.constant()));
+  });
+}
+
+llvm::Value* TileEmitter::lane_mask(const Affine& constraint) {
+  const int64_t step = constraint.coefficient(lane_);
+  const Affine rest = constraint - Affine::variable(lane_, step);
+  return at_level(level_of(rest), "mask " + constraint.str(), [&]() -> llvm::Value* {
+    constexpr int64_t kLimit = int64_t{1} << 30;
+    const Interval range = range_of(constraint, context_.ranges);
+    const bool narrow = range.low > -kLimit && range.high < kLimit;
+    llvm::Type* type = narrow ? builder_.getInt32Ty() : builder_.getInt64Ty();
+    llvm::SmallVector<llvm::Constant*, 64> lanes;
+    for (int i = 0; i < lanes_; ++i) {
+      lanes.push_back(llvm::ConstantInt::get(type, static_cast<uint64_t>(-step * i), true));
+    }
+    llvm::Value* scalar = builder_.CreateIntCast(context_.value_of(rest), type, true);
+    llvm::Value* splat = builder_.CreateVectorSplat(static_cast<unsigned>(lanes_), scalar);
+    return builder_.CreateICmpSGE(splat, llvm::ConstantVector::get(lanes));
+  });
+}
+
+TileEmitter::Guard TileEmitter::guard_for(const Constraints& constraints) {
+  Guard guard;
+  std::string key;
+  for (const Affine& constraint : constraints) {
+    key += constraint.str() + ";";
+    if (constraint.coefficient(lane_) != 0 && lanes_ > 1) {
+      llvm::Value* mask = lane_mask(constraint);
+      guard.mask = guard.mask == nullptr ? mask : builder_.CreateAnd(guard.mask, mask);
+      continue;
+    }
+    llvm::Value* one = condition(constraint);
+    const int level = level_of(constraint);
+    if (guard.scalar == nullptr) {
+      guard.scalar = one;
+      guard.level = level;
+    } else {
+      guard.level = std::max(guard.level, level);
+      llvm::Value* earlier = guard.scalar;
+      guard.scalar = at_level(guard.level, "all " + key,
+                              [&] { return builder_.CreateAnd(earlier, one); });
+    }
+  }
+  if (!guard.empty()) {
+    const int next = static_cast<int>(guard_ids_.size()) + 1;
+    guard.id = guard_ids_.insert({key, next}).first->second;
+  }
+  return guard;
+}
+
+void TileEmitter::instance(const Constraints& pending) {
+  evaluated_.clear();
+  iterators_.clear();
+  for (const auto& [name, affine] : tile_->iterators) iterators_[name] = with_values(affine);
+  if (region_.active) {
+    accumulate_instance(pending);
+  } else {
+    store_instance(pending);
+  }
+}
+
+void TileEmitter::store_instance(const Constraints& pending) {
+  // Scalar conditions branch around the instance; those of lanes mask it, behind a branch on
+  // whether any lane is left.
+  Constraints scalar, lanes;
+  for (const Affine& constraint : pending) {
+    const int64_t step = lanes_ > 1 ? constraint.coefficient(lane_) : 0;
+    if (step == 0) {
+      scalar.push_back(constraint);
+      continue;
+    }
+    lanes.push_back(constraint);
+    const Affine best = constraint.substitute({{lane_, Affine(step > 0 ? lanes_ - 1 : 0)}});
+    if (!proves_nonnegative(best, context_.ranges, known_)) scalar.push_back(best);
+  }
+  branch_on(scalar, [&] {
+    Guard guard = guard_for(lanes);
+    guard.some_lane = lanes.size() == 1;
+    const DType dtype = kernel_.buffers[static_cast<size_t>(statement_->write.buffer)].dtype;
+    const Value value = evaluate(statement_->value, guard);
+    store(statement_->write, dtype, value, guard);
+  });
+}
+
+void TileEmitter::accumulate_instance(const Constraints& pending) {
+  Accumulator& accumulator = region_.accumulators.at(accumulator_key());
+  const Reduction reduction = statement_->reduction;
+  const DType dtype = statement_->value->dtype;
+  Constraints needed;
+  for (const Affine& constraint : pending) {
+    if (accumulator.exists_where.count(constraint.str()) == 0) needed.push_back(constraint);
+  }
+  const Guard guard = guard_for(pending);
+  const bool wide = accumulator.value->getType()->isVectorTy();
+  auto shaped = [&](const Value& value) { return wide ? spread(value) : value.value; };
+
+  if (reduction == Reduction::None) {
+    TC_CHECK(!(lanes_ > 1 && !wide), "in statement '", statement_->name,
+             "': lanes write one register element");
+    llvm::Value* next = shaped(evaluate(statement_->value, guard));
+    if (accumulator.fresh || pending.empty()) {
+      accumulator.exists_where.clear();
+      for (const Affine& constraint : pending) {
+        accumulator.exists_where.insert(constraint.str());
+      }
+      accumulator.fresh = false;
+    } else if (!needed.empty()) {
+      const Guard predicate = guard_for(needed);
+      if (predicate.mask != nullptr) {
+        next = builder_.CreateSelect(predicate.mask, next, accumulator.value);
+      }
+      if (predicate.scalar != nullptr) {
+        next = builder_.CreateSelect(predicate.scalar, next, accumulator.value);
+      }
+    }
+    accumulator.value = next;
+    return;
+  }
+
+  llvm::Value* next = nullptr;
+  const auto product = reduction == Reduction::Sum && is_float(dtype)
+                           ? product_of(statement_->value)
+                           : std::nullopt;
+  if (product) {
+    // A guarded plain load gives 0 where the instance does not exist. Times a constant, which is
+    // finite, it adds nothing: no further selection is needed.
+    auto plain_load = [&](const ExprPtr& expr, bool constant) {
+      if (expr->kind != Expr::Kind::Load) return false;
+      const Scope scope = kernel_.buffers[static_cast<size_t>(expr->access.buffer)].scope;
+      return constant ? scope == Scope::Constant : scope != Scope::Register;
+    };
+    const Guard predicate = guard_for(needed);
+    auto [a, b] = *product;
+    if (plain_load(a, true) && !plain_load(b, true)) std::swap(a, b);
+    bool zero = !needed.empty() && plain_load(a, false) && plain_load(b, true);
+    Value left;
+    if (zero) {
+      left = load(a->access, a->dtype, guard, /*must_guard=*/true);
+      zero = predicate.mask == nullptr || left.vector;
+    } else {
+      left = evaluate(a, guard);
+    }
+    const Value right = evaluate(b, guard);
+    next = builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {accumulator.value->getType()},
+                                    {shaped(left), shaped(right), accumulator.value});
+    if (zero) needed.clear();
+  } else {
+    const Value value = evaluate(statement_->value, guard);
+    next = arithmetic_.combine(reduction, dtype, accumulator.value, shaped(value));
+  }
+  if (!needed.empty()) {
+    const Guard predicate = guard_for(needed);
+    if (predicate.mask != nullptr) {
+      next = builder_.CreateSelect(predicate.mask, next, accumulator.value);
+    }
+    if (predicate.scalar != nullptr) {
+      next = builder_.CreateSelect(predicate.scalar, next, accumulator.value);
+    }
+  }
+  accumulator.value = next;
+}
+
+}  // namespace tc

@@ -1,0 +1,180 @@
+// Emits one leaf of the loop tree, a register tile, as straight-line vector code and reduction loops.
+//
+// Unrolled loops become copies of the code, the vector loop becomes the lanes of one LLVM vector,
+// serial loops become loops whose register elements are carried in phi nodes. Nothing here knows
+// operators: convolution, pooling, softmax rows and elementwise groups differ only in their accesses.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/arithmetic.h"
+#include "codegen/context.h"
+
+namespace tc {
+
+class TileEmitter {
+ public:
+  // `assumed` holds affine expressions of outer variables and parameters known to be >= 0 here.
+  TileEmitter(KernelContext& context, const LoopNode& leaf, std::vector<Affine> assumed);
+
+  // Emits the leaf at the builder's insertion point.
+  void emit();
+
+ private:
+  // A value of one instance: the same for all lanes, or a vector with one value per lane.
+  struct Value {
+    llvm::Value* value = nullptr;
+    bool vector = false;
+  };
+
+  // When an expression is needed: a condition on the instance and one per lane; null means always.
+  struct Guard {
+    llvm::Value* scalar = nullptr;
+    llvm::Value* mask = nullptr;
+    int level = -1;                 // of `scalar`; -1 where it is known only at its point of use
+    bool some_lane = false;         // `mask` is known to have a lane set
+    int id = 0;                     // equal ids mean equal guards
+    bool empty() const { return scalar == nullptr && mask == nullptr; }
+  };
+
+  // A run of register elements held in one LLVM value: element index + lane * step for each lane.
+  struct ElementKey {
+    int buffer = -1;
+    std::vector<int64_t> index, step;
+    int lanes = 1;
+    auto operator<=>(const ElementKey&) const = default;
+  };
+  struct Element {
+    llvm::Value* value = nullptr;
+    std::set<std::string> valid_where;   // constraints outside of which the value means nothing
+  };
+
+  // A loop level of the leaf: 0 is the leaf itself. `setup` is the block in whose end values that
+  // depend on the variables of this and outer levels only are computed.
+  struct Level {
+    llvm::BasicBlock* setup = nullptr;
+    std::map<std::string, llvm::Value*> values;
+  };
+
+  // What the reduction loops carry: one accumulator of a statement.
+  struct Accumulator {
+    llvm::Value* value = nullptr;
+    ElementKey element;                         // Register buffers
+    bool fresh = false;                         // a register without an earlier value
+    std::map<std::string, Affine> copy_values;  // values_ of one copy that writes it
+    // Constraints outside of which it does not exist, so that its value there does not matter.
+    std::set<std::string> exists_where;
+    std::vector<Affine> existence;              // the same, for memory
+  };
+  struct Region {
+    bool active = false;
+    bool lane_partial = false;       // lanes are parts of one result
+    std::map<std::string, Accumulator> accumulators;
+  };
+
+  // Where the bytes of an access are: base + affine (numbers) + symbolic strides + dynamic parts.
+  struct Address {
+    int buffer = -1;
+    Affine bytes;                                            // lane part removed
+    std::vector<std::pair<llvm::Value*, Affine>> symbolic;   // stride times affine
+    int64_t lane_bytes = 0;                                  // per lane
+    std::vector<std::pair<llvm::Value*, int64_t>> symbolic_lane;
+    llvm::Value* dynamic = nullptr;        // bytes, the same for all lanes
+    llvm::Value* dynamic_lanes = nullptr;  // bytes per lane, as a vector of i64
+    bool contiguous(int64_t element_bytes) const {
+      return lane_bytes == element_bytes && symbolic_lane.empty() && dynamic_lanes == nullptr;
+    }
+    bool lane_invariant() const {
+      return lane_bytes == 0 && symbolic_lane.empty() && dynamic_lanes == nullptr;
+    }
+  };
+
+  using Constraints = std::vector<Affine>;
+
+  // tile_emitter.cc: statements and their loop nests.
+  void emit_statement(const TileStatement& tile);
+  void nest(size_t position, Constraints pending);
+  void serial_loop(size_t position, const Constraints& pending);
+  void instance(const Constraints& pending);
+  void store_instance(const Constraints& pending);
+  void accumulate_instance(const Constraints& pending);
+  // Runs `body` under a branch on the conditions; registers that it changes are merged behind.
+  void branch_on(const Constraints& constraints, const std::function<void()>& body);
+  Affine with_values(const Affine& affine) const;
+  bool is_fixed(const Affine& affine) const;   // no loop of the statement that is still to come
+  bool simplify(Constraints& pending) const;   // drops what holds; false where one never holds
+  llvm::Value* condition(const Affine& constraint);   // of a fixed constraint, hoisted
+  llvm::Value* lane_mask(const Affine& constraint);
+  Guard guard_for(const Constraints& constraints);
+
+  // tile_registers.cc: register elements and accumulators.
+  size_t region_start() const;
+  void begin_region(size_t position, const Constraints& pending);
+  void end_region();
+  void collect_accumulators(size_t position, Constraints pending);
+  bool accumulators_are_disjoint() const;
+  std::string accumulator_key() const;
+  ElementKey element_key(const Access& access) const;
+  Value read_register(const ElementKey& key);
+  void write_register(const ElementKey& key, llvm::Value* value, std::set<std::string> valid_where);
+  std::pair<const ElementKey*, int> find_lane(int buffer, const std::vector<int64_t>& index) const;
+
+  // tile_values.cc: expressions.
+  Value evaluate(const ExprPtr& expr, const Guard& guard);
+  Value compute(const ExprPtr& expr, const Guard& guard);
+  Value evaluate_select(const Expr& expr, const Guard& guard);
+  Value evaluate_compare(const Expr& expr, const Guard& guard);
+  std::optional<Affine> as_affine(const ExprPtr& expr) const;
+  Value affine_value(const Affine& affine);
+  llvm::Value* spread(const Value& value);     // as a vector of lanes_ elements
+  Guard narrow(const Guard& guard, const Value& condition, bool holds);
+  std::optional<std::pair<ExprPtr, ExprPtr>> product_of(const ExprPtr& expr) const;
+
+  // tile_memory.cc: addresses, loads, stores.
+  Address address_of(const Access& access, const Guard& guard);
+  bool in_bounds(const Access& access) const;
+  llvm::Value* hoisted(const Affine& affine);            // value at its own level
+  llvm::Value* pointer(const Address& address);
+  llvm::Value* guarded_pointer(const Address& address, llvm::Value* scalar, int level, int id,
+                               int64_t bytes);
+  llvm::Value* lane_offsets(const Address& address);
+  Value load(const Access& access, DType dtype, const Guard& guard, bool must_guard);
+  void store(const Access& access, DType dtype, const Value& value, const Guard& guard);
+  Value from_memory(llvm::Value* value, DType dtype, bool vector);
+  bool is_read_only(int buffer) const;
+  int level_of(const Affine& affine) const;
+  llvm::Value* at_level(int level, const std::string& key,
+                        const std::function<llvm::Value*()>& compute);
+
+  KernelContext& context_;
+  const Kernel& kernel_;
+  const LoopNode& leaf_;
+  Builder& builder_;
+  Arithmetic arithmetic_;
+  std::vector<Affine> known_;                  // >= 0 at this point of the emission
+  std::map<ElementKey, Element> registers_;
+  std::vector<Level> levels_;
+  std::map<std::string, int> variable_level_;  // serial loop variables
+  std::vector<std::map<std::string, Value>> loaded_;   // scopes of loads already done
+  std::set<int> written_;                      // memory buffers that the leaf writes
+  std::map<std::string, int> guard_ids_;
+  int names_ = 0;
+
+  // The statement being emitted.
+  const TileStatement* tile_ = nullptr;
+  const Statement* statement_ = nullptr;
+  std::map<std::string, Affine> values_;       // of the tile's loops that are fixed
+  std::map<std::string, Affine> iterators_;    // the statement's, for the current instance
+  std::map<std::pair<const Expr*, int>, Value> evaluated_;
+  std::string lane_;                           // name of the vector loop, or empty
+  int lanes_ = 1;
+  Region region_;
+  size_t region_position_ = 0;
+};
+
+}  // namespace tc

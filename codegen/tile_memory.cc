@@ -1,0 +1,326 @@
+// Addresses, loads and stores of a leaf's statements.
+#include <algorithm>
+
+#include "codegen/tile_emitter.h"
+#include "ir/error.h"
+
+namespace tc {
+
+int TileEmitter::level_of(const Affine& affine) const {
+  int level = 0;
+  for (const auto& [name, coefficient] : affine.terms()) {
+    const auto found = variable_level_.find(name);
+    if (found != variable_level_.end()) level = std::max(level, found->second);
+  }
+  return level;
+}
+
+// Computes a value in the end of a level's setup block, once per key.
+llvm::Value* TileEmitter::at_level(int level, const std::string& key,
+                                   const std::function<llvm::Value*()>& compute) {
+  Level& place = levels_[static_cast<size_t>(level)];
+  const auto found = place.values.find(key);
+  if (found != place.values.end()) return found->second;
+  llvm::IRBuilderBase::InsertPointGuard restore(builder_);
+  builder_.SetInsertPoint(place.setup->getTerminator());
+  llvm::Value* value = compute();
+  levels_[static_cast<size_t>(level)].values[key] = value;
+  return value;
+}
+
+// The terms of an affine expression whose variables belong to one level.
+static Affine terms_of_level(const Affine& affine, int level,
+                             const std::map<std::string, int>& levels) {
+  Affine result;
+  for (const auto& [name, coefficient] : affine.terms()) {
+    const auto found = levels.find(name);
+    if ((found == levels.end() ? 0 : found->second) == level) {
+      result = result + Affine::variable(name, coefficient);
+    }
+  }
+  return result;
+}
+
+llvm::Value* TileEmitter::hoisted(const Affine& affine) {
+  llvm::Value* sum = context_.i64(0);
+  Affine so_far;
+  for (int level = 0; level <= level_of(affine); ++level) {
+    const Affine part = terms_of_level(affine, level, variable_level_);
+    if (part.terms().empty()) continue;
+    so_far = so_far + part;
+    sum = at_level(level, "value " + so_far.str(),
+                   [&] { return context_.add(sum, context_.value_of(part)); });
+  }
+  return context_.add(sum, context_.i64(affine.constant()));
+}
+
+bool TileEmitter::is_read_only(int buffer) const {
+  if (written_.count(buffer) != 0) return false;
+  const Buffer& self = kernel_.buffers[static_cast<size_t>(buffer)];
+  for (const int written : written_) {
+    const Buffer& other = kernel_.buffers[static_cast<size_t>(written)];
+    if (other.in_place_of == self.name || self.in_place_of == other.name) return false;
+  }
+  return true;
+}
+
+TileEmitter::Address TileEmitter::address_of(const Access& access, const Guard& guard) {
+  const BufferSlot& slot = context_.buffers[static_cast<size_t>(access.buffer)];
+  TC_CHECK(access.index.size() == slot.stride.size(), "in an access of '",
+           kernel_.buffers[static_cast<size_t>(access.buffer)].name, "'");
+  Address address;
+  address.buffer = access.buffer;
+  for (size_t d = 0; d < access.index.size(); ++d) {
+    Affine affine = access.index[d].affine.substitute(iterators_);
+    const int64_t step = lanes_ > 1 ? affine.coefficient(lane_) : 0;
+    if (step != 0) affine = affine - Affine::variable(lane_, step);
+    llvm::Value* symbolic = slot.symbolic_stride[d];
+    if (symbolic == nullptr) {
+      address.bytes = address.bytes + affine * slot.stride[d];
+      address.lane_bytes += step * slot.stride[d];
+    } else {
+      address.symbolic.push_back({symbolic, affine});
+      if (step != 0) address.symbolic_lane.push_back({symbolic, step});
+    }
+    if (access.index[d].dynamic == nullptr) continue;
+    Value dynamic = evaluate(access.index[d].dynamic, guard);
+    llvm::Value* stride = symbolic == nullptr ? context_.i64(slot.stride[d]) : symbolic;
+    if (dynamic.vector) {
+      stride = builder_.CreateVectorSplat(static_cast<unsigned>(lanes_), stride);
+      llvm::Value* bytes = builder_.CreateMul(dynamic.value, stride);
+      address.dynamic_lanes = address.dynamic_lanes == nullptr
+                                  ? bytes
+                                  : builder_.CreateAdd(address.dynamic_lanes, bytes);
+    } else {
+      llvm::Value* bytes = builder_.CreateMul(dynamic.value, stride);
+      address.dynamic =
+          address.dynamic == nullptr ? bytes : builder_.CreateAdd(address.dynamic, bytes);
+    }
+  }
+  return address;
+}
+
+// Whether the access is inside the buffer for all values of the variables, constraints aside.
+bool TileEmitter::in_bounds(const Access& access) const {
+  const Buffer& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
+  for (size_t d = 0; d < access.index.size(); ++d) {
+    if (access.index[d].dynamic != nullptr) return false;
+    const Affine affine = access.index[d].affine.substitute(iterators_);
+    if (!proves_nonnegative(affine, context_.ranges, known_)) return false;
+    if (!proves_nonnegative(buffer.shape[d] - 1 - affine, context_.ranges, known_)) return false;
+  }
+  return true;
+}
+
+// The address of lane 0: parts of each loop level are added at that level, the constant last, so
+// that copies share the sum and the constant becomes a displacement.
+llvm::Value* TileEmitter::pointer(const Address& address) {
+  llvm::Value* result = context_.buffers[static_cast<size_t>(address.buffer)].pointer;
+  const std::string prefix = text("pointer ", address.buffer, " ");
+  int last = level_of(address.bytes);
+  for (const auto& [stride, affine] : address.symbolic) last = std::max(last, level_of(affine));
+  Affine bytes;
+  std::vector<Affine> symbolic(address.symbolic.size());
+  for (int level = 0; level <= last; ++level) {
+    std::string key = prefix;
+    const Affine part = terms_of_level(address.bytes, level, variable_level_);
+    bytes = bytes + part;
+    key += bytes.str();
+    std::vector<Affine> symbolic_part;
+    bool any = !part.terms().empty();
+    for (size_t i = 0; i < symbolic.size(); ++i) {
+      symbolic_part.push_back(terms_of_level(address.symbolic[i].second, level, variable_level_));
+      symbolic[i] = symbolic[i] + symbolic_part[i];
+      key += text(" + ", i, "*(", symbolic[i].str(), ")");
+      any |= !symbolic_part[i].terms().empty();
+    }
+    if (!any) continue;
+    result = at_level(level, key, [&] {
+      llvm::Value* offset = context_.value_of(part);
+      for (size_t i = 0; i < symbolic.size(); ++i) {
+        if (symbolic_part[i].terms().empty()) continue;
+        offset = context_.add(offset, builder_.CreateNSWMul(address.symbolic[i].first,
+                                                            context_.value_of(symbolic_part[i])));
+      }
+      return builder_.CreatePtrAdd(result, offset);
+    });
+  }
+  for (const auto& [stride, affine] : address.symbolic) {
+    if (affine.constant() == 0) continue;
+    llvm::Value* symbolic_stride = stride;
+    const int64_t factor = affine.constant();
+    llvm::Value* offset =
+        at_level(0, text("rows ", symbolic_stride->getName().str(), " ", factor),
+                 [&] { return context_.multiply(symbolic_stride, factor); });
+    result = builder_.CreatePtrAdd(result, offset);
+  }
+  if (address.dynamic != nullptr) result = builder_.CreatePtrAdd(result, address.dynamic);
+  if (address.bytes.constant() != 0) {
+    result = builder_.CreatePtrAdd(result, context_.i64(address.bytes.constant()));
+  }
+  return result;
+}
+
+// As pointer(), or the address of `bytes` zeros where the scalar guard does not hold. The selection
+// is made at the guard's own loop level where what inner loops add is small.
+llvm::Value* TileEmitter::guarded_pointer(const Address& address, llvm::Value* scalar, int level,
+                                          int id, int64_t bytes) {
+  constexpr int64_t kLargest = 4096;
+  if (level >= 0 && address.dynamic == nullptr && address.symbolic.empty()) {
+    Affine inner;
+    for (int inside = level + 1; inside < static_cast<int>(levels_.size()); ++inside) {
+      inner = inner + terms_of_level(address.bytes, inside, variable_level_);
+    }
+    const Interval range = range_of(inner, context_.ranges);
+    if (range.low > -kLargest && range.high < kLargest) {
+      Address outer = address;
+      outer.bytes = address.bytes - inner + Affine(range.low);
+      llvm::Value* selected =
+          at_level(level, text("guarded ", id, " ", address.buffer, " ", outer.bytes.str()), [&] {
+            return builder_.CreateSelect(scalar, pointer(outer),
+                                         context_.zero_block(range.high - range.low + bytes));
+          });
+      return builder_.CreatePtrAdd(selected, hoisted(inner - Affine(range.low)));
+    }
+  }
+  return builder_.CreateSelect(scalar, pointer(address), context_.zero_block(bytes));
+}
+
+// Byte offsets of the lanes from lane 0's address. Constant where they can be.
+llvm::Value* TileEmitter::lane_offsets(const Address& address) {
+  const bool narrow = std::abs(address.lane_bytes) * lanes_ < (int64_t{1} << 31) &&
+                      address.symbolic_lane.empty() && address.dynamic_lanes == nullptr;
+  llvm::Type* type = narrow ? builder_.getInt32Ty() : builder_.getInt64Ty();
+  llvm::SmallVector<llvm::Constant*, 64> constants, lanes;
+  for (int i = 0; i < lanes_; ++i) {
+    constants.push_back(
+        llvm::ConstantInt::get(type, static_cast<uint64_t>(address.lane_bytes * i), true));
+    lanes.push_back(context_.i64(i));
+  }
+  llvm::Value* offsets = llvm::ConstantVector::get(constants);
+  for (const auto& [stride, step] : address.symbolic_lane) {
+    llvm::Value* scaled = builder_.CreateVectorSplat(static_cast<unsigned>(lanes_),
+                                                     context_.multiply(stride, step));
+    offsets = builder_.CreateAdd(
+        offsets, builder_.CreateMul(scaled, llvm::ConstantVector::get(lanes)));
+  }
+  if (address.dynamic_lanes != nullptr) offsets = builder_.CreateAdd(offsets, address.dynamic_lanes);
+  return offsets;
+}
+
+// Memory's bool bytes become i1.
+TileEmitter::Value TileEmitter::from_memory(llvm::Value* value, DType dtype, bool vector) {
+  if (dtype == DType::Bool) {
+    value = builder_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
+  }
+  return {value, vector};
+}
+
+TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Guard& wanted,
+                                     bool must_guard) {
+  const Address address = address_of(access, wanted);
+  const bool dynamic = address.dynamic != nullptr || address.dynamic_lanes != nullptr;
+  const Guard guard =
+      !wanted.empty() && (must_guard || !in_bounds(access)) ? wanted : Guard();
+  const int64_t element = size_of(dtype);
+  const llvm::Align align(static_cast<uint64_t>(element));
+  llvm::Type* scalar_type = memory_type(builder_.getContext(), dtype);
+
+  std::string key;
+  if (!dynamic && is_read_only(access.buffer)) {
+    key = text(access.buffer, " ", address.bytes.str(), " ", address.lane_bytes, " ", guard.id);
+    for (const auto& [stride, affine] : address.symbolic) {
+      key += text(" + ", stride->getName().str(), "*(", affine.str(), ")");
+    }
+    for (const auto& [stride, step] : address.symbolic_lane) {
+      key += text(" lane ", stride->getName().str(), "*", step);
+    }
+    for (auto scope = loaded_.rbegin(); scope != loaded_.rend(); ++scope) {
+      const auto found = scope->find(key);
+      if (found != scope->end()) return found->second;
+    }
+  }
+
+  llvm::Value* value = nullptr;
+  const bool invariant = address.lane_invariant();
+  if (invariant || (guard.mask == nullptr && address.contiguous(element))) {
+    llvm::Type* type = invariant ? scalar_type : widen(scalar_type, lanes_);
+    llvm::Value* scalar = guard.scalar;
+    int level = guard.level;
+    if (guard.mask != nullptr && !guard.some_lane) {
+      llvm::Value* any = builder_.CreateOrReduce(guard.mask);
+      scalar = scalar == nullptr ? any : builder_.CreateAnd(scalar, any);
+      level = -1;
+    }
+    const int64_t bytes = invariant ? element : element * lanes_;
+    llvm::Value* from = scalar == nullptr
+                            ? pointer(address)
+                            : guarded_pointer(address, scalar, level, guard.id, bytes);
+    value = builder_.CreateAlignedLoad(type, from, align);
+  } else {
+    llvm::Value* mask = guard.mask;
+    if (guard.scalar != nullptr) {
+      llvm::Value* all =
+          builder_.CreateVectorSplat(static_cast<unsigned>(lanes_), guard.scalar);
+      mask = mask == nullptr ? all : builder_.CreateAnd(mask, all);
+    }
+    llvm::Type* type = widen(scalar_type, lanes_);
+    llvm::Value* from = pointer(address);
+    llvm::Constant* zero = llvm::Constant::getNullValue(type);
+    if (address.contiguous(element)) {
+      value = builder_.CreateMaskedLoad(type, from, align, mask, zero);
+    } else {
+      llvm::Value* pointers =
+          builder_.CreateGEP(builder_.getInt8Ty(), from, lane_offsets(address));
+      if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(widen(builder_.getInt1Ty(), lanes_));
+      value = builder_.CreateMaskedGather(type, pointers, align, mask, zero);
+    }
+  }
+  const Buffer& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
+  if (auto* instruction = llvm::dyn_cast<llvm::LoadInst>(value);
+      instruction != nullptr && buffer.scope == Scope::Constant) {
+    instruction->setMetadata(llvm::LLVMContext::MD_invariant_load,
+                             llvm::MDNode::get(builder_.getContext(), {}));
+  }
+  const Value result = from_memory(value, dtype, !invariant);
+  if (!key.empty()) loaded_.back()[key] = result;
+  return result;
+}
+
+void TileEmitter::store(const Access& access, DType dtype, const Value& value, const Guard& guard) {
+  const Address address = address_of(access, guard);
+  const int64_t element = size_of(dtype);
+  const llvm::Align align(static_cast<uint64_t>(element));
+  auto to_memory = [&](llvm::Value* stored) {
+    if (dtype != DType::Bool) return stored;
+    return builder_.CreateZExt(
+        stored, stored->getType()->getWithNewBitWidth(8));
+  };
+  TC_CHECK(guard.scalar == nullptr, "for the store of statement '", statement_->name, "'");
+  if (address.lane_invariant()) {
+    TC_CHECK(guard.mask == nullptr || !value.vector, "for the store of statement '",
+             statement_->name, "': lanes write one element under a condition");
+    llvm::Value* last = value.vector ? builder_.CreateExtractElement(
+                                           value.value, static_cast<uint64_t>(lanes_ - 1))
+                                     : value.value;
+    builder_.CreateAlignedStore(to_memory(last), pointer(address), align);
+    return;
+  }
+  llvm::Value* stored = to_memory(spread(value));
+  llvm::Value* to = pointer(address);
+  if (address.contiguous(element)) {
+    if (guard.mask == nullptr) {
+      builder_.CreateAlignedStore(stored, to, align);
+    } else {
+      builder_.CreateMaskedStore(stored, to, align, guard.mask);
+    }
+    return;
+  }
+  llvm::Value* pointers = builder_.CreateGEP(builder_.getInt8Ty(), to, lane_offsets(address));
+  llvm::Value* mask = guard.mask != nullptr
+                          ? guard.mask
+                          : llvm::Constant::getAllOnesValue(widen(builder_.getInt1Ty(), lanes_));
+  builder_.CreateMaskedScatter(stored, pointers, align, mask);
+}
+
+}  // namespace tc

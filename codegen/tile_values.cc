@@ -1,0 +1,159 @@
+// Expressions of a leaf's statements as scalar and vector values.
+#include <functional>
+
+#include "codegen/tile_emitter.h"
+#include "ir/error.h"
+
+namespace tc {
+
+llvm::Value* TileEmitter::spread(const Value& value) {
+  if (value.vector || lanes_ == 1) return value.value;
+  return builder_.CreateVectorSplat(static_cast<unsigned>(lanes_), value.value);
+}
+
+TileEmitter::Value TileEmitter::evaluate(const ExprPtr& expr, const Guard& guard) {
+  const auto key = std::make_pair(expr.get(), guard.id);
+  const auto found = evaluated_.find(key);
+  if (found != evaluated_.end()) return found->second;
+  const Value value = compute(expr, guard);
+  evaluated_[key] = value;
+  return value;
+}
+
+std::optional<std::pair<ExprPtr, ExprPtr>> TileEmitter::product_of(const ExprPtr& expr) const {
+  if (expr->kind != Expr::Kind::Binary || expr->binary != BinaryOp::Mul) return std::nullopt;
+  return std::make_pair(expr->operands[0], expr->operands[1]);
+}
+
+// The expression as an affine one, where it is an index or an integer constant.
+std::optional<Affine> TileEmitter::as_affine(const ExprPtr& expr) const {
+  if (expr->kind == Expr::Kind::Index) return expr->affine.substitute(iterators_);
+  if (expr->kind == Expr::Kind::Const && expr->dtype == DType::I64) return Affine(expr->integer);
+  if (expr->kind == Expr::Kind::Binary && expr->dtype == DType::I64 &&
+      (expr->binary == BinaryOp::Add || expr->binary == BinaryOp::Sub)) {
+    const auto a = as_affine(expr->operands[0]), b = as_affine(expr->operands[1]);
+    if (a && b) return expr->binary == BinaryOp::Add ? *a + *b : *a - *b;
+  }
+  return std::nullopt;
+}
+
+TileEmitter::Value TileEmitter::affine_value(const Affine& affine) {
+  const int64_t step = lanes_ > 1 ? affine.coefficient(lane_) : 0;
+  if (step == 0) return {hoisted(affine), false};
+  llvm::SmallVector<llvm::Constant*, 64> lanes;
+  for (int i = 0; i < lanes_; ++i) lanes.push_back(context_.i64(step * i));
+  llvm::Value* base = hoisted(affine - Affine::variable(lane_, step));
+  return {builder_.CreateAdd(builder_.CreateVectorSplat(static_cast<unsigned>(lanes_), base),
+                             llvm::ConstantVector::get(lanes)),
+          true};
+}
+
+TileEmitter::Value TileEmitter::evaluate_compare(const Expr& expr, const Guard& guard) {
+  const auto left = as_affine(expr.operands[0]), right = as_affine(expr.operands[1]);
+  if (left && right) {
+    const Affine difference = *left - *right;
+    // Each comparison as the conjunction of `affine >= 0`, or the negation of one.
+    Affine at_least;
+    bool negated = false, decided = true;
+    switch (expr.binary) {
+      case BinaryOp::Ge: at_least = difference; break;
+      case BinaryOp::Gt: at_least = difference - 1; break;
+      case BinaryOp::Le: at_least = difference * -1; break;
+      case BinaryOp::Lt: at_least = difference * -1 - 1; break;
+      default: decided = false;
+    }
+    if (decided) {
+      if (proves_nonnegative(at_least, context_.ranges, known_)) {
+        return {builder_.getInt1(!negated), false};
+      }
+      if (refutes_nonnegative(at_least, context_.ranges)) return {builder_.getInt1(negated), false};
+      if (lanes_ > 1 && at_least.coefficient(lane_) != 0) return {lane_mask(at_least), true};
+      return {condition(at_least), false};
+    }
+  }
+  Value a = evaluate(expr.operands[0], guard), b = evaluate(expr.operands[1], guard);
+  const bool vector = a.vector || b.vector;
+  if (vector) a.value = spread(a), b.value = spread(b);
+  return {arithmetic_.binary(expr.binary, expr.operands[0]->dtype, a.value, b.value), vector};
+}
+
+TileEmitter::Guard TileEmitter::narrow(const Guard& guard, const Value& condition, bool holds) {
+  llvm::Value* value = holds ? condition.value : builder_.CreateNot(condition.value);
+  Guard result = guard;
+  if (condition.vector) {
+    result.mask = guard.mask == nullptr ? value : builder_.CreateAnd(guard.mask, value);
+    result.some_lane = false;
+  } else {
+    result.scalar = guard.scalar == nullptr ? value : builder_.CreateAnd(guard.scalar, value);
+    result.level = -1;
+  }
+  const int next = static_cast<int>(guard_ids_.size()) + 1;
+  result.id = guard_ids_.insert({text("branch ", next), next}).first->second;
+  return result;
+}
+
+TileEmitter::Value TileEmitter::evaluate_select(const Expr& expr, const Guard& guard) {
+  const Value condition = evaluate(expr.operands[0], guard);
+  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition.value)) {
+    return evaluate(expr.operands[known->isOne() ? 1 : 2], guard);
+  }
+  auto loads = [](const ExprPtr& operand) {
+    bool any = false;
+    for_each_load(operand, [&](const Expr&) { any = true; });
+    return any;
+  };
+  auto side = [&](const ExprPtr& operand, bool holds) {
+    return evaluate(operand, loads(operand) ? narrow(guard, condition, holds) : guard);
+  };
+  Value a = side(expr.operands[1], true), b = side(expr.operands[2], false);
+  const bool vector = condition.vector || a.vector || b.vector;
+  if (vector) a.value = spread(a), b.value = spread(b);
+  return {builder_.CreateSelect(condition.value, a.value, b.value), vector};
+}
+
+TileEmitter::Value TileEmitter::compute(const ExprPtr& pointer, const Guard& guard) {
+  const Expr& expr = *pointer;
+  llvm::LLVMContext& context = builder_.getContext();
+  switch (expr.kind) {
+    case Expr::Kind::Const: {
+      llvm::Type* type = value_type(context, expr.dtype);
+      if (expr.dtype == DType::F16) return {builder_.getInt16(double_to_half(expr.number)), false};
+      if (expr.dtype == DType::BF16) {
+        return {builder_.getInt16(float_to_bfloat(static_cast<float>(expr.number))), false};
+      }
+      if (is_float(expr.dtype)) return {llvm::ConstantFP::get(type, expr.number), false};
+      if (expr.dtype == DType::Bool) return {builder_.getInt1(expr.integer != 0), false};
+      return {llvm::ConstantInt::get(type, static_cast<uint64_t>(expr.integer), true), false};
+    }
+    case Expr::Kind::Load: {
+      const Buffer& buffer = kernel_.buffers[static_cast<size_t>(expr.access.buffer)];
+      if (buffer.scope == Scope::Register) return read_register(element_key(expr.access));
+      return load(expr.access, expr.dtype, guard, false);
+    }
+    case Expr::Kind::Index: return affine_value(expr.affine.substitute(iterators_));
+    case Expr::Kind::Unary: {
+      const Value a = evaluate(expr.operands[0], guard);
+      return {arithmetic_.unary(expr.unary, expr.operands[0]->dtype, a.value), a.vector};
+    }
+    case Expr::Kind::Cast: {
+      const Value a = evaluate(expr.operands[0], guard);
+      return {arithmetic_.cast(expr.operands[0]->dtype, expr.dtype, a.value), a.vector};
+    }
+    case Expr::Kind::Binary: {
+      if (expr.binary >= BinaryOp::Eq && expr.binary <= BinaryOp::Ge) {
+        return evaluate_compare(expr, guard);
+      }
+      if (expr.dtype == DType::I64) {
+        if (const auto affine = as_affine(pointer)) return affine_value(*affine);
+      }
+      Value a = evaluate(expr.operands[0], guard), b = evaluate(expr.operands[1], guard);
+      const bool vector = a.vector || b.vector;
+      if (vector) a.value = spread(a), b.value = spread(b);
+      return {arithmetic_.binary(expr.binary, expr.operands[0]->dtype, a.value, b.value), vector};
+    }
+    case Expr::Kind::Select: return evaluate_select(expr, guard);
+  }
+  fail(ErrorKind::Internal, "internal error: expression of an unknown kind");
+}
+
+}  // namespace tc
