@@ -76,7 +76,9 @@ llvm::Value* Arithmetic::unary(UnaryOp op, DType dtype, llvm::Value* a) {
     case UnaryOp::Round: return is_f ? intrinsic(llvm::Intrinsic::roundeven) : a;
     case UnaryOp::Trunc: return is_f ? intrinsic(llvm::Intrinsic::trunc) : a;
     case UnaryOp::Sqrt: return intrinsic(llvm::Intrinsic::sqrt);
-    case UnaryOp::Not: return builder_.CreateNot(a);
+    case UnaryOp::Not:
+      if (dtype == DType::Bool) return builder_.CreateNot(a);
+      return builder_.CreateZExt(builder_.CreateICmpEQ(a, same_int(a, 0)), a->getType());
     case UnaryOp::BitNot: return builder_.CreateNot(a);
     case UnaryOp::IsNan:
       return is_f ? builder_.CreateFCmpUNO(a, a)

@@ -6,12 +6,11 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
-#include <llvm/Transforms/Scalar/LICM.h>
-#include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include <mutex>
@@ -29,6 +28,12 @@ void initialise_llvm() {
     llvm::InitializeAllTargetMCs();
     llvm::InitializeAllAsmPrinters();
     llvm::InitializeAllAsmParsers();
+    // Our addresses are in their final form already: sums per loop level and constant displacements.
+    // Loop strength reduction would give each copy of a tile an induction variable of its own.
+    auto& options = llvm::cl::getRegisteredOptions();
+    const auto found = options.find("disable-lsr");
+    TC_CHECK(found != options.end(), "LLVM's option disable-lsr");
+    static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(true);
   });
 }
 
@@ -110,8 +115,6 @@ void Unit::optimise() {
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::EarlyCSEPass());
   passes.addPass(llvm::InstCombinePass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
-                                                       /*UseMemorySSA=*/true));
   passes.addPass(llvm::SimplifyCFGPass());
   for (llvm::Function& function : *module_) {
     if (!function.isDeclaration()) passes.run(function, functions);

@@ -1,0 +1,58 @@
+// Compiles, links, loads and runs single kernels, and compares them with the interpreter.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "ir/scheduled.h"
+
+namespace tc::testing {
+
+// x86-64 targets of the tests, independent of the target tables.
+Target avx512_target();
+Target avx2_target();
+// rv64gcv with at least this vector length; 0 for rv64gc.
+Target riscv_target(int vector_bits);
+// The best of these that this machine runs.
+Target host_target();
+
+// Building blocks of hand-written loop trees.
+LoopNodePtr block(std::vector<LoopNodePtr> children);
+LoopNodePtr for_loop(const std::string& variable, LoopExprPtr lower, LoopExprPtr upper,
+                     LoopNodePtr body, bool parallel = false);
+LoopNodePtr for_loop(const std::string& variable, int64_t extent, LoopNodePtr body,
+                     bool parallel = false);
+LoopNodePtr leaf(std::vector<TileStatement> statements);
+TileLoop serial(const std::string& name, int64_t extent, int unroll = 1);
+TileLoop unrolled(const std::string& name, int64_t extent);
+TileLoop lanes(const std::string& name, int64_t extent);
+Affine v(const std::string& name);
+
+// A tensor with reproducible values: floats in [-1, 1), integers in a small range.
+Tensor seeded(DType dtype, std::vector<int64_t> shape, uint32_t seed);
+
+using Tensors = std::map<std::string, Tensor>;
+using Parameters = std::map<std::string, int64_t>;
+
+// Runs the compiled kernel as each of `threads` threads in turn. Buffers stand against unreadable
+// pages, once with their ends and once with their beginnings; the bytes around them are checked.
+// `tensors` holds the arguments by name; Output buffers are replaced by what was computed.
+// Elements of outputs that the kernel does not write keep what `tensors` gave.
+void run_compiled(const ScheduledKernel& kernel, const Target& target, const Parameters& parameters,
+                  Tensors& tensors, int threads = 1);
+
+// Compiles and runs, and expects each output to agree with interpret(kernel) within `tolerance` of
+// the largest element (exactly for integers).
+void expect_like_interpreter(const ScheduledKernel& kernel, const Target& target,
+                             const Parameters& parameters, const Tensors& inputs, double tolerance,
+                             int threads = 1);
+
+// Number of lines of the text that contain `part`.
+int count_lines(const std::string& text, const std::string& part);
+// The lines of the innermost loop that holds most lines with `part`: between a label and the jump
+// back to it.
+std::string hottest_loop(const std::string& assembly, const std::string& part);
+
+}  // namespace tc::testing

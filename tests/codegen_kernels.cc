@@ -1,0 +1,200 @@
+// Hand-scheduled kernels that the code generator's tests share.
+#include "tests/codegen_kernels.h"
+
+namespace tc::testing {
+namespace {
+
+Buffer buffer(const std::string& name, Scope scope, std::vector<Affine> shape,
+              DType dtype = DType::F32) {
+  Buffer result;
+  result.name = name;
+  result.scope = scope;
+  result.shape = std::move(shape);
+  result.dtype = dtype;
+  return result;
+}
+
+Access access(int buffer, const std::vector<Affine>& index) {
+  Access result;
+  result.buffer = buffer;
+  for (const Affine& affine : index) result.index.push_back({affine, nullptr});
+  return result;
+}
+
+Statement statement(const std::string& name, std::vector<Iterator> iterators, Access write,
+                    ExprPtr value, Reduction reduction = Reduction::None) {
+  Statement result;
+  result.name = name;
+  result.iterators = std::move(iterators);
+  result.write = std::move(write);
+  result.value = std::move(value);
+  result.reduction = reduction;
+  return result;
+}
+
+TileStatement tile(int index, std::vector<TileLoop> loops, std::map<std::string, Affine> iterators,
+                   std::vector<Affine> constraints = {}) {
+  TileStatement result;
+  result.statement = index;
+  result.loops = std::move(loops);
+  result.iterators = std::move(iterators);
+  result.constraints = std::move(constraints);
+  return result;
+}
+
+ExprPtr relu(ExprPtr value) { return binary(BinaryOp::Max, value, constant(DType::F32, 0)); }
+
+}  // namespace
+
+ScheduledKernel blocked_convolution(const ConvolutionSpec& spec) {
+  const int64_t b = spec.block, n = spec.vectors;
+  const int64_t oh = spec.out(spec.height), ow = spec.out(spec.width);
+  Kernel kernel;
+  kernel.name = "conv";
+  kernel.buffers = {
+      buffer("I", Scope::Input, {spec.input_blocks, spec.height, spec.width, b}),
+      buffer("K", Scope::Constant,
+             {spec.output_blocks / n, spec.input_blocks, spec.filter, spec.filter, b, n, b}),
+      buffer("bias", Scope::Constant, {spec.output_blocks * b}),
+      buffer("O", Scope::Output, {spec.output_blocks, oh, ow, b}),
+      buffer("T", Scope::Register, {spec.output_blocks, oh, ow, b})};
+  const std::vector<Iterator> outer = {
+      {"fo", spec.output_blocks / n}, {"fn", n}, {"fi", b}, {"y", oh}, {"x", ow}};
+  std::vector<Iterator> inner = outer;
+  inner.insert(inner.end(), {{"co", spec.input_blocks}, {"r", spec.filter}, {"s", spec.filter},
+                             {"ci", b}});
+  const std::vector<Affine> place = {v("fo") * n + v("fn"), v("y"), v("x"), v("fi")};
+  const Affine row = v("y") * spec.stride + v("r") - spec.padding;
+  const Affine column = v("x") * spec.stride + v("s") - spec.padding;
+  kernel.statements = {
+      statement("init", outer, access(4, place), constant(DType::F32, 0)),
+      statement("macc", inner, access(4, place),
+                binary(BinaryOp::Mul, load(DType::F32, 0, {v("co"), row, column, v("ci")}),
+                       load(DType::F32, 1, {v("fo"), v("co"), v("r"), v("s"), v("ci"), v("fn"),
+                                            v("fi")})),
+                Reduction::Sum),
+      statement("tail", outer, access(3, place),
+                relu(binary(BinaryOp::Add, load(DType::F32, 4, place),
+                            load(DType::F32, 2, {(v("fo") * n + v("fn")) * b + v("fi")}))))};
+  std::vector<Affine> constraints;
+  if (spec.padding > 0) {
+    constraints = {row, Affine(spec.height - 1) - row, column, Affine(spec.width - 1) - column};
+    kernel.statements[1].constraints = constraints;
+  }
+
+  const int64_t tiles = (ow + spec.columns - 1) / spec.columns;
+  std::map<std::string, Affine> iterators = {{"fo", v("o_fo")}, {"fn", v("fn")}, {"fi", v("fi")},
+                                             {"y", v("o_y")},
+                                             {"x", v("o_x") * spec.columns + v("xi")}};
+  const std::vector<TileLoop> copies = {unrolled("xi", spec.columns), unrolled("fn", n),
+                                        lanes("fi", b)};
+  std::vector<Affine> tail;
+  if (ow % spec.columns != 0) tail = {Affine(ow - 1) - iterators["x"]};
+  std::vector<TileLoop> nest = {serial("co", spec.input_blocks), serial("r", spec.filter),
+                                serial("s", spec.filter), serial("ci", b, spec.unroll)};
+  nest.insert(nest.end(), copies.begin(), copies.end());
+  std::map<std::string, Affine> all = iterators;
+  for (const char* name : {"co", "r", "s", "ci"}) all[name] = v(name);
+  for (Affine& constraint : constraints) constraint = constraint.substitute(all);
+  constraints.insert(constraints.end(), tail.begin(), tail.end());
+  ScheduledKernel result;
+  result.kernel = kernel;
+  result.root = for_loop(
+      "o_fo", spec.output_blocks / n,
+      for_loop("o_y", oh,
+               for_loop("o_x", tiles,
+                        leaf({tile(0, copies, iterators, tail), tile(1, nest, all, constraints),
+                              tile(2, copies, iterators, tail)})),
+               true),
+      true);
+  return result;
+}
+
+Tensors convolution_inputs(const ConvolutionSpec& spec) {
+  const int64_t b = spec.block;
+  return {{"I", seeded(DType::F32, {spec.input_blocks, spec.height, spec.width, b}, 1)},
+          {"K", seeded(DType::F32, {spec.output_blocks / spec.vectors, spec.input_blocks,
+                                    spec.filter, spec.filter, b, spec.vectors, b}, 2)},
+          {"bias", seeded(DType::F32, {spec.output_blocks * b}, 3)}};
+}
+
+ScheduledKernel elementwise_relu(int64_t count, int64_t width) {
+  Kernel kernel;
+  kernel.name = "relu";
+  kernel.buffers = {buffer("A", Scope::Input, {count}), buffer("B", Scope::Input, {count}),
+                    buffer("O", Scope::Output, {count})};
+  kernel.statements = {statement(
+      "add", {{"i", count}}, access(2, {v("i")}),
+      relu(binary(BinaryOp::Add, load(DType::F32, 0, {v("i")}), load(DType::F32, 1, {v("i")}))))};
+  const Affine i = v("io") * width + v("ii");
+  std::vector<Affine> tail;
+  if (count % width != 0) tail = {Affine(count - 1) - i};
+  ScheduledKernel result;
+  result.kernel = kernel;
+  result.root = for_loop("io", (count + width - 1) / width,
+                         leaf({tile(0, {lanes("ii", width)}, {{"i", i}}, tail)}), true);
+  return result;
+}
+
+ScheduledKernel gemm(int64_t m, int64_t n, int64_t k) {
+  Kernel kernel;
+  kernel.name = "gemm";
+  kernel.buffers = {buffer("A", Scope::Input, {m, k}), buffer("B", Scope::Input, {k, n}),
+                    buffer("bias", Scope::Constant, {n}), buffer("O", Scope::Output, {m, n}),
+                    buffer("T", Scope::Register, {m, n})};
+  const std::vector<Iterator> outer = {{"i", m}, {"j", n}};
+  kernel.statements = {
+      statement("init", outer, access(4, {v("i"), v("j")}), load(DType::F32, 2, {v("j")})),
+      statement("macc", {{"i", m}, {"j", n}, {"k", k}}, access(4, {v("i"), v("j")}),
+                binary(BinaryOp::Mul, load(DType::F32, 0, {v("i"), v("k")}),
+                       load(DType::F32, 1, {v("k"), v("j")})),
+                Reduction::Sum),
+      statement("out", outer, access(3, {v("i"), v("j")}), load(DType::F32, 4, {v("i"), v("j")}))};
+  std::map<std::string, Affine> iterators = {{"i", v("io") * 4 + v("ii")},
+                                             {"j", v("jo") * 32 + v("jn") * 16 + v("ji")}};
+  std::map<std::string, Affine> all = iterators;
+  all["k"] = v("k");
+  const std::vector<TileLoop> copies = {unrolled("ii", 4), unrolled("jn", 2), lanes("ji", 16)};
+  std::vector<TileLoop> nest = {serial("k", k, 2)};
+  nest.insert(nest.end(), copies.begin(), copies.end());
+  std::vector<Affine> tail;
+  if (m % 4 != 0) tail.push_back(Affine(m - 1) - iterators["i"]);
+  if (n % 32 != 0) tail.push_back(Affine(n - 1) - iterators["j"]);
+  ScheduledKernel result;
+  result.kernel = kernel;
+  result.root = for_loop(
+      "io", (m + 3) / 4,
+      for_loop("jo", (n + 31) / 32,
+               leaf({tile(0, copies, iterators, tail), tile(1, nest, all, tail),
+                     tile(2, copies, iterators, tail)}),
+               true),
+      true);
+  return result;
+}
+
+ScheduledKernel row_reduction(int64_t rows, int64_t columns, Reduction reduction) {
+  Kernel kernel;
+  kernel.name = "rows";
+  kernel.buffers = {buffer("A", Scope::Input, {rows, columns}), buffer("O", Scope::Output, {rows}),
+                    buffer("T", Scope::Register, {rows})};
+  kernel.statements = {
+      statement("init", {{"r", rows}}, access(2, {v("r")}), identity(reduction, DType::F32)),
+      statement("sum", {{"r", rows}, {"c", columns}}, access(2, {v("r")}),
+                load(DType::F32, 0, {v("r"), v("c")}), reduction),
+      statement("out", {{"r", rows}}, access(1, {v("r")}), load(DType::F32, 2, {v("r")}))};
+  const Affine c = v("co") * 16 + v("ci");
+  std::vector<Affine> tail;
+  if (columns % 16 != 0) tail = {Affine(columns - 1) - c};
+  ScheduledKernel result;
+  result.kernel = kernel;
+  result.root = for_loop(
+      "ro", rows,
+      leaf({tile(0, {}, {{"r", v("ro")}}),
+            tile(1, {serial("co", (columns + 15) / 16), lanes("ci", 16)}, {{"r", v("ro")}, {"c", c}},
+                 tail),
+            tile(2, {}, {{"r", v("ro")}})}),
+      true);
+  return result;
+}
+
+}  // namespace tc::testing

@@ -1,0 +1,31 @@
+// Hand-scheduled kernels that the code generator's tests share.
+#pragma once
+
+#include "tests/codegen_harness.h"
+
+namespace tc::testing {
+
+// O[fo, y, x, 16] = relu(bias + sum I[co, y*s + r - p, x*s + q - p, ci] * K): channels in blocks of
+// 16, packed weights [fo, co, r, s, ci, fn, 16], tiles of `vectors` by `columns`.
+struct ConvolutionSpec {
+  int64_t input_blocks = 2, output_blocks = 2;  // of 16 channels; output in groups of `vectors`
+  int64_t height = 6, width = 28;               // of the input
+  int64_t filter = 3, stride = 1, padding = 0;
+  int64_t vectors = 2, columns = 13;
+  int64_t block = 16;
+  int unroll = 4;
+  int64_t out(int64_t extent) const { return (extent + 2 * padding - filter) / stride + 1; }
+};
+ScheduledKernel blocked_convolution(const ConvolutionSpec& spec);
+Tensors convolution_inputs(const ConvolutionSpec& spec);
+
+// O[i] = max(A[i] + B[i], 0) in vectors of `width`, the tail under a constraint.
+ScheduledKernel elementwise_relu(int64_t count, int64_t width);
+
+// O = A B + bias with tiles of 4 rows by 2 vectors of 16; any extents.
+ScheduledKernel gemm(int64_t m, int64_t n, int64_t k);
+
+// O[r] = reduction over c of A[r, c], the lanes along c.
+ScheduledKernel row_reduction(int64_t rows, int64_t columns, Reduction reduction);
+
+}  // namespace tc::testing

@@ -1,0 +1,66 @@
+// Register tiles: what the compiled kernels compute is what the interpreter says.
+#include <gtest/gtest.h>
+
+#include "tests/codegen_harness.h"
+#include "tests/codegen_kernels.h"
+
+namespace tc::testing {
+namespace {
+
+TEST(CodegenTile, BlockedConvolutionInterior) {
+  ConvolutionSpec spec;
+  expect_like_interpreter(blocked_convolution(spec), host_target(), {}, convolution_inputs(spec),
+                          2e-6);
+}
+
+TEST(CodegenTile, BlockedConvolutionWithPaddingAndTail) {
+  ConvolutionSpec spec;
+  spec.height = spec.width = 9;
+  spec.padding = 1;
+  spec.columns = 4;  // 9 columns: the last tile has one
+  expect_like_interpreter(blocked_convolution(spec), host_target(), {}, convolution_inputs(spec),
+                          2e-6);
+}
+
+TEST(CodegenTile, BlockedConvolutionWithStride) {
+  ConvolutionSpec spec;
+  spec.height = 11;
+  spec.width = 13;
+  spec.padding = 1;
+  spec.stride = 2;
+  spec.columns = 3;
+  expect_like_interpreter(blocked_convolution(spec), host_target(), {}, convolution_inputs(spec),
+                          2e-6, 2);
+}
+
+TEST(CodegenTile, ElementwiseWithTail) {
+  for (const int64_t count : {1, 15, 16, 17, 64, 100}) {
+    expect_like_interpreter(elementwise_relu(count, 16), host_target(), {},
+                            {{"A", seeded(DType::F32, {count}, 1)},
+                             {"B", seeded(DType::F32, {count}, 2)}},
+                            0);
+  }
+}
+
+TEST(CodegenTile, Gemm) {
+  for (const auto& [m, n, k] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{
+           {12, 32, 40}, {7, 33, 5}, {13, 64, 17}}) {
+    expect_like_interpreter(gemm(m, n, k), host_target(), {},
+                            {{"A", seeded(DType::F32, {m, k}, 1)},
+                             {"B", seeded(DType::F32, {k, n}, 2)},
+                             {"bias", seeded(DType::F32, {n}, 3)}},
+                            2e-6, 3);
+  }
+}
+
+TEST(CodegenTile, RowReductionOverLanes) {
+  for (const int64_t columns : {5, 16, 100}) {
+    expect_like_interpreter(row_reduction(4, columns, Reduction::Sum), host_target(), {},
+                            {{"A", seeded(DType::F32, {4, columns}, 1)}}, 2e-6);
+    expect_like_interpreter(row_reduction(4, columns, Reduction::Max), host_target(), {},
+                            {{"A", seeded(DType::F32, {4, columns}, 1)}}, 0);
+  }
+}
+
+}  // namespace
+}  // namespace tc::testing
