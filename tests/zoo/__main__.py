@@ -1,4 +1,4 @@
-"""Command line: `python -m tests.zoo export [NAME ...] --output DIR` and `python -m tests.zoo list`."""
+"""Command line: `python -m tests.zoo list` and `… export [NAME ...] [--output DIR]`."""
 
 import argparse
 import time

@@ -1,4 +1,4 @@
-"""The zoo's networks are the published ones, well scaled, exported right, and fit to find errors."""
+"""The networks are the published ones, well scaled, exported right, and fit to find errors."""
 
 import numpy
 import onnx
