@@ -7,7 +7,7 @@ VENV=$ROOT/.venv
 
 PACKAGES=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-skylib
-  g++-12 gcc-12 clang-19 llvm-19 llvm-19-dev liblld-19-dev zlib1g-dev libzstd-dev
+  g++-12 gcc-12 clang-19 llvm-19 llvm-19-dev lld-19 liblld-19-dev zlib1g-dev libzstd-dev
   libisl-dev libgmp-dev libprotobuf-dev protobuf-compiler libsqlite3-dev
   libgtest-dev libbenchmark-dev pybind11-dev python3-dev python3-venv
   libc6-dev-riscv64-cross libgcc-12-dev-riscv64-cross libstdc++-12-dev-riscv64-cross
@@ -76,12 +76,12 @@ source_hash() {
 
 install_requirements() {
   say "installing Python packages of $(basename "$1") into .venv"
-  "$VENV/bin/pip" install -q --disable-pip-version-check -r "$1"
+  "$VENV/bin/pip" install -qq --disable-pip-version-check -r "$1"
 }
 
 install_tc() {
   say "building tc and installing it into .venv"
-  (cd "$ROOT" && "$VENV/bin/pip" install -q --disable-pip-version-check .)
+  (cd "$ROOT" && "$VENV/bin/pip" install -qq --disable-pip-version-check .)
 }
 
 # Everything above; its arguments are files of Python requirements.

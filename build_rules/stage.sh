@@ -12,5 +12,5 @@ cp -R frontend/tc/. "$folder/tc"
 find "$folder/tc" -name __pycache__ -prune -exec rm -rf {} +
 cp bazel-bin/frontend/_tc.so "$folder/tc"
 cp -RL bazel-bin/runtime/lib "$folder/tc"
-find runtime -name abi.h -o -name tc_runtime.h | xargs cp -t "$folder/tc/include"
+cp runtime/abi.h runtime/tc_runtime.h "$folder/tc/include"
 chmod -R u+w "$folder/tc"
