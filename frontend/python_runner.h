@@ -1,0 +1,12 @@
+// Compiled models as Python sees them: the runtime's handles with arrays through the buffer
+// protocol.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace tc {
+
+// Adds the classes Model and Context to the extension module.
+void add_runner(pybind11::module_& module);
+
+}  // namespace tc

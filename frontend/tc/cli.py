@@ -1,0 +1,387 @@
+"""The command line: python -m tc compile | run | bench | check | inspect | targets | version.
+
+Every command takes --json and then prints one JSON value. Exit codes: 0 done, 1 an error that one
+sentence on stderr names (with --json: {"error": {"kind", "text"}} on stdout), 2 wrong usage.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+
+import numpy as np
+
+from . import _tc
+from .errors import Error, ModelError, ShapeError
+from .kernels import kernels, seeded_array, time_calls
+from .module import KINDS, _options, _source, check, compile, load, targets
+
+_SUFFIXES = {"shared": ".so", "static": ".a", "executable": "", "object": ".o"}
+_KERNEL_TEXTS = ("statements", "trace", "tree", "loops", "llvm", "assembly")
+# The five texts that `--dump=all` prints for a kernel.
+_ALL_TEXTS = ("statements", "trace", "tree", "loops", "assembly")
+
+
+def _shapes(arguments):
+    """{name: number or tuple} of --shape NAME=1,3,224,224 and --shape SYMBOL=1."""
+    shapes = {}
+    for text in arguments.shape:
+        name, equals, sizes = text.rpartition("=")
+        try:
+            values = tuple(None if size == "?" else int(size)
+                           for size in sizes.removesuffix(",").split(","))
+        except ValueError:
+            values = None
+        if not equals or values is None:
+            raise ShapeError(f"--shape takes NAME=1,3,224,224 or SYMBOL=1, not '{text}'")
+        # One number is a symbol's value; "NAME=5," is the shape of an input of rank 1.
+        shapes[name] = values[0] if len(values) == 1 and not sizes.endswith(",") else values
+    return shapes
+
+
+def _is_artefact(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False  # the compiler says what is wrong with it
+
+
+def _module(arguments):
+    """The artefact opened, or the model compiled."""
+    if _is_artefact(arguments.model):
+        return load(arguments.model, threads=arguments.threads)
+    return compile(arguments.model, arguments.target, shapes=_shapes(arguments),
+                   threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed)
+
+
+def _port_rows(ports):
+    return [{"name": port.name, "dtype": port.dtype, "shape": list(port.shape)} for port in ports]
+
+
+def _array_row(name, array, file=None):
+    return {"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "file": file}
+
+
+def _row_text(row):
+    shape = ", ".join("?" if size is None else str(size) for size in row["shape"])
+    return f"{row['name']}: {row['dtype']} [{shape}]"
+
+
+def _file_name(name, taken):
+    """The same file names as the exported executable's."""
+    kept = "".join(chr(byte) if chr(byte).isascii() and (chr(byte).isalnum() or chr(byte) in "_-" or
+                                                         (chr(byte) == "." and position)) else "_"
+                   for position, byte in enumerate(name.encode())) or "_"
+    return f"{kept}.{len(taken)}" if kept in taken else kept
+
+
+def _given_inputs(module, arguments):
+    """{input: array} of --input NAME=FILE.npy."""
+    arrays = {}
+    names = {port.name: port for port in module.inputs}
+    for text in arguments.input:
+        fitting = [name for name in names if text.startswith(name + "=")]
+        if not fitting:
+            raise ShapeError(f"--input takes NAME=FILE.npy, not '{text}'; the inputs are "
+                             f"{', '.join(names)}")
+        name = max(fitting, key=len)
+        path = text[len(name) + 1:]
+        try:
+            arrays[name] = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise ModelError(f"input '{name}': {path} cannot be read: {error}") from None
+        if not isinstance(arrays[name], np.ndarray):
+            raise ModelError(f"input '{name}': {path} is no .npy file")
+        if arrays[name].dtype.kind == "V" and names[name].dtype == "bfloat16":
+            arrays[name] = arrays[name].view(np.uint16)  # as ml_dtypes writes bfloat16
+    return arrays
+
+
+def _seeded_inputs(module, arguments, but=()):
+    """Seeded data for all inputs except those that are given; --shape binds symbols and shapes."""
+    random = np.random.default_rng(arguments.seed)
+    shapes = _shapes(arguments)
+    arrays = {}
+    for port in module.inputs:
+        wanted = shapes.get(port.name)
+        wanted = wanted if isinstance(wanted, tuple) else port.shape
+        sizes = [shapes.get(size, size) if isinstance(size, str) else size for size in wanted]
+        if port.name in but:
+            continue
+        for size in sizes:
+            if not isinstance(size, int):
+                raise ShapeError(f"input '{port.name}' has the open size '{size}'; bind it with "
+                                 f"--shape {size}=1")
+        arrays[port.name] = seeded_array(random, port.dtype, sizes)
+    return arrays
+
+
+def _compile(arguments):
+    output = arguments.output
+    if output is None:
+        stem = os.path.splitext(os.path.basename(arguments.model))[0]
+        output = stem + _SUFFIXES[arguments.kind]
+        if os.path.abspath(output) == os.path.abspath(arguments.model):
+            output += ".out"
+    begin = time.perf_counter()
+    module = _module(arguments)
+    module.export(output, kind=arguments.kind)
+    seconds = time.perf_counter() - begin
+    memory = module.memory
+    result = {"model": module.name, "target": module.target, "kind": arguments.kind,
+              "file": output, "bytes": os.path.getsize(output), "seconds": seconds,
+              "phases": module.phases, "inputs": _port_rows(module.inputs),
+              "outputs": _port_rows(module.outputs),
+              "memory": {"constants": memory.constants, "arena": memory.arena}}
+    text = [f"model  {module.name} for {module.target}, compiled in {seconds:.2f} s"]
+    text += [f"input  {_row_text(row)}" for row in result["inputs"]]
+    text += [f"output {_row_text(row)}" for row in result["outputs"]]
+    arena = "depends on shapes" if memory.arena is None else f"{memory.arena / 1e6:.3f} MB"
+    text.append(f"memory constants {memory.constants / 1e6:.3f} MB, arena {arena}")
+    text.append(f"wrote  {output} ({arguments.kind}, {result['bytes'] / 1e6:.3f} MB)")
+    return result, "\n".join(text)
+
+
+def _run(arguments):
+    module = _module(arguments)
+    arrays = _given_inputs(module, arguments)
+    files = dict(text.split("=", 1) for text in arguments.input if "=" in text)
+    if arguments.random:
+        arrays.update(_seeded_inputs(module, arguments, but=arrays))
+    begin = time.perf_counter()
+    results = module.run(arrays)
+    milliseconds = (time.perf_counter() - begin) * 1e3
+    inputs = [_array_row(name, array, files.get(name)) for name, array in arrays.items()]
+    outputs, taken = [], []
+    for name, array in results.items():
+        path = None
+        if arguments.output_dir:
+            taken.append(_file_name(name, taken))
+            path = os.path.join(arguments.output_dir, taken[-1] + ".npy")
+            try:
+                os.makedirs(arguments.output_dir, exist_ok=True)
+                np.save(path, array)
+            except OSError as error:
+                raise Error(f"{path} cannot be written: {error.strerror}") from None
+        outputs.append(_array_row(name, array, path))
+    result = {"model": module.name, "target": module.target, "inputs": inputs, "outputs": outputs,
+              "milliseconds": milliseconds, "memory": module.memory._asdict()}
+    text = [f"model  {module.name} for {module.target}"]
+    text += [f"input  {_row_text(row)} {'from ' + row['file'] if row['file'] else '(seeded)'}"
+             for row in inputs]
+    for row in outputs:
+        values = np.asarray(results[row["name"]], np.float64).ravel() if results[row["name"]].size else []
+        span = f", {np.min(values):.6g} to {np.max(values):.6g}" if len(values) else ""
+        text.append(f"output {_row_text(row)}{span}" + (f" to {row['file']}" if row["file"] else ""))
+    text.append(f"time   {milliseconds:.3f} ms")
+    return result, "\n".join(text)
+
+
+def _bench(arguments):
+    module = _module(arguments)
+    arrays = _given_inputs(module, arguments)
+    arrays.update(_seeded_inputs(module, arguments, but=arrays))
+    ordered = [arrays[port.name] for port in module.inputs]
+    timing = time_calls(lambda: module(*ordered), arguments.seconds, arguments.repeat)
+    work = sum(report["multiply_adds"] for report in module.kernels)
+    result = {"model": module.name, "target": module.target, "threads": arguments.threads,
+              "min_ms": timing.minimum * 1e3, "median_ms": timing.median * 1e3,
+              "multiply_adds": work, "memory": module.memory._asdict()}
+    text = (f"{module.name} for {module.target}: min {timing.minimum * 1e3:.3f} ms, median "
+            f"{timing.median * 1e3:.3f} ms")
+    if work:
+        text += f", {2e-9 * work / timing.minimum:.1f} GFLOP/s"
+    return result, text
+
+
+def _check(arguments):
+    problems = check(arguments.model, shapes=_shapes(arguments))
+    result = {"model": arguments.model, "compiles": not problems, "problems": problems}
+    text = "\n".join(problems) if problems else f"{arguments.model}: everything in it compiles"
+    return result, text, 1 if problems else 0
+
+
+def _peak_share(kernel, timing):
+    """Share of one core's peak multiply-add speed at the clock that the system tells, or None."""
+    per_cycle = _tc.resolve_target(kernel.target)[3]
+    try:
+        with open("/proc/cpuinfo") as file:
+            clock = max(float(line.split(":")[1]) for line in file if line.startswith("cpu MHz"))
+    except (OSError, ValueError):
+        return None
+    return kernel.multiply_adds / timing.minimum / (per_cycle * clock * 1e6)
+
+
+def _chosen_kernel(arguments):
+    """The kernel that --kernel names: its number, or a part of its label that only it has."""
+    found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments),
+                    threads=arguments.threads or 1)
+    if arguments.kernel.isdigit() and int(arguments.kernel) < len(found):
+        return found[int(arguments.kernel)]
+    exact = [kernel for kernel in found if kernel.label == arguments.kernel]
+    near = exact or [kernel for kernel in found if arguments.kernel in kernel.label]
+    labels = ", ".join(dict.fromkeys(kernel.label for kernel in (near or found)))
+    if not near:
+        raise Error(f"no kernel is called '{arguments.kernel}'; the kernels are {labels}")
+    if len({(kernel.text, tuple(kernel.trace)) for kernel in near}) > 1:
+        raise Error(f"several kernels fit '{arguments.kernel}': {labels}")
+    return near[0]
+
+
+def _inspect_kernel(arguments):
+    kernel = _chosen_kernel(arguments)
+    schedule = kernel.schedule()
+    wanted = arguments.dump or "all"
+    names = _ALL_TEXTS if wanted == "all" else (wanted,)
+    if not set(names) <= set(_KERNEL_TEXTS):
+        raise Error(f"--dump={wanted}: a kernel's texts are {', '.join(_KERNEL_TEXTS)}, or all")
+    result = {"label": kernel.label, "target": kernel.target}
+    text = []
+    for name in names:
+        if name == "statements":
+            part = kernel.text
+        elif name == "trace":
+            part = "\n".join(schedule.trace)
+        else:
+            part = getattr(schedule, name)
+        result[name] = part
+        title = name
+        runs = _tc.resolve_target(kernel.target)[1]
+        if name == "assembly" and runs and kernel.multiply_adds and not arguments.no_time:
+            timing = kernel.time(schedule)
+            share = _peak_share(kernel, timing)
+            result["seconds"], result["peak_share"] = timing.minimum, share
+            title += f" ({timing.minimum * 1e6:.1f} us on one thread"
+            title += ")" if share is None else f", {share * 100:.0f} % of the core's peak)"
+        text.append(f"-- {title}\n{part.rstrip()}\n")
+    return result, "\n".join(text).rstrip()
+
+
+def _inspect(arguments):
+    if arguments.kernel is not None:
+        return _inspect_kernel(arguments)
+    options = _options(arguments.target, _shapes(arguments), arguments.threads, arguments.tolerance,
+                       arguments.seed, arguments.dump)
+    if _is_artefact(arguments.model):
+        module = load(arguments.model)
+        return {"explain": module.explain()}, module.explain()
+    if arguments.dump:
+        graph, dump = _tc.import_model(_source(arguments.model), options)
+        return {"graph": graph, "dump": dump}, dump.rstrip()
+    found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments),
+                    threads=arguments.threads or 1)
+    rows = [{"label": kernel.label, "multiply_adds": kernel.multiply_adds,
+             "predicted_seconds": kernel.predicted_seconds, "trace": kernel.trace}
+            for kernel in found]
+    text = [f"{i:4d}  {row['multiply_adds'] / 1e6:10.2f} M multiply-adds  predicted "
+            f"{row['predicted_seconds'] * 1e6:10.1f} us  {row['label']}" for i, row in enumerate(rows)]
+    total = sum(row["multiply_adds"] for row in rows)
+    text.append(f"{len(rows)} kernels, {total / 1e6:.1f} M multiply-adds; --kernel NUMBER shows one, "
+                "--dump=PASS|all the graph after passes")
+    return {"kernels": rows}, "\n".join(text)
+
+
+def _targets(arguments):
+    known = targets()
+    native, _, _, _ = _tc.resolve_target("native")
+    result = {"native": native, "targets": known}
+    width = max(len(name) for name in known)
+    text = [f"{name:{width}}  {line}" for name, line in known.items()]
+    return result, "\n".join([*text, f"native here is {native}"])
+
+
+def _version(arguments):
+    from . import __version__
+
+    result = {"tc": __version__, "runtime": _tc.runtime_version(),
+              "python": platform.python_version(), "machine": platform.machine(),
+              "cores": _tc.core_count()}
+    return result, f"tc {__version__} (runtime {result['runtime']}, {result['machine']}, " \
+                   f"{result['cores']} cores)"
+
+
+def _number(kind, minimum, what):
+    def parse(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not value >= minimum:
+            raise argparse.ArgumentTypeError(f"'{text}' is not {what} of at least {minimum}")
+        return value
+    return parse
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="python -m tc", description="A tensor compiler.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    whole = _number(int, 1, "a whole number")
+
+    def command(name, function, text, model=None):
+        added = commands.add_parser(name, help=text, description=text)
+        added.set_defaults(function=function)
+        added.add_argument("--json", action="store_true", help="print one JSON value")
+        if model:
+            added.add_argument("model", help=model)
+            added.add_argument("--shape", action="append", default=[], metavar="NAME=SIZES",
+                               help="bind a symbol (batch=1) or an input's shape (x=1,3,224,224)")
+        return added
+
+    def compiling(added):
+        added.add_argument("--target", default="native", help="see `targets`; default: native")
+        added.add_argument("--threads", type=whole, help="threads of a run; default: all cores")
+        added.add_argument("--tolerance", type=_number(float, 0, "a number"), default=1e-4,
+                           help="error budget, relative to an output's largest magnitude")
+        added.add_argument("--seed", type=_number(int, 0, "a whole number"), default=0)
+
+    def feeding(added):
+        added.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy")
+
+    either = "an .onnx file, or an artefact (.so)"
+    added = command("compile", _compile, "Compile a model and write an artefact.", "an .onnx file")
+    compiling(added)
+    added.add_argument("--output", "-o", help="default: the model's name in this folder")
+    added.add_argument("--kind", choices=KINDS, default="shared")
+    added = command("run", _run, "Run a model on .npy files.", either)
+    compiling(added)
+    feeding(added)
+    added.add_argument("--output-dir", help="write each output there as NAME.npy")
+    added.add_argument("--random", action="store_true", help="seeded data for inputs not given")
+    added = command("bench", _bench, "Time a model.", either)
+    compiling(added)
+    feeding(added)
+    added.add_argument("--seconds", type=_number(float, 0, "a number"), default=2.0,
+                       help="how long to measure (default 2)")
+    added.add_argument("--repeat", type=whole, help="number of runs, instead of --seconds")
+    command("check", _check, "Tell everything that keeps a model from compiling.", "an .onnx file")
+    added = command("inspect", _inspect, "Show what the compiler does.", either)
+    compiling(added)
+    added.add_argument("--kernel", help="a kernel's number or label: statements, trace, tree, "
+                                        "loops, assembly")
+    added.add_argument("--dump", metavar="WHAT",
+                       help="a graph pass or all; with --kernel one of its texts or all")
+    added.add_argument("--no-time", action="store_true", help="do not time the kernel")
+    command("targets", _targets, "List the targets.")
+    command("version", _version, "Tell the version.")
+    return parser
+
+
+def main(argv=None):
+    arguments = _parser().parse_args(argv)
+    try:
+        result, text, *code = arguments.function(arguments)
+    except Error as error:
+        if arguments.json:
+            print(json.dumps({"error": {"kind": type(error).__name__, "text": str(error)}}))
+        print(f"tc: {error}", file=sys.stderr)
+        return 1
+    try:
+        print(json.dumps(result) if arguments.json else text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone (`| head`); nobody is left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code[0] if code else 0

@@ -1,0 +1,353 @@
+"""Compiling models, and modules: compiled models that run, save and export."""
+
+import os
+import shutil
+import tempfile
+import threading
+import typing
+
+import numpy as np
+
+from . import _tc
+from .errors import DeviceError, Error, ModelError, ShapeError, TargetError, UnsupportedError
+
+LIBRARY_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
+KINDS = ("shared", "static", "executable", "object")
+
+# Element types of the compiler and NumPy's names for them.
+_DTYPES = {
+    "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i8": "int8",
+    "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
+    "u32": "uint32", "u64": "uint64", "bool": "bool",
+}
+# Files of other formats that people may give, and how to come to ONNX from there.
+_OTHER_FORMATS = {
+    ".pt": "torch.onnx.export", ".pth": "torch.onnx.export", ".ts": "torch.onnx.export",
+    ".jit": "torch.onnx.export", ".pt2": "torch.onnx.export", ".tflite": "tf2onnx",
+    ".pb": "tf2onnx", ".h5": "tf2onnx", ".keras": "tf2onnx",
+}
+
+
+class Port(typing.NamedTuple):
+    """An input or output. `dtype` is NumPy's name of the element type; a size in `shape` is a
+    number, the name of a symbol, or None where it is computed from symbols."""
+    name: str
+    dtype: str
+    shape: tuple
+
+
+class Memory(typing.NamedTuple):
+    """Bytes: constants (once, read-only), the arena of one run (None where it depends on shapes
+    that no run has bound yet), and both together with the threads' scratch."""
+    constants: int
+    arena: typing.Optional[int]
+    peak: typing.Optional[int]
+
+
+def _ports(tuples):
+    return tuple(Port(name, _DTYPES[dtype], tuple(shape)) for name, dtype, shape in tuples)
+
+
+def _shape_text(port):
+    return f"{port.dtype} [{', '.join('?' if size is None else str(size) for size in port.shape)}]"
+
+
+class Module:
+    """A compiled model. Made by tc.compile and tc.load; may be called from several threads."""
+
+    def __init__(self, compiled=None, path=None, threads=None):
+        self._compiled = compiled
+        self._path = path
+        self._threads = threads or 0
+        self._model = None
+        self._idle = []
+        self._lock = threading.Lock()
+        self._last_memory = None
+        self._why_not = ""
+        if compiled is None:
+            self._model = _tc.Model(os.fspath(path))
+            info = self._model.info()
+            self.inputs, self.outputs = _ports(self._model.inputs()), _ports(self._model.outputs())
+            self.name, self.target = info["model"], info["target"]
+            self.provenance, self.symbols = info["provenance"], dict(info["symbols"])
+        else:
+            self.inputs, self.outputs = _ports(compiled.inputs), _ports(compiled.outputs)
+            self.name, self.target = compiled.model, compiled.target
+            self.provenance, self.symbols = compiled.provenance, dict(compiled.symbols)
+            _, runs, self._why_not, _ = _tc.resolve_target(compiled.target)
+            if runs:
+                self._load()
+        self._empty_types = [np.dtype(np.uint16 if port.dtype == "bfloat16" else port.dtype)
+                             for port in self.outputs]
+        self._has_bfloat16 = any(port.dtype == "bfloat16" for port in self.outputs)
+
+    def _load(self):
+        """Links the compiled code and loads it; the file is gone when this returns."""
+        with tempfile.TemporaryDirectory(prefix="tc-") as folder:
+            path = os.path.join(folder, "model.so")
+            self._compiled.export("shared", path, LIBRARY_FOLDER)
+            self._model = _tc.Model(path)
+
+    def __call__(self, *arrays, **named):
+        """Runs the model with its inputs in order, by name, or both. Returns its output, or a tuple
+        of them where it has several."""
+        results = self._run(self._in_order(arrays, named) if named else arrays)
+        return results[0] if len(results) == 1 else results
+
+    def run(self, arrays):
+        """Runs the model with {input name: array}; returns {output name: array}."""
+        results = self._run(self._in_order((), arrays))
+        return {port.name: result for port, result in zip(self.outputs, results)}
+
+    def _in_order(self, arrays, named):
+        names = [port.name for port in self.inputs]
+        if len(arrays) > len(names):
+            raise ShapeError(f"model '{self.name}' takes {len(names)} inputs, not {len(arrays)}")
+        values = dict(zip(names, arrays))
+        for name, array in named.items():
+            if name not in names:
+                raise ShapeError(f"model '{self.name}' has no input '{name}'; its inputs are "
+                                 f"{', '.join(names)}")
+            if name in values:
+                raise ShapeError(f"input '{name}' of model '{self.name}' is given twice")
+            values[name] = array
+        for port in self.inputs:
+            if port.name not in values:
+                raise ShapeError(f"input '{port.name}' of model '{self.name}' is missing "
+                                 f"({_shape_text(port)})")
+        return [values[name] for name in names]
+
+    def _run(self, arrays):
+        if len(arrays) != len(self.inputs):
+            raise ShapeError(f"model '{self.name}' takes {len(self.inputs)} inputs, not "
+                             f"{len(arrays)}")
+        context = self._take_context()
+        try:
+            results = context.run(arrays)
+            if self.symbols:
+                self._last_memory = context.memory()
+        finally:
+            with self._lock:
+                self._idle.append(context)
+        return self._from_bits(results) if self._has_bfloat16 else results
+
+    def _take_context(self):
+        self._need_runnable()
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return _tc.Context(self._model, self._threads, self._convert, self._empty)
+
+    def _need_runnable(self):
+        if self._model is None:
+            raise TargetError(
+                f"model '{self.name}' is compiled for {self.target} and does not run here "
+                f"({self._why_not}); write it with export(path, kind=\"executable\") and run it on "
+                "a machine of that target")
+
+    def _empty(self, index, shape):
+        return np.empty(shape, self._empty_types[index])
+
+    def _convert(self, index, value):
+        """A dense, aligned array of the input's type; converts values that state no type (Python
+        numbers and lists), and refuses arrays of another one."""
+        port = self.inputs[index]
+        typed = hasattr(value, "dtype") or hasattr(value, "__array_interface__")
+        try:
+            array = np.asarray(value) if typed else self._from_untyped(value, port)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ShapeError(f"input '{port.name}' of model '{self.name}' is no array "
+                             f"({error}); expected {_shape_text(port)}") from None
+        if port.dtype == "bfloat16":
+            if array.dtype.name not in ("bfloat16", "uint16"):
+                raise self._wrong_type(port, array)
+            array = array.view(np.uint16)
+        elif array.dtype.newbyteorder("=") != np.dtype(port.dtype):
+            raise self._wrong_type(port, array)
+        wanted = np.uint16 if port.dtype == "bfloat16" else port.dtype
+        # Contiguous and aligned in the machine's byte order; a copy only where it is not.
+        return np.require(array, wanted, ["C", "A"])
+
+    def _wrong_type(self, port, array):
+        return ShapeError(f"input '{port.name}' of model '{self.name}' is {array.dtype}; expected "
+                          f"{_shape_text(port)}: pass x.astype('{port.dtype}')")
+
+    @staticmethod
+    def _from_untyped(value, port):
+        array = np.asarray(value)
+        if port.dtype != "bfloat16" and np.can_cast(array.dtype, port.dtype, "same_kind"):
+            return array.astype(port.dtype)
+        return array
+
+    def _from_bits(self, results):
+        try:
+            from ml_dtypes import bfloat16
+        except ImportError:
+            return results
+        return tuple(result.view(bfloat16) if port.dtype == "bfloat16" else result
+                     for port, result in zip(self.outputs, results))
+
+    @property
+    def memory(self):
+        """Bytes that the model needs: constants, arena, peak."""
+        if self._model is None:
+            constants, arena = self._compiled.constant_bytes, self._compiled.arena_bytes
+            scratch = self._compiled.scratch_bytes
+        elif self.symbols and self._last_memory is None:
+            return Memory(self._model.info()["constant_bytes"], None, None)
+        else:
+            memory = self._last_memory
+            if memory is None:
+                context = self._take_context()
+                memory = context.memory()
+                with self._lock:
+                    self._idle.append(context)
+            constants, arena, scratch = memory["constants"], memory["arena"], memory["scratch"]
+        return Memory(constants, arena, None if arena is None else constants + arena + scratch)
+
+    def save(self, path):
+        """Writes the shared artefact, which tc.load and C programs open."""
+        self.export(path, kind="shared")
+
+    def export(self, path, kind="shared"):
+        """Writes the artefact: "shared" (.so), "static" (.a with a .h beside it), "executable" (no
+        files beside it are needed; reads and writes .npy) or "object" (one relocatable file)."""
+        path = os.fspath(path)
+        if kind not in KINDS:
+            raise TargetError(f"unknown kind of artefact '{kind}'; the kinds are {', '.join(KINDS)}")
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            raise DeviceError(f"'{path}' cannot be written: there is no folder '{folder}'")
+        if os.path.isdir(path):
+            raise DeviceError(f"'{path}' cannot be written: it is a folder")
+        if self._compiled is None and kind != "shared":
+            raise DeviceError(f"'{self._path}' was loaded, and a loaded module can be written as "
+                              f"\"shared\" only; compile the model again for \"{kind}\"")
+        # A file that is in use is replaced, never overwritten.
+        temporary = f"{path}.{os.getpid()}.part"
+        try:
+            if self._compiled is None:
+                shutil.copy(self._path, temporary)
+                os.replace(temporary, path)
+            elif kind == "static":
+                self._compiled.export(kind, path, LIBRARY_FOLDER)
+            else:
+                self._compiled.export(kind, temporary, LIBRARY_FOLDER)
+                os.replace(temporary, path)
+        except OSError as error:
+            raise DeviceError(f"'{path}' cannot be written: {error.strerror}") from None
+        finally:
+            if os.path.exists(temporary):
+                os.remove(temporary)
+
+    @property
+    def kernels(self):
+        """What the compiler did, kernel by kernel in the order of the run; empty for a loaded
+        module."""
+        return list(self._compiled.reports) if self._compiled else []
+
+    @property
+    def phases(self):
+        """{phase of the compilation: seconds}; empty for a loaded module."""
+        return dict(self._compiled.phases) if self._compiled else {}
+
+    def explain(self):
+        """What the compiler did, as text: one line per kernel with its work and its schedule."""
+        lines = [f"model {self.name} for {self.target}"]
+        lines += [f"input  {port.name}: {_shape_text(port)}" for port in self.inputs]
+        lines += [f"output {port.name}: {_shape_text(port)}" for port in self.outputs]
+        memory = self.memory
+        arena = "depends on shapes" if memory.arena is None else f"{memory.arena / 1e6:.2f} MB"
+        lines.append(f"memory constants {memory.constants / 1e6:.2f} MB, arena {arena}")
+        if not self._compiled:
+            return "\n".join(lines + [f"made by {self.provenance}"])
+        lines += [f"{phase}: {seconds:.3f} s" for phase, seconds in self._compiled.phases]
+        reports = self._compiled.reports
+        total = sum(report["multiply_adds"] for report in reports)
+        lines.append(f"{len(reports)} kernel calls of {len({r['kernel'] for r in reports})} "
+                     f"kernels, {total / 1e6:.1f} M multiply-adds")
+        for number, report in enumerate(reports):
+            lines.append(f"{number:4d}  {report['multiply_adds'] / 1e6:10.2f} M  predicted "
+                         f"{report['predicted_seconds'] * 1e6:10.1f} us  {report['label']}")
+            lines += [f"        {line}" for line in report["trace"]]
+        return "\n".join(lines)
+
+    def __repr__(self):
+        ports = ", ".join(f"{port.name}: {_shape_text(port)}" for port in self.inputs)
+        return f"<tc.Module {self.name} for {self.target} ({ports})>"
+
+
+def _source(model):
+    """Bytes or path of what the user calls a model."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return _tc.Source(bytes(model), "model.onnx")
+    if hasattr(model, "SerializeToString"):  # onnx.ModelProto
+        return _tc.Source(model.SerializeToString(), "model.onnx")
+    try:
+        path = os.fspath(model)
+    except TypeError:
+        raise ModelError(f"a model is the path of an ONNX file, its bytes or an onnx.ModelProto, not "
+                         f"a {type(model).__name__}") from None
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix in _OTHER_FORMATS:
+        raise UnsupportedError(f"{path}: {suffix} files are not read; write the model as ONNX with "
+                               f"{_OTHER_FORMATS[suffix]}")
+    return _tc.Source.read(path)
+
+
+def _options(target="native", shapes=None, threads=None, tolerance=1e-4, seed=0, dump=""):
+    symbols, input_shapes = {}, {}
+    for name, value in (shapes or {}).items():
+        if isinstance(value, (int, np.integer)):
+            symbols[name] = int(value)
+            continue
+        try:
+            input_shapes[name] = [-1 if size is None else int(size) for size in value]
+        except (TypeError, ValueError):
+            raise ShapeError(f"shapes: '{name}' is {value!r}; give a number for a symbol, or a tuple "
+                             "of numbers (None leaves one open) for an input") from None
+    for name, size in [(n, s) for n, s in symbols.items()] + [
+            (n, s) for n, sizes in input_shapes.items() for s in sizes]:
+        if size < (0 if name in symbols else -1):
+            raise ShapeError(f"shapes: '{name}' has the size {size}")
+    if threads is not None and not 1 <= threads <= 1024:
+        raise Error(f"threads is {threads}; give 1 to 1024, or None for all cores")
+    if not tolerance >= 0:
+        raise Error(f"tolerance is {tolerance}; give a number of at least 0")
+    return _tc.Options(target=target, input_shapes=input_shapes, symbols=symbols,
+                       threads=threads or 0, tolerance=tolerance, seed=seed, dump=dump or "")
+
+
+def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, seed=0):
+    """Compiles a model.
+
+    model      path of an .onnx file, its bytes, or an onnx.ModelProto
+    target     "native" or one of tc.targets(), with "+feature,-feature" after it
+    shapes     {"batch": 1} binds a symbolic dimension, {"input": (1, 3, 224, 224)} an input's shape
+    threads    threads of a run; None takes all cores
+    tolerance  largest error of any output, relative to its largest magnitude; 0 allows only the
+               operations of the model in float32
+    """
+    options = _options(target, shapes, threads, tolerance, seed)
+    return Module(compiled=_tc.compile(_source(model), options), threads=threads)
+
+
+def load(path, *, threads=None):
+    """Opens an artefact that Module.save wrote. It is native code: load only files you trust."""
+    return Module(path=os.fspath(path), threads=threads)
+
+
+def check(model, *, shapes=None):
+    """What keeps the model from being compiled: a list of sentences, each naming its node; empty
+    where nothing does. Damaged files and wrong shapes raise."""
+    source = _source(model)
+    try:
+        _tc.plan_kernels(source, _options(shapes=shapes))
+    except UnsupportedError as error:
+        return [line.strip() for line in str(error).splitlines() if line.strip()]
+    return []
+
+
+def targets():
+    """{target: one line about it}."""
+    return dict(_tc.targets())
