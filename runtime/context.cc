@@ -304,7 +304,7 @@ void run_frames(tc_context& context) {
   const tc_descriptor& d = *context.model->descriptor;
   take_workers(context.team, context.threads - 1);
   const int32_t threads = context.team.count + 1;
-  const uint64_t spin = spin_time(threads);
+  const uint64_t spin = spin_time();
   context.barrier.reset(threads, spin);
   context.threads_used = threads;
   uint8_t* scratch = context.memory + round_up(context.arena_bytes, 64);

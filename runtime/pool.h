@@ -54,7 +54,7 @@ void start(Team& team, void (*run)(const tc_frame*), const tc_frame* frames);
 void finish(Team& team, uint64_t spin);
 void give_back(Team& team);
 
-// Nanoseconds to poll in a run of that many threads: none where they cannot all have a core.
-uint64_t spin_time(int32_t threads);
+// Nanoseconds to poll, as tc_set_spin_time() sets it.
+uint64_t spin_time();
 
 }  // namespace tc::runtime

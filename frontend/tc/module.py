@@ -3,7 +3,6 @@
 import os
 import shutil
 import tempfile
-import threading
 import typing
 
 import numpy as np
@@ -61,8 +60,7 @@ class Module:
         self._threads = threads or 0
         self._model = None
         self._idle = []
-        self._lock = threading.Lock()
-        self._last_memory = None
+        self._last_context = None
         self._why_not = ""
         if compiled is None:
             self._model = _tc.Model(os.fspath(path))
@@ -124,18 +122,16 @@ class Module:
         context = self._take_context()
         try:
             results = context.run(arrays)
-            if self.symbols:
-                self._last_memory = context.memory()
+            self._last_context = context
         finally:
-            with self._lock:
-                self._idle.append(context)
+            self._idle.append(context)  # one step for the interpreter, as is pop()
         return self._from_bits(results) if self._has_bfloat16 else results
 
     def _take_context(self):
-        self._need_runnable()
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            self._need_runnable()
         return _tc.Context(self._model, self._threads, self._convert, self._empty)
 
     def _need_runnable(self):
@@ -155,9 +151,11 @@ class Module:
         typed = hasattr(value, "dtype") or hasattr(value, "__array_interface__")
         try:
             array = np.asarray(value) if typed else self._from_untyped(value, port)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ShapeError(f"input '{port.name}' of model '{self.name}' is no array "
-                             f"({error}); expected {_shape_text(port)}") from None
+        except (TypeError, ValueError, OverflowError):
+            array = np.empty(0, object)
+        if array.dtype.kind not in "biufV":
+            raise ShapeError(f"input '{port.name}' of model '{self.name}' is no array of numbers but "
+                             f"a {type(value).__name__}; expected {_shape_text(port)}")
         if port.dtype == "bfloat16":
             if array.dtype.name not in ("bfloat16", "uint16"):
                 raise self._wrong_type(port, array)
@@ -193,15 +191,13 @@ class Module:
         if self._model is None:
             constants, arena = self._compiled.constant_bytes, self._compiled.arena_bytes
             scratch = self._compiled.scratch_bytes
-        elif self.symbols and self._last_memory is None:
+        elif self.symbols and self._last_context is None:
             return Memory(self._model.info()["constant_bytes"], None, None)
         else:
-            memory = self._last_memory
-            if memory is None:
-                context = self._take_context()
-                memory = context.memory()
-                with self._lock:
-                    self._idle.append(context)
+            if self._last_context is None:
+                self._last_context = self._take_context()
+                self._idle.append(self._last_context)
+            memory = self._last_context.memory()
             constants, arena, scratch = memory["constants"], memory["arena"], memory["scratch"]
         return Memory(constants, arena, None if arena is None else constants + arena + scratch)
 
