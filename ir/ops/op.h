@@ -24,15 +24,15 @@ struct OnnxName {
   // Brings a node of this version to the row's canonical form (attributes that became inputs,
   // defaults that changed, removed attributes); null where the forms agree. It may replace inputs
   // by attributes where they are constant or have known `elements`, and add constants to the graph.
-  std::function<void(Graph&, Node&)> normalize;
-  std::string domain;              // "" is the default domain
+  std::function<void(Graph&, Node&)> normalize = nullptr;
+  std::string domain = "";         // "" is the default domain
 };
 
 struct AttributeRow {
   std::string name;
   Attribute fallback;
   bool required = false;
-  std::string doc;
+  std::string doc = "";
 };
 
 // What shape inference may ask and must answer.
@@ -95,10 +95,17 @@ class LowerContext {
   std::string fresh(const std::string& base);
   // Iterators i0..ik over a shape, with the given name stem.
   std::vector<Iterator> iterators(const std::string& stem, const Shape& shape);
+  // The same without iterators for dimensions of extent 1, and the position that they span (0 there).
+  struct Space {
+    std::vector<Iterator> iterators;
+    std::vector<Affine> position;
+  };
+  Space space(const std::string& stem, const Shape& shape);
   // Subscripts of operand `i` read at the output position `position` under numpy broadcasting.
   std::vector<Affine> broadcast_index(const Shape& shape, const std::vector<Affine>& position) const;
   // Loads input i at the subscripts; f16 and bf16 come cast to f32.
   ExprPtr read(int i, const std::vector<Affine>& index) const;
+  ExprPtr read(int i, std::vector<Subscript> index) const;
   ExprPtr read_buffer(int buffer, const std::vector<Affine>& index) const;
   // Adds `buffer[index] = value` over the iterators; the value is cast to the buffer's type.
   void assign(const std::string& base, std::vector<Iterator> iterators, int buffer,
@@ -108,6 +115,8 @@ class LowerContext {
   void reduce(const std::string& base, std::vector<Iterator> outer, std::vector<Iterator> inner,
               int buffer, const std::vector<Affine>& index, Reduction reduction, ExprPtr value,
               std::vector<Affine> constraints = {});
+  // Adds a statement as it is.
+  void add(Statement statement);
   // The type in which a value of this storage type is computed: f32 for f16 and bf16.
   static DType compute_type(DType dtype);
 
@@ -162,6 +171,15 @@ class OpTable {
 
 // Infers types, shapes and elements of every value in order; errors name the node.
 void infer_shapes(Graph& graph);
+// The same for one node of the graph; the values that it reads are inferred already.
+void infer_node(Graph& graph, const Node& node);
+
+// Attributes of further kinds, as in graph.h. Integers given where dimensions are asked for are
+// dimensions.
+std::vector<Dim> dims_attribute(const Node& node, const std::string& name);
+std::vector<double> floats_attribute(const Node& node, const std::string& name);
+GraphPtr graph_attribute(const Node& node, const std::string& name);
+TensorPtr tensor_attribute(const Node& node, const std::string& name);
 
 // One kernel for a group of nodes (in order): arguments are the values that come from outside, then
 // the group's outputs; everything else is Local. Constants become Constant buffers.

@@ -1,0 +1,224 @@
+// Arithmetic of elements, with broadcasting.
+#include <cmath>
+
+#include "ir/ops/equation.h"
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+// What an integer op does to known shape elements, with broadcasting of one element.
+void propagate(InferContext& context, const std::function<Dim(const Dim&, const Dim&)>& combine) {
+  auto a = context.elements(0), b = context.elements(1);
+  if (!a || !b || is_float(context.dtype(0))) return;
+  if (context.rank(0) > 1 || context.rank(1) > 1) return;
+  const size_t count = std::max(a->size(), b->size());
+  if ((a->size() != count && a->size() != 1) || (b->size() != count && b->size() != 1)) return;
+  std::vector<Dim> result;
+  for (size_t i = 0; i < count; ++i) {
+    result.push_back(combine((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]));
+  }
+  context.set_elements(0, std::move(result));
+}
+
+OpRow with_elements(OpRow row, std::function<Dim(const Dim&, const Dim&)> combine) {
+  auto infer = row.infer;
+  row.infer = [infer, combine](InferContext& context) {
+    infer(context);
+    propagate(context, combine);
+  };
+  return row;
+}
+
+// Integer division as the loop IR has it: truncated.
+Dim divided(const Dim& a, const Dim& b) {
+  if (a.is_constant() && b.is_constant()) {
+    if (b.constant() == 0 || (b.constant() == -1 && a.constant() == INT64_MIN)) return 0;
+    return a.constant() / b.constant();
+  }
+  return floor_div(a, b);
+}
+
+// Ops of any number of operands, combined from the left.
+OpRow variadic(const std::string& name, BinaryOp op, const std::string& doc) {
+  OpRow row = elementwise({name, 1, "a", 1, doc});
+  row.equation = text(name_of(op), "(a, b, …)");
+  row.maximum_inputs = -1;
+  const bool mean = name == "Mean";
+  row.lower = [op, mean](LowerContext& context) {
+    auto space = context.space("i", *context.output_value(0).shape);
+    ExprPtr value;
+    const int count = static_cast<int>(context.node().inputs.size());
+    for (int i = 0; i < count; ++i) {
+      ExprPtr operand = context.read(i, context.broadcast_index(context.shape(i), space.position));
+      value = value ? binary(op, value, operand) : operand;
+    }
+    if (mean) value = binary(BinaryOp::Div, value, constant(value->dtype, count));
+    context.assign("e", space.iterators, context.output(0), space.position, value);
+  };
+  return row;
+}
+
+OpRow mod_row() {
+  OpRow row = elementwise({"Mod", 10, "mod(a, b)", 2, "Remainder with the sign of the divisor; of the dividend where `fmod` is 1."});
+  row.attributes = {{"fmod", int64_t{0}}};
+  auto plain = row.lower;
+  auto floating = elementwise({"Fmod", 10, "fmod(a, b)", 2, ""}).lower;
+  row.lower = [plain, floating](LowerContext& context) {
+    int_attribute(context.node(), "fmod") ? floating(context) : plain(context);
+  };
+  return with_elements(row, [](const Dim& a, const Dim& b) { return b == Dim(0) ? Dim(0) : mod(a, b); });
+}
+
+// The power for an exponent that is known, or null.
+ExprPtr power_of_constant(const ExprPtr& base, const ExprPtr& exponent) {
+  if (exponent->kind != Expr::Kind::Const || !is_float(base->dtype)) return nullptr;
+  const double e = is_float(exponent->dtype) ? exponent->number : static_cast<double>(exponent->integer);
+  ExprPtr one = constant(base->dtype, 1);
+  if (e == 1) return base;
+  if (e == 2) return binary(BinaryOp::Mul, base, base);
+  if (e == 3) return binary(BinaryOp::Mul, binary(BinaryOp::Mul, base, base), base);
+  if (e == 0.5) return unary(UnaryOp::Sqrt, base);
+  if (e == -0.5) return binary(BinaryOp::Div, one, unary(UnaryOp::Sqrt, base));
+  if (e == -1) return binary(BinaryOp::Div, one, base);
+  return nullptr;
+}
+
+// Integer power: the float power of 64 bits, rounded back.
+ExprPtr power(const ExprPtr& base, const ExprPtr& exponent) {
+  if (ExprPtr simple = power_of_constant(base, exponent)) return simple;
+  if (is_float(base->dtype)) {
+    ExprPtr e = exponent->dtype == base->dtype ? exponent : cast(base->dtype, exponent);
+    return binary(BinaryOp::Pow, base, e);
+  }
+  return cast(base->dtype, binary(BinaryOp::Pow, cast(DType::F64, base), cast(DType::F64, exponent)));
+}
+
+OpRow pow_row() {
+  OpRow row = elementwise({"Pow", 7, "pow(a, b)", 2, "a to the power b, in the type of a."});
+  row.infer = [](InferContext& context) {
+    context.set_output(0, context.dtype(0), context.broadcast({context.shape(0), context.shape(1)}));
+  };
+  row.lower = [](LowerContext& context) {
+    auto space = context.space("i", *context.output_value(0).shape);
+    ExprPtr a = context.read(0, context.broadcast_index(context.shape(0), space.position));
+    ExprPtr b = context.read(1, context.broadcast_index(context.shape(1), space.position));
+    context.assign("e", space.iterators, context.output(0), space.position, power(a, b));
+  };
+  return row;
+}
+
+OpRow clip_row() {
+  OpRow row = elementwise({"Clip", 6, "max(min(a, c), b)", 3,
+                           "The element brought into [b, c]; either end may be left out."});
+  row.minimum_inputs = 1;
+  row.attributes = {{"min", -std::numeric_limits<double>::infinity()}, {"max", std::numeric_limits<double>::infinity()}};
+  row.onnx = {{"Clip", 6}, {"Clip", 11}};
+  row.infer = infer_same;
+  row.lower = [](LowerContext& context) {
+    auto space = context.space("i", *context.output_value(0).shape);
+    ExprPtr value = context.read(0, space.position);
+    for (int i : {1, 2}) {
+      const char* name = i == 1 ? "min" : "max";
+      ExprPtr bound;
+      if (context.has_input(i)) {
+        bound = context.read(i, std::vector<Affine>(context.shape(i).size(), Affine(0)));
+      } else if (has_attribute(context.node(), name)) {
+        bound = constant(value->dtype, float_attribute(context.node(), name));
+      }
+      if (bound) value = binary(i == 1 ? BinaryOp::Max : BinaryOp::Min, value, bound);
+    }
+    context.assign("e", space.iterators, context.output(0), space.position, value);
+  };
+  return row;
+}
+
+OpRow shift_row() {
+  OpRow row = elementwise({"BitShift", 11, "shl(a, b)", 2, "Shift by b bits to `direction` LEFT or RIGHT."});
+  row.attributes = {{"direction", std::string("LEFT"), true}};
+  auto left = row.lower;
+  auto right = elementwise({"ShiftRight", 11, "shr(a, b)", 2, ""}).lower;
+  row.lower = [left, right](LowerContext& context) {
+    string_attribute(context.node(), "direction") == "LEFT" ? left(context) : right(context);
+  };
+  return row;
+}
+
+// Opset 6 and older broadcast b along `axis` where `broadcast` is 1.
+void old_broadcast(Graph& graph, Node& node) {
+  const bool wanted = has_attribute(node, "broadcast") && std::get<int64_t>(node.attributes.at("broadcast"));
+  const bool placed = has_attribute(node, "axis");
+  const int64_t axis = placed ? std::get<int64_t>(node.attributes.at("axis")) : 0;
+  node.attributes.erase("broadcast");
+  node.attributes.erase("axis");
+  node.attributes.erase("consumed_inputs");
+  if (!wanted || !placed || node.inputs.size() != 2) return;
+  const Value& a = graph[node.inputs[0]];
+  const Value& b = graph[node.inputs[1]];
+  if (!a.shape || !b.shape || !b.constant) {
+    fail(ErrorKind::Unsupported, node.origin.str(), ": broadcasting along an axis needs a constant operand");
+  }
+  const size_t rank = a.shape->size();
+  const size_t first = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+  auto data = std::make_shared<Tensor>(*b.constant);
+  while (first + data->shape.size() < rank) data->shape.push_back(1);
+  node.inputs[1] = graph.add_constant(b.name, data);
+}
+
+}  // namespace
+
+void register_arithmetic_ops(OpTable& table) {
+  auto binary_row = [&](const char* name, const char* formula, const char* doc,
+                        std::function<Dim(const Dim&, const Dim&)> combine) {
+    OpRow row = elementwise({name, 7, formula, 2, doc});
+    row.onnx.push_back({name, 1, old_broadcast});
+    table.add(with_elements(row, std::move(combine)));
+  };
+  binary_row("Add", "a + b", "Sum.", [](const Dim& a, const Dim& b) { return a + b; });
+  binary_row("Sub", "a - b", "Difference.", [](const Dim& a, const Dim& b) { return a - b; });
+  binary_row("Mul", "a * b", "Product.", [](const Dim& a, const Dim& b) { return a * b; });
+  binary_row("Div", "a / b", "Quotient; truncated for integers.", divided);
+  table.add(mod_row());
+  table.add(pow_row());
+  table.add(clip_row());
+  table.add(shift_row());
+
+  table.add(with_elements(variadic("Max", BinaryOp::Max, "Largest of the operands."),
+                          [](const Dim& a, const Dim& b) { return max(a, b); }));
+  table.add(with_elements(variadic("Min", BinaryOp::Min, "Smallest of the operands."),
+                          [](const Dim& a, const Dim& b) { return min(a, b); }));
+  table.add(variadic("Sum", BinaryOp::Add, "Sum of the operands."));
+  table.add(variadic("Mean", BinaryOp::Add, "Mean of the operands."));
+
+  const ElementwiseRow rows[] = {
+      {"Neg", 1, "-a", 1, "Negated element."},
+      {"Abs", 1, "abs(a)", 1, "Magnitude."},
+      {"Sign", 9, "sign(a)", 1, "-1, 0 or 1."},
+      {"Floor", 1, "floor(a)", 1, "Largest integer that is not larger."},
+      {"Ceil", 1, "ceil(a)", 1, "Smallest integer that is not smaller."},
+      {"Round", 11, "round(a)", 1, "Nearest integer, halves to even."},
+      {"Reciprocal", 1, "1 / a", 1, "1 / a."},
+      {"Sqrt", 1, "sqrt(a)", 1, "Square root."},
+      {"Exp", 1, "exp(a)", 1, "e to the power a."},
+      {"Log", 1, "log(a)", 1, "Natural logarithm."},
+      {"Sin", 7, "sin(a)", 1, "Sine."},
+      {"Cos", 7, "cos(a)", 1, "Cosine."},
+      {"Tan", 7, "tan(a)", 1, "Tangent."},
+      {"Asin", 7, "asin(a)", 1, "Inverse sine."},
+      {"Acos", 7, "acos(a)", 1, "Inverse cosine."},
+      {"Atan", 7, "atan(a)", 1, "Inverse tangent."},
+      {"Sinh", 9, "sinh(a)", 1, "Hyperbolic sine."},
+      {"Cosh", 9, "cosh(a)", 1, "Hyperbolic cosine."},
+      {"Asinh", 9, "asinh(a)", 1, "Inverse hyperbolic sine."},
+      {"Acosh", 9, "acosh(a)", 1, "Inverse hyperbolic cosine."},
+      {"Atanh", 9, "atanh(a)", 1, "Inverse hyperbolic tangent."},
+      {"Erf", 9, "erf(a)", 1, "Gauss error function."},
+      {"BitwiseAnd", 18, "and(a, b)", 2, "Bitwise and."},
+      {"BitwiseOr", 18, "or(a, b)", 2, "Bitwise or."},
+      {"BitwiseXor", 18, "xor(a, b)", 2, "Bitwise exclusive or."},
+      {"BitwiseNot", 18, "bitnot(a)", 1, "Bitwise complement."},
+  };
+  for (const ElementwiseRow& row : rows) table.add(elementwise(row));
+}
+
+}  // namespace tc

@@ -1,0 +1,157 @@
+// Comparisons, logic, selection and casts.
+#include <cmath>
+
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+// Whether two dimensions are equal, where that is known for all sizes.
+std::optional<bool> known_equal(const Dim& a, const Dim& b) {
+  if (a == b) return true;
+  if (a.is_constant() && b.is_constant()) return false;
+  const Dim& number = a.is_constant() ? a : b;
+  // Dimensions of tensors are not negative.
+  if (number.is_constant() && number.constant() < 0) return false;
+  return std::nullopt;
+}
+
+OpRow equal_row() {
+  OpRow row = elementwise({"Equal", 1, "a == b", 2, "True where equal.", {}, ResultType::Bool});
+  auto infer = row.infer;
+  row.infer = [infer](InferContext& context) {
+    infer(context);
+    auto a = context.elements(0), b = context.elements(1);
+    if (!a || !b || context.rank(0) > 1 || context.rank(1) > 1) return;
+    const size_t count = std::max(a->size(), b->size());
+    if ((a->size() != count && a->size() != 1) || (b->size() != count && b->size() != 1)) return;
+    std::vector<Dim> result;
+    for (size_t i = 0; i < count; ++i) {
+      auto equal = known_equal((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
+      if (!equal) return;
+      result.push_back(Dim(*equal ? 1 : 0));
+    }
+    context.set_elements(0, std::move(result));
+  };
+  return row;
+}
+
+OpRow where_row() {
+  OpRow row = elementwise({"Where", 9, "select(a, b, c)", 3, "b where a is true, else c."});
+  row.infer = [](InferContext& context) {
+    if (context.dtype(0) != DType::Bool) context.error("the condition has type ", name_of(context.dtype(0)), ", not bool");
+    if (context.dtype(1) != context.dtype(2)) {
+      context.error("the choices have types ", name_of(context.dtype(1)), " and ", name_of(context.dtype(2)));
+    }
+    Shape shape = context.broadcast({context.shape(0), context.shape(1), context.shape(2)});
+    context.set_output(0, context.dtype(1), shape);
+    auto condition = context.elements(0), a = context.elements(1), b = context.elements(2);
+    if (!condition || !a || !b || shape.size() > 1) return;
+    const size_t count = std::max({condition->size(), a->size(), b->size()});
+    auto at = [](const std::vector<Dim>& all, size_t i) { return all[all.size() == 1 ? 0 : i]; };
+    for (const auto* all : {&*condition, &*a, &*b}) {
+      if (all->size() != count && all->size() != 1) return;
+    }
+    std::vector<Dim> result;
+    for (size_t i = 0; i < count; ++i) result.push_back(at(*condition, i) == Dim(0) ? at(*b, i) : at(*a, i));
+    context.set_elements(0, std::move(result));
+  };
+  row.lower = [](LowerContext& context) {
+    auto space = context.space("i", *context.output_value(0).shape);
+    ExprPtr operands[3];
+    for (int i = 0; i < 3; ++i) {
+      operands[i] = context.read(i, context.broadcast_index(context.shape(i), space.position));
+    }
+    context.assign("e", space.iterators, context.output(0), space.position,
+                   select(operands[0], operands[1], operands[2]));
+  };
+  return row;
+}
+
+void infer_cast(InferContext& context, DType to) {
+  context.set_output(0, to, context.shape(0));
+  if (is_float(to) || context.rank(0) > 1) return;
+  auto elements = context.elements(0);
+  if (!elements) return;
+  if (to == DType::I64 || to == DType::I32) {
+    context.set_elements(0, *elements);
+  } else if (to == DType::Bool) {
+    std::vector<Dim> result;
+    for (const Dim& dim : *elements) {
+      if (!dim.is_constant()) return;
+      result.push_back(Dim(dim.constant() != 0 ? 1 : 0));
+    }
+    context.set_elements(0, result);
+  }
+}
+
+void lower_cast(LowerContext& context) {
+  auto space = context.space("i", *context.output_value(0).shape);
+  ExprPtr value = context.read(0, space.position);
+  const DType to = context.output_value(0).dtype;
+  // Through the stored type: a local buffer of f16 keeps f32.
+  if (value->dtype != to) value = cast(to, value);
+  if (LowerContext::compute_type(to) != to) value = cast(LowerContext::compute_type(to), value);
+  context.assign("e", space.iterators, context.output(0), space.position, value);
+}
+
+OpRow cast_row() {
+  OpRow row = elementwise({"Cast", 1, "a", 1, "The element in another type `to`; floats are truncated to integers."});
+  row.equation = "to(a)";
+  row.onnx = {{"Cast", 1, dtype_attribute("to")}};
+  row.attributes = {{"to", std::string(), true, "text of the element type"}, {"saturate", int64_t{1}},
+                    {"round_mode", std::string("up")}};
+  row.infer = [](InferContext& context) { infer_cast(context, dtype_from_name(string_attribute(context.node(), "to"))); };
+  row.lower = lower_cast;
+  return row;
+}
+
+OpRow cast_like_row() {
+  OpRow row = elementwise({"CastLike", 15, "a", 2, "The element in the type of b."});
+  row.equation = "type_of_b(a)";
+  row.attributes = {{"saturate", int64_t{1}}, {"round_mode", std::string("up")}};
+  row.infer = [](InferContext& context) { infer_cast(context, context.dtype(1)); };
+  row.lower = lower_cast;
+  return row;
+}
+
+OpRow is_inf_row() {
+  OpRow row = elementwise({"IsInf", 10, "isinf(a)", 1, "True for infinities of the signs asked for.", {}, ResultType::Bool});
+  row.attributes = {{"detect_positive", int64_t{1}}, {"detect_negative", int64_t{1}}};
+  row.lower = [](LowerContext& context) {
+    auto space = context.space("i", *context.output_value(0).shape);
+    ExprPtr value = context.read(0, space.position);
+    ExprPtr zero = constant(value->dtype, 0);
+    const bool positive = int_attribute(context.node(), "detect_positive");
+    const bool negative = int_attribute(context.node(), "detect_negative");
+    ExprPtr result = unary(UnaryOp::IsInf, value);
+    if (!positive) result = binary(BinaryOp::And, result, binary(BinaryOp::Lt, value, zero));
+    if (!negative) result = binary(BinaryOp::And, result, binary(BinaryOp::Gt, value, zero));
+    context.assign("e", space.iterators, context.output(0), space.position, result);
+  };
+  return row;
+}
+
+}  // namespace
+
+void register_compare_ops(OpTable& table) {
+  table.add(equal_row());
+  const ElementwiseRow rows[] = {
+      {"Greater", 1, "a > b", 2, "True where a is larger.", {}, ResultType::Bool},
+      {"GreaterOrEqual", 12, "a >= b", 2, "True where a is not smaller.", {}, ResultType::Bool},
+      {"Less", 1, "a < b", 2, "True where a is smaller.", {}, ResultType::Bool},
+      {"LessOrEqual", 12, "a <= b", 2, "True where a is not larger.", {}, ResultType::Bool},
+      {"And", 1, "and(a, b)", 2, "Logical and.", {}, ResultType::Bool},
+      {"Or", 1, "or(a, b)", 2, "Logical or.", {}, ResultType::Bool},
+      {"Xor", 1, "xor(a, b)", 2, "Logical exclusive or.", {}, ResultType::Bool},
+      {"Not", 1, "not(a)", 1, "Logical negation.", {}, ResultType::Bool},
+      {"IsNaN", 9, "isnan(a)", 1, "True where the element is no number.", {}, ResultType::Bool},
+  };
+  for (const ElementwiseRow& row : rows) table.add(elementwise(row));
+  table.add(is_inf_row());
+  table.add(where_row());
+  table.add(cast_row());
+  table.add(cast_like_row());
+}
+
+}  // namespace tc

@@ -1,0 +1,150 @@
+// Control flow: operators that hold subgraphs.
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+void infer_branches(InferContext& context) {
+  const GraphPtr then_body = graph_attribute(context.node(), "then_branch");
+  const GraphPtr else_body = graph_attribute(context.node(), "else_branch");
+  const size_t outputs = context.node().outputs.size();
+  if (then_body->outputs.size() != outputs || else_body->outputs.size() != outputs) {
+    context.fail_at(ErrorKind::Model, text("has ", outputs, " outputs but its branches give ", then_body->outputs.size(),
+                                           " and ", else_body->outputs.size()));
+  }
+  infer_shapes(*then_body);
+  infer_shapes(*else_body);
+  const auto known = context.elements(0);
+  for (size_t i = 0; i < outputs; ++i) {
+    const Value& a = (*then_body)[then_body->outputs[i]];
+    const Value& b = (*else_body)[else_body->outputs[i]];
+    if (known && known->size() == 1 && (*known)[0].is_constant()) {
+      const Value& taken = (*known)[0] == Dim(0) ? b : a;
+      context.set_output(static_cast<int>(i), taken.dtype, *taken.shape);
+      continue;
+    }
+    if (a.dtype != b.dtype || a.shape != b.shape) {
+      context.unsupported("the branches of output ", i, " give ", name_of(a.dtype), str(*a.shape), " and ", name_of(b.dtype),
+                          str(*b.shape), "; equal types and shapes are needed");
+    }
+    context.set_output(static_cast<int>(i), a.dtype, *a.shape);
+  }
+}
+
+// States of the same shape before and after, then slices of axis 0 in and out.
+void infer_scan(InferContext& context) {
+  const Node& node = context.node();
+  const GraphPtr body = graph_attribute(node, "body");
+  const int64_t scans = int_attribute(node, "num_scan_inputs");
+  const int64_t formal = static_cast<int64_t>(body->inputs.size());
+  const int64_t states = formal - scans;
+  if (scans < 1 || states < 0 || static_cast<int64_t>(node.inputs.size()) < formal ||
+      static_cast<int64_t>(body->outputs.size()) < states) {
+    context.fail_at(ErrorKind::Model, text("has ", node.inputs.size(), " inputs and num_scan_inputs ", scans, ", which do not fit its body"));
+  }
+  Dim trip;
+  for (int64_t i = 0; i < formal; ++i) {
+    Shape shape = context.shape(static_cast<int>(i));
+    if (i >= states) {
+      if (shape.empty()) context.error("input ", i, " has no axis to scan");
+      if (i == states) trip = shape[0];
+      if (shape[0] != trip) context.error("input ", i, " of shape ", str(shape), " has another length than the first, ", trip.str());
+      shape.erase(shape.begin());
+    }
+    Value& inside = (*body)[body->inputs[i]];
+    inside.dtype = context.dtype(static_cast<int>(i));
+    inside.shape = shape;
+  }
+  infer_shapes(*body);
+  for (size_t i = 0; i < body->outputs.size(); ++i) {
+    const Value& value = (*body)[body->outputs[i]];
+    Shape shape = *value.shape;
+    if (static_cast<int64_t>(i) < states) {
+      const Value& before = (*body)[body->inputs[i]];
+      if (shape != *before.shape || value.dtype != before.dtype) {
+        context.unsupported("state ", i, " changes from ", str(*before.shape), " to ", str(shape), " in an iteration");
+      }
+    } else {
+      shape.insert(shape.begin(), trip);
+    }
+    context.set_output(static_cast<int>(i), value.dtype, shape);
+  }
+}
+
+// Moves the scanned axes to the front, by transposes around the node.
+void normalize_scan(Graph&, Node& node) {
+  for (const char* name : {"scan_input_axes", "scan_output_axes"}) {
+    if (!has_attribute(node, name)) continue;
+    for (int64_t axis : ints_attribute(node, name)) {
+      if (axis != 0) fail(ErrorKind::Unsupported, node.origin.str(), ": ", name, " other than 0 are not supported; transpose outside of the loop");
+    }
+    node.attributes.erase(name);
+  }
+}
+
+// Shapes must not change from one iteration to the next.
+void infer_loop(InferContext& context) {
+  const Node& node = context.node();
+  const GraphPtr body = graph_attribute(node, "body");
+  const int64_t states = static_cast<int64_t>(body->inputs.size()) - 2;
+  if (states < 0 || static_cast<int64_t>(body->outputs.size()) < states + 1) {
+    context.fail_at(ErrorKind::Model, "has a body whose inputs and outputs do not fit together");
+  }
+  (*body)[body->inputs[0]].dtype = DType::I64;
+  (*body)[body->inputs[0]].shape = Shape{};
+  (*body)[body->inputs[1]].dtype = DType::Bool;
+  (*body)[body->inputs[1]].shape = Shape{};
+  for (int64_t i = 0; i < states; ++i) {
+    Value& inside = (*body)[body->inputs[2 + i]];
+    inside.dtype = context.dtype(static_cast<int>(2 + i));
+    inside.shape = context.shape(static_cast<int>(2 + i));
+  }
+  infer_shapes(*body);
+  std::optional<std::vector<Dim>> trip = context.elements(0);
+  for (size_t i = 1; i < body->outputs.size(); ++i) {
+    const Value& value = (*body)[body->outputs[i]];
+    Shape shape = *value.shape;
+    if (static_cast<int64_t>(i) <= states) {
+      const Value& before = (*body)[body->inputs[1 + i]];
+      if (shape != *before.shape) {
+        context.unsupported("state ", i - 1, " changes from ", str(*before.shape), " to ", str(shape), " in an iteration");
+      }
+    } else {
+      if (!trip || trip->size() != 1) context.unsupported("the trip count depends on data");
+      shape.insert(shape.begin(), (*trip)[0]);
+    }
+    context.set_output(static_cast<int>(i) - 1, value.dtype, shape);
+  }
+}
+
+OpRow control_row(const std::string& name, int since, const std::string& doc, std::vector<AttributeRow> attributes,
+                  std::function<void(InferContext&)> infer) {
+  OpRow row;
+  row.name = name;
+  row.kind = OpRow::Kind::Control;
+  row.category = "control flow";
+  row.doc = doc;
+  row.onnx = {{name, since}};
+  row.minimum_inputs = 1;
+  row.maximum_inputs = -1;
+  row.outputs = -1;
+  row.attributes = std::move(attributes);
+  row.infer = std::move(infer);
+  return row;
+}
+
+}  // namespace
+
+void register_control_ops(OpTable& table) {
+  table.add(control_row("If", 1, "One of two subgraphs.", {{"then_branch", GraphPtr(), true}, {"else_branch", GraphPtr(), true}}, infer_branches));
+  OpRow scan = control_row("Scan", 9, "A subgraph per element of axis 0, with states carried along.",
+                           {{"body", GraphPtr(), true}, {"num_scan_inputs", int64_t{1}, true},
+                            {"scan_input_directions", std::vector<int64_t>()}, {"scan_output_directions", std::vector<int64_t>()},
+                            {"scan_input_axes", std::vector<int64_t>()}, {"scan_output_axes", std::vector<int64_t>()}},
+                           infer_scan);
+  scan.onnx = {{"Scan", 9, normalize_scan}};
+  table.add(std::move(scan));
+  table.add(control_row("Loop", 1, "A subgraph a number of times, with states carried along.", {{"body", GraphPtr(), true}}, infer_loop));
+}
+
+}  // namespace tc

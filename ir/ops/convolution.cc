@@ -1,0 +1,340 @@
+// Convolutions of one to three spatial axes.
+#include <algorithm>
+
+#include "ir/ops/equation.h"
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+// Letters of the spatial axes, from the last: output, kernel, and the input's in the transposed form.
+const char* const kOutput[] = {"z", "y", "x"};
+const char* const kKernel[] = {"q", "r", "s"};
+
+std::vector<Dim> spatial_of(const Shape& shape) { return {shape.begin() + 2, shape.end()}; }
+
+std::vector<int64_t> kernel_of(const Node& node, const Shape& weights) {
+  std::vector<int64_t> kernel;
+  for (size_t i = 2; i < weights.size(); ++i) {
+    if (!weights[i].is_constant()) {
+      fail(ErrorKind::Unsupported, node.origin.str(), ": the kernel's size depends on '", weights[i].str(), "'");
+    }
+    kernel.push_back(weights[i].constant());
+  }
+  return kernel;
+}
+
+void check_ranks(InferContext& context, int input, int weights) {
+  const int rank = context.rank(input);
+  if (rank < 3 || rank > 5) {
+    context.error("the input has rank ", rank, "; [batch, channels, 1 to 3 spatial axes] is needed");
+  }
+  if (context.rank(weights) != rank) {
+    context.error("the input has shape ", str(context.shape(input)), " but the weights have shape ",
+                  str(context.shape(weights)), ": their ranks differ");
+  }
+}
+
+int64_t groups_of(InferContext& context) {
+  const int64_t groups = int_attribute(context.node(), "group");
+  if (groups < 1) context.error("group is ", groups);
+  return groups;
+}
+
+// Adds `axis` subscripts such as `y*sh+r*dh-ph` for all spatial axes.
+struct Letters {
+  std::string output, window, kernel;
+};
+
+Letters spatial_letters(const Window& window, const std::vector<int64_t>& extents, EquationNames& names) {
+  Letters letters;
+  const size_t rank = window.kernel.size();
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t letter = 3 - rank + i;
+    const std::string o = kOutput[letter], k = kKernel[letter];
+    names.extents[o] = window.output[i];
+    names.extents[k] = Dim(extents[i]);
+    names.integers["stride_" + o] = window.strides[i];
+    names.integers["dilation_" + o] = window.dilations[i];
+    names.integers["pad_" + o] = window.before[i];
+    letters.output += "," + o;
+    letters.kernel += "," + k;
+    letters.window += "," + o + "*stride_" + o + "+" + k + "*dilation_" + o + "-pad_" + o;
+  }
+  return letters;
+}
+
+// The bias is input `bias`, one number per output channel, added while storing.
+void store_with_bias(LowerContext& context, int accumulator, int bias) {
+  const Shape& shape = *context.output_value(0).shape;
+  auto space = context.space("o", shape);
+  ExprPtr sum = context.read_buffer(accumulator, space.position);
+  ExprPtr added = context.read(bias, std::vector<Affine>{space.position[1]});
+  context.assign("tail", space.iterators, context.output(0), space.position, binary(BinaryOp::Add, sum, added));
+}
+
+int accumulator_for(LowerContext& context, bool separate) {
+  if (!separate) return context.output(0);
+  const Value& out = context.output_value(0);
+  return context.local("sum", LowerContext::compute_type(out.dtype), *out.shape);
+}
+
+void infer_convolution(InferContext& context) {
+  check_ranks(context, 0, 1);
+  const Shape& input = context.shape(0);
+  const Shape& weights = context.shape(1);
+  const int64_t groups = groups_of(context);
+  if (weights[0].is_constant() && weights[0].constant() % groups != 0) {
+    context.error(weights[0].str(), " output channels do not divide into ", groups, " groups");
+  }
+  if (weights[1] * Dim(groups) != input[1]) {
+    context.error("the input of shape ", str(input), " has ", input[1].str(), " channels but the weights of shape ",
+                  str(weights), " with group ", groups, " take ", (weights[1] * Dim(groups)).str());
+  }
+  const std::vector<int64_t> kernel = kernel_of(context.node(), weights);
+  if (has_attribute(context.node(), "kernel_shape") && !ints_attribute(context.node(), "kernel_shape").empty() &&
+      ints_attribute(context.node(), "kernel_shape") != kernel) {
+    context.error("attribute kernel_shape is not the size in the weights of shape ", str(weights));
+  }
+  if (context.has_input(2) && context.shape(2) != Shape{weights[0]}) {
+    context.error("the bias has shape ", str(context.shape(2)), "; [", weights[0].str(), "] is needed");
+  }
+  const Window window = window_of(context.node(), spatial_of(input), kernel, false);
+  Shape shape = {input[0], weights[0]};
+  shape.insert(shape.end(), window.output.begin(), window.output.end());
+  context.set_output(0, context.dtype(0), shape);
+}
+
+void lower_convolution(LowerContext& context) {
+  const Shape& input = context.shape(0);
+  const Shape& weights = context.shape(1);
+  const int64_t groups = int_attribute(context.node(), "group");
+  const std::vector<int64_t> kernel = kernel_of(context.node(), weights);
+  const Window window = window_of(context.node(), spatial_of(input), kernel, false);
+  const Dim filters = floor_div(weights[0], Dim(groups));
+
+  EquationNames names;
+  names.type = LowerContext::compute_type(context.dtype(0));
+  const Letters letters = spatial_letters(window, kernel, names);
+  const int sum = accumulator_for(context, context.has_input(2));
+  names.buffers = {{"I", context.input(0)}, {"K", context.input(1)}, {"O", sum}};
+  names.extents["n"] = input[0];
+  names.extents["c"] = weights[1];
+  names.extents["f"] = filters;
+  names.extents["g"] = Dim(groups);
+  std::string filter = "f", channel = "c";
+  if (groups > 1) {
+    if (!filters.is_constant() || !weights[1].is_constant()) {
+      fail(ErrorKind::Unsupported, context.node().origin.str(), ": groups need fixed numbers of channels");
+    }
+    names.integers["filters"] = filters.constant();
+    names.integers["channels"] = weights[1].constant();
+    filter = filters == Dim(1) ? "g" : "g*filters+f";
+    channel = weights[1] == Dim(1) ? "g" : "g*channels+c";
+  }
+  const std::string inside = weights[1] == Dim(1) ? "0" : "c";
+  lower_equation(context,
+                 "O[n," + filter + letters.output + "] += I[n," + channel + letters.window + "] * K[" + filter + "," +
+                     inside + letters.kernel + "]",
+                 names, "macc");
+  if (context.has_input(2)) store_with_bias(context, sum, 2);
+}
+
+// Sizes of a transposed convolution: padding is what is cut from the full result.
+Window transposed_window(const Node& node, const Shape& input, const std::vector<int64_t>& kernel) {
+  const size_t rank = kernel.size();
+  Window window;
+  window.kernel = kernel;
+  window.strides = per_axis(node, "strides", rank, 1);
+  window.dilations = per_axis(node, "dilations", rank, 1);
+  const std::vector<int64_t> extra = per_axis(node, "output_padding", rank, 0);
+  const std::vector<int64_t> pads = per_axis(node, "pads", 2 * rank, 0);
+  const std::string mode = string_attribute(node, "auto_pad");
+  const bool sized = has_attribute(node, "output_shape") && !ints_attribute(node, "output_shape").empty();
+  std::vector<int64_t> wanted;
+  if (sized) {
+    wanted = ints_attribute(node, "output_shape");
+    if (wanted.size() > rank) wanted.erase(wanted.begin(), wanted.end() - static_cast<int64_t>(rank));
+  }
+  for (size_t i = 0; i < rank; ++i) {
+    if (window.strides[i] < 1 || window.dilations[i] < 1 || kernel[i] < 1) {
+      fail(ErrorKind::Shape, node.origin.str(), ": stride, dilation and kernel size of spatial axis ", i,
+           " must be positive");
+    }
+    const Dim full = Dim(window.strides[i]) * (input[2 + i] - Dim(1)) + Dim(extra[i]) +
+                     Dim((kernel[i] - 1) * window.dilations[i] + 1);
+    int64_t before = pads[i], after = pads[rank + i];
+    Dim size = full - Dim(before + after);
+    const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+    if (sized || same) {
+      size = sized ? Dim(wanted.at(i)) : input[2 + i] * Dim(window.strides[i]);
+      const Dim total = full - size;
+      if (!total.is_constant()) {
+        fail(ErrorKind::Unsupported, node.origin.str(), ": output_shape needs a fixed input size");
+      }
+      const int64_t cut = std::max<int64_t>(total.constant(), 0);
+      before = mode == "SAME_UPPER" ? cut / 2 : cut - cut / 2;
+      after = cut - before;
+    } else if (mode == "VALID") {
+      before = after = 0;
+      size = full;
+    }
+    window.before.push_back(before);
+    window.after.push_back(after);
+    window.output.push_back(size);
+  }
+  return window;
+}
+
+void infer_transposed(InferContext& context) {
+  check_ranks(context, 0, 1);
+  const Shape& input = context.shape(0);
+  const Shape& weights = context.shape(1);
+  const int64_t groups = groups_of(context);
+  if (weights[0] != input[1] || (input[1].is_constant() && input[1].constant() % groups != 0)) {
+    context.error("the input of shape ", str(input), " does not fit weights of shape ", str(weights), " with group ", groups);
+  }
+  const Window window = transposed_window(context.node(), input, kernel_of(context.node(), weights));
+  Shape shape = {input[0], weights[1] * Dim(groups)};
+  shape.insert(shape.end(), window.output.begin(), window.output.end());
+  context.set_output(0, context.dtype(0), shape);
+}
+
+// One iterator per residue of the stride (`r`) and one per tap of that residue (`t`): with
+// y = y'*stride + r - (pad mod stride), the tap r + stride*t reads the input row y' + pad/stride - t.
+void lower_transposed(LowerContext& context) {
+  const Shape& input = context.shape(0);
+  const Shape& weights = context.shape(1);
+  const Shape& output = *context.output_value(0).shape;
+  const int64_t groups = int_attribute(context.node(), "group");
+  const std::vector<int64_t> kernel = kernel_of(context.node(), weights);
+  const Window window = transposed_window(context.node(), input, kernel);
+  const DType type = LowerContext::compute_type(context.dtype(0));
+  const int sum = context.has_input(2) || type != context.kernel().buffers[context.output(0)].dtype
+                      ? context.local("sum", type, output) : context.output(0);
+
+  std::vector<Iterator> outer, inner;
+  std::vector<Affine> out, in, taps, outer_constraints, inner_constraints;
+  auto iterate = [&](std::vector<Iterator>& list, const std::string& name, const Dim& extent) {
+    if (extent == Dim(1)) return Affine(0);
+    list.push_back({name, context.dim(extent)});
+    return Affine::variable(name);
+  };
+  const Affine n = iterate(outer, "n", input[0]);
+  const Affine g = iterate(outer, "g", Dim(groups));
+  const Affine f = iterate(outer, "f", weights[1]);
+  const Affine c = iterate(inner, "c", floor_div(input[1], Dim(groups)));
+  const Affine channel = groups == 1 ? c : g * (constant_shape({floor_div(input[1], Dim(groups))})[0]) + c;
+  out = {n, groups == 1 ? f : g * constant_shape({weights[1]})[0] + f};
+  in = {n, channel};
+  taps = {channel, f};
+  const bool gather = std::all_of(window.dilations.begin(), window.dilations.end(), [](int64_t d) { return d == 1; });
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    const std::string o = kOutput[3 - kernel.size() + i], k = kKernel[3 - kernel.size() + i];
+    const int64_t stride = window.strides[i];
+    const Affine out_size = context.dim(window.output[i]), in_size = context.dim(input[2 + i]);
+    Affine y, source, tap;
+    if (gather) {
+      const int64_t rest = ((window.before[i] % stride) + stride) % stride;
+      const int64_t shift = (window.before[i] - rest) / stride;
+      const Dim rows = floor_div(window.output[i] + Dim(rest + stride - 1), Dim(stride));
+      const Affine row = iterate(outer, o, rows), residue = iterate(outer, k, Dim(stride));
+      const Affine t = iterate(inner, "t" + k, Dim((kernel[i] + stride - 1) / stride));
+      y = row * stride + residue - Affine(rest);
+      source = row + Affine(shift) - t;
+      tap = t * stride + residue;
+      if (rest != 0) outer_constraints.push_back(y);
+      if (rest != 0 || !window.output[i].is_constant() || window.output[i].constant() % stride != 0) {
+        outer_constraints.push_back(out_size - y - Affine(1));
+      }
+      if (kernel[i] % stride != 0) inner_constraints.push_back(Affine(kernel[i] - 1) - tap);
+      inner_constraints.push_back(source);
+      inner_constraints.push_back(in_size - source - Affine(1));
+    } else {
+      source = iterate(inner, o, input[2 + i]);
+      tap = iterate(inner, k, Dim(kernel[i]));
+      y = source * stride + tap * window.dilations[i] - Affine(window.before[i]);
+      inner_constraints.push_back(y);
+      inner_constraints.push_back(out_size - y - Affine(1));
+    }
+    out.push_back(y);
+    in.push_back(source);
+    taps.push_back(tap);
+  }
+  auto useful = [](std::vector<Affine>& constraints) {
+    constraints.erase(std::remove_if(constraints.begin(), constraints.end(), [](const Affine& constraint) {
+      return constraint.is_constant() && constraint.constant() >= 0;
+    }), constraints.end());
+  };
+  useful(outer_constraints);
+  useful(inner_constraints);
+  if (gather) {
+    context.assign("macc_init", outer, sum, out, constant(type, 0), outer_constraints);
+  } else {
+    auto space = context.space("o", output);
+    context.assign("macc_init", space.iterators, sum, space.position, constant(type, 0));
+  }
+  Statement statement;
+  statement.name = "macc";
+  statement.iterators = outer;
+  statement.iterators.insert(statement.iterators.end(), inner.begin(), inner.end());
+  statement.constraints = outer_constraints;
+  statement.constraints.insert(statement.constraints.end(), inner_constraints.begin(), inner_constraints.end());
+  statement.write.buffer = sum;
+  for (const Affine& affine : out) statement.write.index.push_back({affine, nullptr});
+  statement.reduction = Reduction::Sum;
+  statement.value = binary(BinaryOp::Mul, context.read_buffer(context.input(0), in),
+                           context.read_buffer(context.input(1), taps));
+  context.add(std::move(statement));
+  if (context.has_input(2)) {
+    store_with_bias(context, sum, 2);
+  } else if (sum != context.output(0)) {
+    auto space = context.space("o", output);
+    context.assign("store", space.iterators, context.output(0), space.position,
+                   context.read_buffer(sum, space.position));
+  }
+}
+
+const std::vector<AttributeRow>& convolution_attributes() {
+  static const std::vector<AttributeRow> rows = {
+      {"auto_pad", std::string("NOTSET")}, {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
+      {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()},
+      {"strides", std::vector<int64_t>()}};
+  return rows;
+}
+
+}  // namespace
+
+void register_convolution_ops(OpTable& table) {
+  OpRow conv;
+  conv.name = "Conv";
+  conv.category = "convolution";
+  conv.doc = "Convolution of one to three spatial axes, with groups, strides, dilations and padding.";
+  conv.equation = "O[n,g*F+f,y,x] += I[n,g*C+c,y*sh+r*dh-pt,x*sw+s*dw-pl] * K[g*F+f,c,r,s]";
+  conv.onnx = {{"Conv", 1}};
+  conv.aten = {"aten::_convolution", "aten::conv2d"};
+  conv.minimum_inputs = 2;
+  conv.maximum_inputs = 3;
+  conv.attributes = convolution_attributes();
+  conv.infer = infer_convolution;
+  conv.lower = lower_convolution;
+  table.add(std::move(conv));
+
+  OpRow transposed;
+  transposed.name = "ConvTranspose";
+  transposed.category = "convolution";
+  transposed.doc = "Transposed convolution: the gradient of a convolution with respect to its input.";
+  transposed.equation = "O[n,g*F+f,y*sh+r*dh-pt,x*sw+s*dw-pl] += I[n,g*C+c,y,x] * K[g*C+c,f,r,s]";
+  transposed.onnx = {{"ConvTranspose", 1}};
+  transposed.aten = {"aten::conv_transpose2d"};
+  transposed.minimum_inputs = 2;
+  transposed.maximum_inputs = 3;
+  transposed.attributes = convolution_attributes();
+  transposed.attributes.push_back({"output_padding", std::vector<int64_t>()});
+  transposed.attributes.push_back({"output_shape", std::vector<int64_t>()});
+  transposed.infer = infer_transposed;
+  transposed.lower = lower_transposed;
+  table.add(std::move(transposed));
+}
+
+}  // namespace tc

@@ -1,0 +1,323 @@
+// Elements chosen by indices that are data: gather, scatter, one-hot.
+#include <algorithm>
+
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+int64_t axis_of(const Node& node, size_t rank) {
+  const int64_t axis = int_attribute(node, "axis");
+  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+}
+
+// An index as i64, counted from the end where negative, and clamped to the axis.
+ExprPtr safe_index(LowerContext& context, ExprPtr index, const Dim& extent) {
+  if (index->dtype != DType::I64) index = cast(DType::I64, index);
+  ExprPtr size = index_value(context.dim(extent)), zero = int_constant(DType::I64, 0);
+  index = select(binary(BinaryOp::Lt, index, zero), binary(BinaryOp::Add, index, size), index);
+  ExprPtr last = index_value(context.dim(extent) - Affine(1));
+  return binary(BinaryOp::Max, binary(BinaryOp::Min, index, last), zero);
+}
+
+void check_indices(InferContext& context, int input) {
+  const DType type = context.dtype(input);
+  if (type != DType::I32 && type != DType::I64) context.error("the indices have type ", name_of(type), "; i32 or i64 is needed");
+}
+
+// --- Gather --------------------------------------------------------------------------------------
+
+void infer_gather(InferContext& context) {
+  const Shape& data = context.shape(0);
+  const Shape& indices = context.shape(1);
+  check_indices(context, 1);
+  const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
+  Shape shape(data.begin(), data.begin() + axis);
+  shape.insert(shape.end(), indices.begin(), indices.end());
+  shape.insert(shape.end(), data.begin() + axis + 1, data.end());
+  auto chosen = context.elements(1);
+  if (chosen && data[axis].is_constant()) {
+    for (const Dim& index : *chosen) {
+      if (!index.is_constant()) continue;
+      if (index.constant() < -data[axis].constant() || index.constant() >= data[axis].constant()) {
+        context.error("index ", index.str(), " is outside of axis ", axis, " of shape ", str(data));
+      }
+    }
+  }
+  context.set_output(0, context.dtype(0), shape);
+  auto elements = context.elements(0);
+  if (!elements || !chosen || data.size() != 1 || indices.size() > 1) return;
+  std::vector<Dim> result;
+  for (const Dim& index : *chosen) {
+    if (!index.is_constant()) return;
+    int64_t at = index.constant();
+    if (at < 0) at += static_cast<int64_t>(elements->size());
+    if (at < 0 || at >= static_cast<int64_t>(elements->size())) return;
+    result.push_back((*elements)[at]);
+  }
+  context.set_elements(0, result);
+}
+
+void lower_gather(LowerContext& context) {
+  const Shape& data = context.shape(0);
+  const Shape& indices = context.shape(1);
+  const int64_t axis = axis_of(context.node(), data.size());
+  auto space = context.space("i", *context.output_value(0).shape);
+  const auto first = space.position.begin();
+  const std::vector<Affine> where(first + axis, first + axis + static_cast<int64_t>(indices.size()));
+  std::vector<Subscript> index;
+  for (int64_t i = 0; i < axis; ++i) index.push_back({space.position[i], nullptr});
+  ExprPtr chosen = context.read(1, where);
+  if (chosen->kind == Expr::Kind::Const) {
+    const Affine at = chosen->integer < 0 ? context.dim(data[axis]) + Affine(chosen->integer) : Affine(chosen->integer);
+    index.push_back({at, nullptr});
+  } else {
+    index.push_back({Affine(0), safe_index(context, chosen, data[axis])});
+  }
+  for (size_t i = axis + indices.size(); i < space.position.size(); ++i) index.push_back({space.position[i], nullptr});
+  context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, std::move(index)));
+}
+
+// --- GatherElements, GatherND ----------------------------------------------------------------------
+
+void infer_gather_elements(InferContext& context) {
+  check_indices(context, 1);
+  context.axis(int_attribute(context.node(), "axis"), context.rank(0));
+  if (context.rank(0) != context.rank(1)) {
+    context.error("data of shape ", str(context.shape(0)), " and indices of shape ", str(context.shape(1)), " differ in rank");
+  }
+  context.set_output(0, context.dtype(0), context.shape(1));
+}
+
+void lower_gather_elements(LowerContext& context) {
+  const Shape& data = context.shape(0);
+  const int64_t axis = axis_of(context.node(), data.size());
+  auto space = context.space("i", context.shape(1));
+  std::vector<Subscript> index;
+  for (const Affine& affine : space.position) index.push_back({affine, nullptr});
+  index[axis] = {Affine(0), safe_index(context, context.read(1, space.position), data[axis])};
+  context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, std::move(index)));
+}
+
+// The number of axes that one index tuple addresses.
+int64_t tuple_size(const Node& node, const Shape& indices) {
+  if (indices.empty() || !indices.back().is_constant()) {
+    fail(ErrorKind::Unsupported, node.origin.str(), ": the indices of shape ", str(indices), " need a fixed last axis");
+  }
+  return indices.back().constant();
+}
+
+void infer_gather_nd(InferContext& context) {
+  check_indices(context, 1);
+  const Shape& data = context.shape(0);
+  const Shape& indices = context.shape(1);
+  const int64_t batch = int_attribute(context.node(), "batch_dims"), tuple = tuple_size(context.node(), indices);
+  if (batch < 0 || tuple < 1 || batch + tuple > context.rank(0) || batch >= context.rank(1)) {
+    context.error("indices of shape ", str(indices), " with batch_dims ", batch, " do not fit data of shape ", str(data));
+  }
+  Shape shape(indices.begin(), indices.end() - 1);
+  shape.insert(shape.end(), data.begin() + batch + tuple, data.end());
+  context.set_output(0, context.dtype(0), shape);
+}
+
+// Subscripts of `data` for the index tuple that lies at `where` of input 1.
+std::vector<Subscript> tuple_index(LowerContext& context, const Shape& data, std::vector<Affine> where, int64_t batch, int64_t tuple,
+                                   const std::vector<Affine>& rest) {
+  std::vector<Subscript> index;
+  for (int64_t i = 0; i < batch; ++i) index.push_back({where[i], nullptr});
+  where.push_back(0);
+  for (int64_t i = 0; i < tuple; ++i) {
+    where.back() = i;
+    index.push_back({Affine(0), safe_index(context, context.read(1, where), data[batch + i])});
+  }
+  for (const Affine& affine : rest) index.push_back({affine, nullptr});
+  return index;
+}
+
+void lower_gather_nd(LowerContext& context) {
+  const Shape& data = context.shape(0);
+  const Shape& indices = context.shape(1);
+  const int64_t batch = int_attribute(context.node(), "batch_dims"), tuple = tuple_size(context.node(), indices);
+  auto space = context.space("i", *context.output_value(0).shape);
+  const auto middle = space.position.begin() + static_cast<int64_t>(indices.size()) - 1;
+  auto index = tuple_index(context, data, {space.position.begin(), middle}, batch, tuple, {middle, space.position.end()});
+  context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, std::move(index)));
+}
+
+// --- scatter ---------------------------------------------------------------------------------------
+
+// What is stored where an update meets the old value.
+ExprPtr combined(const Node& node, ExprPtr old_value, ExprPtr update) {
+  const std::string how = string_attribute(node, "reduction");
+  if (how == "none") return update;
+  if (how == "add") return binary(BinaryOp::Add, old_value, update);
+  if (how == "mul") return binary(BinaryOp::Mul, old_value, update);
+  if (how == "max") return binary(BinaryOp::Max, old_value, update);
+  if (how == "min") return binary(BinaryOp::Min, old_value, update);
+  fail(ErrorKind::Unsupported, node.origin.str(), ": reduction '", how, "' is not supported");
+}
+
+// Copies input 0, then stores the updates one after the other.
+void scatter(LowerContext& context, std::vector<Iterator> iterators, std::vector<Subscript> index, ExprPtr update) {
+  const int out = context.output(0);
+  auto space = context.space("o", context.shape(0));
+  context.assign("copy", space.iterators, out, space.position, context.read(0, space.position));
+  const DType stored = context.kernel().buffers[out].dtype;
+  ExprPtr old_value = load(stored, out, index);
+  if (stored != update->dtype) old_value = cast(update->dtype, old_value);
+  ExprPtr value = combined(context.node(), old_value, update);
+  Statement statement;
+  statement.name = "scatter";
+  statement.iterators = std::move(iterators);
+  statement.write.buffer = out;
+  statement.write.index = std::move(index);
+  statement.value = value->dtype == stored ? value : cast(stored, value);
+  context.add(std::move(statement));
+}
+
+void infer_scatter(InferContext& context) {
+  check_indices(context, 1);
+  if (context.dtype(2) != context.dtype(0)) {
+    context.error("the data have type ", name_of(context.dtype(0)), " and the updates ", name_of(context.dtype(2)));
+  }
+  infer_same(context);
+}
+
+void infer_scatter_elements(InferContext& context) {
+  context.axis(int_attribute(context.node(), "axis"), context.rank(0));
+  if (context.shape(1) != context.shape(2) || context.rank(1) != context.rank(0)) {
+    context.error("data ", str(context.shape(0)), ", indices ", str(context.shape(1)), " and updates ", str(context.shape(2)), " do not fit together");
+  }
+  infer_scatter(context);
+}
+
+void lower_scatter_elements(LowerContext& context) {
+  const Shape& data = context.shape(0);
+  const int64_t axis = axis_of(context.node(), data.size());
+  auto space = context.space("i", context.shape(1));
+  std::vector<Subscript> index;
+  for (const Affine& affine : space.position) index.push_back({affine, nullptr});
+  index[axis] = {Affine(0), safe_index(context, context.read(1, space.position), data[axis])};
+  scatter(context, space.iterators, std::move(index), context.read(2, space.position));
+}
+
+void infer_scatter_nd(InferContext& context) {
+  const Shape& data = context.shape(0);
+  const Shape& indices = context.shape(1);
+  const int64_t tuple = tuple_size(context.node(), indices);
+  Shape expected(indices.begin(), indices.end() - 1);
+  if (tuple < 1 || tuple > context.rank(0)) context.error("indices of shape ", str(indices), " do not fit data of shape ", str(data));
+  expected.insert(expected.end(), data.begin() + tuple, data.end());
+  if (context.shape(2) != expected) context.error("the updates have shape ", str(context.shape(2)), "; ", str(expected), " is needed");
+  infer_scatter(context);
+}
+
+void lower_scatter_nd(LowerContext& context) {
+  const Shape& data = context.shape(0);
+  const Shape& indices = context.shape(1);
+  const int64_t tuple = tuple_size(context.node(), indices);
+  auto space = context.space("i", context.shape(2));
+  const auto middle = space.position.begin() + static_cast<int64_t>(indices.size()) - 1;
+  auto index = tuple_index(context, data, {space.position.begin(), middle}, 0, tuple, {middle, space.position.end()});
+  scatter(context, space.iterators, std::move(index), context.read(2, space.position));
+}
+
+// --- OneHot ------------------------------------------------------------------------------------------
+
+void infer_one_hot(InferContext& context) {
+  const std::vector<Dim> depth = dims_attribute(context.node(), "depth");
+  if (depth.size() != 1) context.error("depth has ", depth.size(), " numbers");
+  Shape shape = context.shape(0);
+  const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0) + 1);
+  shape.insert(shape.begin() + axis, depth[0]);
+  context.set_output(0, context.dtype(1), shape);
+}
+
+void lower_one_hot(LowerContext& context) {
+  const Shape& out = *context.output_value(0).shape;
+  const int64_t axis = axis_of(context.node(), out.size());
+  auto space = context.space("i", out);
+  std::vector<Affine> where = space.position;
+  where.erase(where.begin() + axis);
+  ExprPtr index = context.read(0, where);
+  if (index->dtype != DType::I64) index = cast(DType::I64, index);
+  ExprPtr size = index_value(context.dim(out[axis]));
+  index = select(binary(BinaryOp::Lt, index, int_constant(DType::I64, 0)), binary(BinaryOp::Add, index, size), index);
+  ExprPtr here = binary(BinaryOp::Eq, index, index_value(space.position[axis]));
+  context.assign("e", space.iterators, context.output(0), space.position,
+                 select(here, context.read(1, std::vector<Affine>{1}), context.read(1, std::vector<Affine>{0})));
+}
+
+void infer_reverse_sequence(InferContext& context) {
+  if (context.rank(0) < 2) context.error("the input has shape ", str(context.shape(0)), "; rank 2 or more is needed");
+  infer_same(context);
+}
+
+// The first `lengths[b]` elements of each row backwards.
+void lower_reverse_sequence(LowerContext& context) {
+  const int64_t time = int_attribute(context.node(), "time_axis"), batch = int_attribute(context.node(), "batch_axis");
+  auto space = context.space("i", context.shape(0));
+  ExprPtr length = context.read(1, std::vector<Affine>{space.position[batch]});
+  if (length->dtype != DType::I64) length = cast(DType::I64, length);
+  ExprPtr t = index_value(space.position[time]);
+  ExprPtr mirrored = binary(BinaryOp::Sub, binary(BinaryOp::Sub, length, int_constant(DType::I64, 1)), t);
+  ExprPtr at = select(binary(BinaryOp::Lt, t, length), mirrored, t);
+  std::vector<Subscript> index;
+  for (const Affine& affine : space.position) index.push_back({affine, nullptr});
+  index[time] = {Affine(0), safe_index(context, at, context.shape(0)[time])};
+  context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, std::move(index)));
+}
+
+OpRow gather_row(const std::string& name, int since, const std::string& doc, int inputs, std::vector<AttributeRow> attributes,
+                 std::function<void(InferContext&)> infer, std::function<void(LowerContext&)> lower) {
+  OpRow row;
+  row.name = name;
+  row.category = "gather";
+  row.doc = doc;
+  row.onnx = {{name, since}};
+  row.minimum_inputs = row.maximum_inputs = inputs;
+  row.attributes = std::move(attributes);
+  row.infer = std::move(infer);
+  row.lower = std::move(lower);
+  return row;
+}
+
+}  // namespace
+
+void register_gather_ops(OpTable& table) {
+  OpRow gather = gather_row("Gather", 1, "Slices of the data along an axis, chosen by indices; out-of-range indices are clamped.", 2,
+                            {{"axis", int64_t{0}}}, infer_gather, lower_gather);
+  gather.equation = "O[a,i,b] = X[a,index[i],b]";
+  table.add(std::move(gather));
+  table.add(gather_row("GatherElements", 11, "Elements of the data, chosen along an axis per element.", 2, {{"axis", int64_t{0}}},
+                       infer_gather_elements, lower_gather_elements));
+  table.add(gather_row("GatherND", 11, "Slices of the data, chosen by index tuples.", 2, {{"batch_dims", int64_t{0}}}, infer_gather_nd,
+                       lower_gather_nd));
+  OpRow elements = gather_row("ScatterElements", 11, "The data with elements replaced along an axis.", 3,
+                              {{"axis", int64_t{0}}, {"reduction", std::string("none")}}, infer_scatter_elements, lower_scatter_elements);
+  elements.onnx.push_back({"Scatter", 9});
+  table.add(std::move(elements));
+  table.add(gather_row("ScatterND", 11, "The data with slices replaced at index tuples.", 3, {{"reduction", std::string("none")}},
+                       infer_scatter_nd, lower_scatter_nd));
+  OpRow one_hot = gather_row("OneHot", 9, "One value at the index along a new axis, another elsewhere.", 2,
+                             {{"axis", int64_t{-1}}, {"depth", std::vector<int64_t>()}}, infer_one_hot, lower_one_hot);
+  one_hot.maximum_inputs = 3;
+  one_hot.onnx = {{"OneHot", 9, [](Graph& graph, Node& node) {
+                     if (!input_given(node, 2)) return;
+                     const ValueId values = node.inputs[2];
+                     node.inputs.resize(2);
+                     const Value& depth = graph[node.inputs[1]];
+                     if (depth.constant && depth.constant->count() == 1) {
+                       node.attributes["depth"] = std::vector<int64_t>{depth.constant->as_int(0)};
+                       node.inputs.resize(1);
+                     } else {
+                       input_to_dims(1, "depth")(graph, node);
+                     }
+                     node.inputs.push_back(values);
+                   }}};
+  table.add(std::move(one_hot));
+  table.add(gather_row("ReverseSequence", 10, "The first elements of each row backwards, as many as its length says.", 2,
+                       {{"batch_axis", int64_t{1}}, {"time_axis", int64_t{0}}}, infer_reverse_sequence, lower_reverse_sequence));
+}
+
+}  // namespace tc

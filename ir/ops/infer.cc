@@ -1,0 +1,180 @@
+// Shape inference: what rows may ask, and the walk over a graph.
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+template <class T>
+const T* attribute_as(const Node& node, const std::string& name) {
+  auto found = node.attributes.find(name);
+  const Attribute* attribute = found == node.attributes.end() ? nullptr : &found->second;
+  if (!attribute) {
+    const AttributeRow* row = node.op->attribute(name);
+    if (row) attribute = &row->fallback;
+  }
+  TC_CHECK(attribute, "attribute '", name, "' of ", node.origin.str());
+  return std::get_if<T>(attribute);
+}
+
+// Gives the values inside the subgraph that stand for captured ones their types and shapes.
+void infer_captures(Graph& outer, const Node& node, Graph& body, size_t first) {
+  for (size_t i = 0; i < body.captures.size(); ++i) {
+    const Value& from = outer[node.inputs.at(first + i)];
+    Value& to = body[body.captures[i].second];
+    to.dtype = from.dtype;
+    to.shape = from.shape;
+    to.constant = from.constant;
+    to.elements = from.elements;
+  }
+}
+
+}  // namespace
+
+bool InferContext::has_input(int i) const { return input_given(node_, i); }
+
+const Value& InferContext::input(int i) const {
+  TC_CHECK(has_input(i), "input ", i, " of ", node_.origin.str());
+  return graph_[node_.inputs[i]];
+}
+
+const Shape& InferContext::shape(int i) const {
+  const Value& value = input(i);
+  TC_CHECK(value.shape, "a shape of ", value.name);
+  return *value.shape;
+}
+
+std::optional<std::vector<Dim>> InferContext::elements(int i) const {
+  return has_input(i) ? known_elements(input(i)) : std::nullopt;
+}
+
+std::vector<int64_t> InferContext::constant_ints(int i, const char* what) const {
+  auto known = elements(i);
+  if (!known) unsupported(what, " '", input(i).name, "' depends on data; it must be a constant");
+  return fixed(node_, *known, what);
+}
+
+void InferContext::set_output(int i, DType dtype, Shape shape) {
+  if (i >= static_cast<int>(node_.outputs.size()) || node_.outputs[i] == kNoValue) return;
+  if (shape.size() > 16) error("a tensor of rank ", shape.size(), " is over the limit of 16");
+  for (const Dim& dim : shape) {
+    if (dim.is_constant() && dim.constant() < 0) {
+      error("the result would have shape ", str(shape), ", with a negative dimension");
+    }
+  }
+  if (is_constant(shape)) checked_count(constant_shape(shape));
+  Value& value = graph_[node_.outputs[i]];
+  value.dtype = dtype;
+  value.shape = std::move(shape);
+}
+
+void InferContext::set_elements(int i, std::vector<Dim> elements) {
+  if (i >= static_cast<int>(node_.outputs.size()) || node_.outputs[i] == kNoValue) return;
+  graph_[node_.outputs[i]].elements = std::move(elements);
+}
+
+void InferContext::fail_at(ErrorKind kind, const std::string& message) const {
+  throw Error(kind, text(node_.origin.str(), ": ", message));
+}
+
+Shape InferContext::broadcast(const std::vector<Shape>& shapes) const {
+  size_t rank = 0;
+  for (const Shape& shape : shapes) rank = std::max(rank, shape.size());
+  Shape result(rank, Dim(1));
+  std::vector<int> owner(rank, -1);
+  for (size_t operand = 0; operand < shapes.size(); ++operand) {
+    const Shape& shape = shapes[operand];
+    for (size_t i = 0; i < shape.size(); ++i) {
+      const size_t axis = rank - shape.size() + i;
+      if (shape[i] == Dim(1) || shape[i] == result[axis]) continue;
+      if (result[axis] != Dim(1)) {
+        const bool symbolic = !shape[i].is_constant() || !result[axis].is_constant();
+        error("operand ", owner[axis], " of shape ", str(shapes[owner[axis]]), " and operand ", operand,
+              " of shape ", str(shape), " do not broadcast: axis ", axis, " is ", result[axis].str(),
+              " and ", shape[i].str(),
+              symbolic ? "; bind the symbols to numbers or give the inputs fixed shapes" : "");
+      }
+      result[axis] = shape[i];
+      owner[axis] = static_cast<int>(operand);
+    }
+  }
+  return result;
+}
+
+int64_t InferContext::axis(int64_t axis, int64_t rank) const {
+  if (axis < -rank || axis >= rank) {
+    error("axis ", axis, " is outside of -", rank, "..", rank - 1, " for a tensor of rank ", rank);
+  }
+  return axis < 0 ? axis + rank : axis;
+}
+
+void infer_node(Graph& graph, const Node& node) {
+  InferContext context(graph, node);
+  const OpRow& row = *node.op;
+  int given = context.input_count();
+  if (row.kind != OpRow::Kind::Control) {
+    if (given < row.minimum_inputs || (row.maximum_inputs >= 0 && given > row.maximum_inputs)) {
+      context.fail_at(ErrorKind::Model,
+                      text("has ", given, " inputs; ", row.name, " takes ", row.minimum_inputs,
+                           row.maximum_inputs == row.minimum_inputs ? ""
+                           : row.maximum_inputs < 0 ? " or more" : text(" to ", row.maximum_inputs)));
+    }
+    for (int i = 0; i < row.minimum_inputs; ++i) {
+      if (!context.has_input(i)) context.fail_at(ErrorKind::Model, text("leaves out input ", i));
+    }
+  }
+  if (row.outputs >= 0 && static_cast<int>(node.outputs.size()) > row.outputs) {
+    context.fail_at(ErrorKind::Model, text("has ", node.outputs.size(), " outputs; ", row.name,
+                                           " gives ", row.outputs));
+  }
+  size_t captured = node.inputs.size();
+  std::vector<GraphPtr> bodies;
+  for (const char* name : {"then_branch", "else_branch", "body"}) {
+    auto found = node.attributes.find(name);
+    if (found == node.attributes.end()) continue;
+    bodies.push_back(std::get<GraphPtr>(found->second));
+    captured -= bodies.back()->captures.size();
+  }
+  for (const GraphPtr& body : bodies) {
+    infer_captures(graph, node, *body, captured);
+    captured += body->captures.size();
+  }
+  row.infer(context);
+  for (ValueId id : node.outputs) {
+    if (id == kNoValue || !graph[id].shape) continue;
+    Value& value = graph[id];
+    if (value.elements && value.shape->size() > 1) value.elements.reset();
+  }
+}
+
+void infer_shapes(Graph& graph) {
+  for (const Node& node : graph.nodes) infer_node(graph, node);
+}
+
+std::vector<Dim> dims_attribute(const Node& node, const std::string& name) {
+  if (const auto* ints = attribute_as<std::vector<int64_t>>(node, name)) {
+    return std::vector<Dim>(ints->begin(), ints->end());
+  }
+  const auto* dims = attribute_as<std::vector<Dim>>(node, name);
+  TC_CHECK(dims, "attribute '", name, "' of ", node.origin.str(), " as dimensions");
+  return *dims;
+}
+
+std::vector<double> floats_attribute(const Node& node, const std::string& name) {
+  const auto* floats = attribute_as<std::vector<double>>(node, name);
+  TC_CHECK(floats, "attribute '", name, "' of ", node.origin.str(), " as numbers");
+  return *floats;
+}
+
+GraphPtr graph_attribute(const Node& node, const std::string& name) {
+  const auto* graph = attribute_as<GraphPtr>(node, name);
+  TC_CHECK(graph && *graph, "attribute '", name, "' of ", node.origin.str(), " as a graph");
+  return *graph;
+}
+
+TensorPtr tensor_attribute(const Node& node, const std::string& name) {
+  const auto* tensor = attribute_as<TensorPtr>(node, name);
+  TC_CHECK(tensor && *tensor, "attribute '", name, "' of ", node.origin.str(), " as a tensor");
+  return *tensor;
+}
+
+}  // namespace tc

@@ -1,0 +1,288 @@
+// Pooling over windows and over whole maps.
+#include <algorithm>
+
+#include "ir/ops/equation.h"
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+const char* const kOutput[] = {"z", "y", "x"};
+const char* const kKernel[] = {"q", "r", "s"};
+
+std::vector<Dim> spatial_of(const Shape& shape) { return {shape.begin() + 2, shape.end()}; }
+
+void check_rank(InferContext& context) {
+  const int rank = context.rank(0);
+  if (rank < 3 || rank > 5) {
+    context.error("the input has shape ", str(context.shape(0)), "; [batch, channels, 1 to 3 spatial axes] is needed");
+  }
+}
+
+Window pooling_window(const Node& node, const Shape& input) {
+  const std::vector<int64_t> kernel = ints_attribute(node, "kernel_shape");
+  if (kernel.size() + 2 != input.size()) {
+    fail(ErrorKind::Shape, node.origin.str(), ": kernel_shape has ", kernel.size(), " numbers for an input of shape ", str(input));
+  }
+  return window_of(node, spatial_of(input), kernel, int_attribute(node, "ceil_mode") != 0);
+}
+
+void infer_pooling(InferContext& context) {
+  check_rank(context);
+  const Shape& input = context.shape(0);
+  const Window window = pooling_window(context.node(), input);
+  Shape shape = {input[0], input[1]};
+  shape.insert(shape.end(), window.output.begin(), window.output.end());
+  context.set_output(0, context.dtype(0), shape);
+  context.set_output(1, DType::I64, shape);
+}
+
+// The pooled loops: letters and extents of output and window, and the equation's subscripts.
+struct PoolingLoops {
+  EquationNames names;
+  std::string output, window;
+};
+
+PoolingLoops loops_of(LowerContext& context, const Window& window) {
+  PoolingLoops loops;
+  loops.names.type = LowerContext::compute_type(context.dtype(0));
+  loops.names.extents["n"] = context.shape(0)[0];
+  loops.names.extents["c"] = context.shape(0)[1];
+  const size_t rank = window.kernel.size();
+  for (size_t i = 0; i < rank; ++i) {
+    const std::string o = kOutput[3 - rank + i], k = kKernel[3 - rank + i];
+    loops.names.extents[o] = window.output[i];
+    loops.names.extents[k] = Dim(window.kernel[i]);
+    loops.names.integers["stride_" + o] = window.strides[i];
+    loops.names.integers["dilation_" + o] = window.dilations[i];
+    loops.names.integers["pad_" + o] = window.before[i];
+    loops.output += "," + o;
+    loops.window += "," + o + "*stride_" + o + "+" + k + "*dilation_" + o + "-pad_" + o;
+  }
+  return loops;
+}
+
+// Position in the output and in the input of one window element, with the constraints that keep the
+// latter inside.
+struct WindowLoops {
+  LowerContext::Space outer;
+  std::vector<Iterator> inner;
+  std::vector<Affine> input;
+  std::vector<Affine> constraints;
+};
+
+WindowLoops window_loops(LowerContext& context, const Window& window) {
+  WindowLoops loops;
+  loops.outer = context.space("i", *context.output_value(0).shape);
+  loops.input = {loops.outer.position[0], loops.outer.position[1]};
+  for (size_t i = 0; i < window.kernel.size(); ++i) {
+    Affine tap = 0;
+    if (window.kernel[i] != 1) {
+      loops.inner.push_back({text("k", i), Affine(window.kernel[i])});
+      tap = Affine::variable(loops.inner.back().name);
+    }
+    Affine at = loops.outer.position[2 + i] * window.strides[i] + tap * window.dilations[i] - Affine(window.before[i]);
+    loops.input.push_back(at);
+    loops.constraints.push_back(at);
+    loops.constraints.push_back(context.dim(context.shape(0)[2 + i]) - at - Affine(1));
+  }
+  loops.constraints.erase(std::remove_if(loops.constraints.begin(), loops.constraints.end(), [](const Affine& c) {
+    return c.is_constant() && c.constant() >= 0;
+  }), loops.constraints.end());
+  return loops;
+}
+
+// The flat index of the first largest element, among all of the input.
+void lower_indices(LowerContext& context, const Window& window) {
+  const Shape& input = context.shape(0);
+  WindowLoops loops = window_loops(context, window);
+  const bool columns = int_attribute(context.node(), "storage_order") != 0;
+  // Row-major over [n, c, spatial], or with the spatial axes from the first.
+  std::vector<size_t> order;
+  for (size_t i = 2; i < input.size(); ++i) order.push_back(i);
+  if (columns) std::reverse(order.begin(), order.end());
+  order.insert(order.begin(), {0, 1});
+  ExprPtr flat = int_constant(DType::I64, 0);
+  for (size_t i : order) {
+    flat = binary(BinaryOp::Add, binary(BinaryOp::Mul, flat, index_value(context.dim(input[i]))),
+                  index_value(loops.input[i]));
+  }
+  ExprPtr largest = context.read_buffer(context.output(0), loops.outer.position);
+  ExprPtr value = context.read_buffer(context.input(0), loops.input);
+  ExprPtr candidate = select(binary(BinaryOp::Eq, value, largest), flat, int_constant(DType::I64, INT64_MAX));
+  context.reduce("where", loops.outer.iterators, loops.inner, context.output(1), loops.outer.position, Reduction::Min,
+                 candidate, loops.constraints);
+}
+
+void lower_max_pool(LowerContext& context) {
+  const Window window = pooling_window(context.node(), context.shape(0));
+  PoolingLoops loops = loops_of(context, window);
+  if (context.output(0) >= 0) {
+    loops.names.buffers = {{"I", context.input(0)}, {"O", context.output(0)}};
+    lower_equation(context, "O[n,c" + loops.output + "] max= I[n,c" + loops.window + "]", loops.names, "pool");
+  }
+  if (context.output(1) >= 0) lower_indices(context, window);
+}
+
+// How many elements a window covers along one axis: a number, or an i64 expression of its position.
+ExprPtr covered(LowerContext& context, const Window& window, size_t axis, const Affine& position, const Dim& extent,
+                bool count_padding) {
+  const int64_t kernel = window.kernel[axis], dilation = window.dilations[axis];
+  const Affine start = position * window.strides[axis] - Affine(window.before[axis]);
+  const int64_t low = count_padding ? -window.before[axis] : 0;
+  const Dim high = count_padding ? extent + Dim(window.after[axis]) : extent;
+  // Whole windows at both ends need no count.
+  const Dim last = (window.output[axis] - Dim(1)) * Dim(window.strides[axis]) +
+                   Dim((kernel - 1) * dilation - window.before[axis]);
+  const Dim room = high - Dim(1) - last;
+  const bool starts_inside = -window.before[axis] >= low;
+  if (starts_inside && room.is_constant() && room.constant() >= 0) return int_constant(DType::I64, kernel);
+  auto number = [](int64_t value) { return int_constant(DType::I64, value); };
+  ExprPtr first = index_value(start), end = binary(BinaryOp::Sub, index_value(context.dim(high)), first);
+  // Taps k with low <= start + k*dilation < high: from ceil((low - start)/d) to ceil((high - start)/d).
+  auto taps = [&](ExprPtr distance) {
+    ExprPtr positive = binary(BinaryOp::Max, distance, number(0));
+    if (dilation == 1) return positive;
+    return binary(BinaryOp::Div, binary(BinaryOp::Add, positive, number(dilation - 1)), number(dilation));
+  };
+  ExprPtr result = binary(BinaryOp::Min, taps(end), number(kernel));
+  if (!starts_inside) result = binary(BinaryOp::Sub, result, taps(binary(BinaryOp::Sub, number(low), first)));
+  return result;
+}
+
+void lower_average_pool(LowerContext& context) {
+  const Shape& input = context.shape(0);
+  const Window window = pooling_window(context.node(), input);
+  const Shape& output = *context.output_value(0).shape;
+  const bool count_padding = int_attribute(context.node(), "count_include_pad") != 0;
+  PoolingLoops loops = loops_of(context, window);
+  const DType type = loops.names.type;
+  const int sum = context.local("sum", type, output);
+  loops.names.buffers = {{"I", context.input(0)}, {"O", sum}};
+  lower_equation(context, "O[n,c" + loops.output + "] += I[n,c" + loops.window + "]", loops.names, "pool");
+  auto space = context.space("o", output);
+  int64_t fixed_count = 1;
+  ExprPtr count;
+  for (size_t i = 0; i < window.kernel.size(); ++i) {
+    ExprPtr here = covered(context, window, i, space.position[2 + i], input[2 + i], count_padding);
+    if (here->kind == Expr::Kind::Const) {
+      fixed_count *= here->integer;
+    } else {
+      count = count ? binary(BinaryOp::Mul, count, here) : here;
+    }
+  }
+  ExprPtr value = context.read_buffer(sum, space.position);
+  if (!count) {
+    value = binary(BinaryOp::Mul, value, constant(type, 1.0 / static_cast<double>(fixed_count)));
+  } else {
+    if (fixed_count != 1) count = binary(BinaryOp::Mul, count, int_constant(DType::I64, fixed_count));
+    value = binary(BinaryOp::Div, value, cast(type, count));
+  }
+  context.assign("average", space.iterators, context.output(0), space.position, value);
+}
+
+void lower_lp_pool(LowerContext& context) {
+  const Window window = pooling_window(context.node(), context.shape(0));
+  const Shape& output = *context.output_value(0).shape;
+  const int64_t p = int_attribute(context.node(), "p");
+  PoolingLoops loops = loops_of(context, window);
+  const DType type = loops.names.type;
+  const int sum = context.local("sum", type, output);
+  loops.names.buffers = {{"I", context.input(0)}, {"O", sum}};
+  const std::string element = "I[n,c" + loops.window + "]";
+  const std::string power = p == 1 ? "abs(" + element + ")" : p == 2 ? element + "*" + element
+                                                                      : text("pow(abs(", element, "), ", p, ")");
+  lower_equation(context, "O[n,c" + loops.output + "] += " + power, loops.names, "pool");
+  auto space = context.space("o", output);
+  ExprPtr value = context.read_buffer(sum, space.position);
+  if (p == 2) value = unary(UnaryOp::Sqrt, value);
+  if (p > 2) value = binary(BinaryOp::Pow, value, constant(type, 1.0 / static_cast<double>(p)));
+  context.assign("root", space.iterators, context.output(0), space.position, value);
+}
+
+void infer_global(InferContext& context) {
+  check_rank(context);
+  Shape shape = {context.shape(0)[0], context.shape(0)[1]};
+  shape.resize(context.shape(0).size(), Dim(1));
+  context.set_output(0, context.dtype(0), shape);
+}
+
+void lower_global(LowerContext& context, Reduction reduction) {
+  const Shape& input = context.shape(0);
+  const DType type = LowerContext::compute_type(context.dtype(0));
+  auto outer = context.space("i", {input[0], input[1]});
+  auto inner = context.space("k", {input.begin() + 2, input.end()});
+  std::vector<Affine> at = outer.position, out = outer.position;
+  at.insert(at.end(), inner.position.begin(), inner.position.end());
+  out.resize(input.size(), Affine(0));
+  ExprPtr value = context.read_buffer(context.input(0), at);
+  if (reduction != Reduction::Sum) {
+    context.reduce("pool", outer.iterators, inner.iterators, context.output(0), out, reduction, value);
+    return;
+  }
+  const int sum = context.local("sum", type, *context.output_value(0).shape);
+  context.reduce("pool", outer.iterators, inner.iterators, sum, out, reduction, value);
+  const Dim count = element_count({input.begin() + 2, input.end()});
+  ExprPtr total = context.read_buffer(sum, out);
+  if (count.is_constant()) {
+    total = binary(BinaryOp::Mul, total, constant(type, 1.0 / static_cast<double>(count.constant())));
+  } else {
+    total = binary(BinaryOp::Div, total, cast(type, index_value(context.dim(count))));
+  }
+  context.assign("average", outer.iterators, context.output(0), out, total);
+}
+
+OpRow pooling_row(const std::string& name, const std::string& doc, const std::string& equation,
+                  std::function<void(LowerContext&)> lower) {
+  OpRow row;
+  row.name = name;
+  row.category = "pooling";
+  row.doc = doc;
+  row.equation = equation;
+  row.onnx = {{name, 1}};
+  row.attributes = {{"auto_pad", std::string("NOTSET")}, {"ceil_mode", int64_t{0}},
+                    {"dilations", std::vector<int64_t>()},
+                    {"kernel_shape", std::vector<int64_t>(), true}, {"pads", std::vector<int64_t>()},
+                    {"strides", std::vector<int64_t>()}};
+  row.infer = infer_pooling;
+  row.lower = std::move(lower);
+  return row;
+}
+
+}  // namespace
+
+void register_pooling_ops(OpTable& table) {
+  OpRow max_pool = pooling_row("MaxPool", "Largest element of each window; optionally its flat index.",
+                               "O[n,c,y,x] max= I[n,c,y*sh+r*dh-pt,x*sw+s*dw-pl]", lower_max_pool);
+  max_pool.outputs = 2;
+  max_pool.attributes.push_back({"storage_order", int64_t{0}});
+  max_pool.aten = {"aten::max_pool2d"};
+  table.add(std::move(max_pool));
+
+  OpRow average = pooling_row("AveragePool", "Mean of each window, over its elements inside the map unless `count_include_pad`.",
+                              "O[n,c,y,x] += I[n,c,y*sh+r*dh-pt,x*sw+s*dw-pl]", lower_average_pool);
+  average.attributes.push_back({"count_include_pad", int64_t{0}});
+  table.add(std::move(average));
+
+  OpRow lp = pooling_row("LpPool", "The p-norm of each window.", "O[n,c,y,x] += pow(I[n,c,y*sh+r*dh-pt,x*sw+s*dw-pl], p)",
+                         lower_lp_pool);
+  lp.attributes.push_back({"p", int64_t{2}});
+  table.add(std::move(lp));
+
+  const std::pair<const char*, Reduction> whole[] = {{"GlobalAveragePool", Reduction::Sum},
+                                                     {"GlobalMaxPool", Reduction::Max}};
+  for (const auto& [name, reduction] : whole) {
+    OpRow row;
+    row.name = name;
+    row.category = "pooling";
+    row.doc = reduction == Reduction::Sum ? "Mean of each map." : "Largest element of each map.";
+    row.equation = reduction == Reduction::Sum ? "O[n,c,0,0] += I[n,c,y,x]" : "O[n,c,0,0] max= I[n,c,y,x]";
+    row.onnx = {{name, 1}};
+    row.infer = infer_global;
+    const Reduction how = reduction;
+    row.lower = [how](LowerContext& context) { lower_global(context, how); };
+    table.add(std::move(row));
+  }
+}
+
+}  // namespace tc

@@ -1,0 +1,263 @@
+// Quantised tensors: conversion to and from integers, and integer products.
+#include <algorithm>
+
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+// The ends of an integer type that quantisation saturates to.
+std::pair<double, double> ends_of(DType type) {
+  switch (type) {
+    case DType::I8: return {-128, 127};
+    case DType::U8: return {0, 255};
+    case DType::I16: return {-32768, 32767};
+    case DType::U16: return {0, 65535};
+    case DType::I32: return {-2147483648.0, 2147483647.0};
+    default: return {0, 0};
+  }
+}
+
+// Position of a scale or zero point of shape [] , [1], or [extent of the axis], or of blocks.
+std::vector<Affine> scale_index(LowerContext& context, int input, const std::vector<Affine>& position) {
+  const Shape& shape = context.shape(input);
+  if (shape.empty()) return {};
+  if (shape.size() == 1) {
+    if (shape[0] == Dim(1)) return {0};
+    int64_t axis = int_attribute(context.node(), "axis");
+    if (axis < 0) axis += static_cast<int64_t>(position.size());
+    return {position[axis]};
+  }
+  fail(ErrorKind::Unsupported, context.node().origin.str(), ": blocked quantisation is not supported");
+}
+
+void check_scales(InferContext& context) {
+  const Shape& scale = context.shape(1);
+  if (scale.size() > 1) context.unsupported("a scale of shape ", str(scale), " (blocked quantisation) is not supported");
+  if (scale.size() == 1 && scale[0] != Dim(1)) {
+    const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
+    if (scale[0] != context.shape(0)[axis]) {
+      context.error("the scale has shape ", str(scale), " but axis ", axis, " of ", str(context.shape(0)), " is ", context.shape(0)[axis].str());
+    }
+  }
+}
+
+void infer_quantize(InferContext& context) {
+  check_scales(context);
+  DType type = DType::U8;
+  const std::string wanted = string_attribute(context.node(), "output_dtype");
+  if (context.has_input(2)) type = context.dtype(2);
+  else if (!wanted.empty()) type = dtype_from_name(wanted);
+  if (ends_of(type).second == 0) context.unsupported("quantisation to ", name_of(type), " is not supported");
+  context.set_output(0, type, context.shape(0));
+}
+
+void lower_quantize(LowerContext& context) {
+  auto space = context.space("i", context.shape(0));
+  const DType type = DType::F32;
+  auto number = [&](ExprPtr value) { return value->dtype == type ? value : cast(type, value); };
+  ExprPtr value = number(context.read(0, space.position));
+  value = binary(BinaryOp::Div, value, number(context.read(1, scale_index(context, 1, space.position))));
+  value = unary(UnaryOp::Round, value);
+  if (context.has_input(2)) {
+    value = binary(BinaryOp::Add, value, number(context.read(2, scale_index(context, 2, space.position))));
+  }
+  const DType out = context.output_value(0).dtype;
+  const auto [low, high] = ends_of(out);
+  value = binary(BinaryOp::Max, binary(BinaryOp::Min, value, constant(type, high)), constant(type, low));
+  context.assign("e", space.iterators, context.output(0), space.position, cast(out, value));
+}
+
+void infer_dequantize(InferContext& context) {
+  check_scales(context);
+  context.set_output(0, context.dtype(1), context.shape(0));
+}
+
+void lower_dequantize(LowerContext& context) {
+  auto space = context.space("i", context.shape(0));
+  const DType type = LowerContext::compute_type(context.dtype(1));
+  ExprPtr value = cast(DType::I32, context.read(0, space.position));
+  if (context.has_input(2)) {
+    value = binary(BinaryOp::Sub, value, cast(DType::I32, context.read(2, scale_index(context, 2, space.position))));
+  }
+  value = binary(BinaryOp::Mul, cast(type, value), context.read(1, scale_index(context, 1, space.position)));
+  context.assign("e", space.iterators, context.output(0), space.position, value);
+}
+
+// --- products, by expansion ------------------------------------------------------------------------
+
+// value - zero point as i32; `columns`: a vector of zero points belongs to the last axis (else to the
+// axis before it, or for convolutions to the first).
+ValueId centred(NodeBuilder& build, ValueId value, ValueId zero, int64_t axis) {
+  const std::map<std::string, Attribute> to = {{"to", std::string("i32")}};
+  value = build.add("Cast", {value}, to);
+  if (zero == kNoValue) return value;
+  zero = build.add("Cast", {zero}, to);
+  const Shape shape = build.shape(zero);
+  if (shape.size() == 1 && shape[0] != Dim(1)) {
+    // One zero point per element of the axis.
+    const int64_t rank = static_cast<int64_t>(build.shape(value).size());
+    std::vector<int64_t> axes;
+    for (int64_t i = 1; i < rank - axis; ++i) axes.push_back(i);
+    if (!axes.empty()) zero = build.add("Unsqueeze", {zero}, {{"axes", axes}});
+  } else if (shape.size() == 1) {
+    zero = build.add("Squeeze", {zero}, {{"axes", std::vector<int64_t>{0}}});
+  }
+  return build.add("Sub", {value, zero});
+}
+
+ValueId optional_input(const Node& node, int input) { return input_given(node, input) ? node.inputs[input] : kNoValue; }
+
+std::vector<Node> expand_conv_integer(Graph& graph, const Node& node) {
+  NodeBuilder build(graph, node);
+  const ValueId x = centred(build, node.inputs[0], optional_input(node, 2), 0);
+  const ValueId w = centred(build, node.inputs[1], optional_input(node, 3), 0);
+  build.add_to("Conv", {x, w}, {node.outputs[0]}, node.attributes);
+  return build.take();
+}
+
+std::vector<Node> expand_matmul_integer(Graph& graph, const Node& node) {
+  NodeBuilder build(graph, node);
+  const int64_t rank = static_cast<int64_t>(build.shape(node.inputs[0]).size());
+  const int64_t columns = static_cast<int64_t>(build.shape(node.inputs[1]).size()) - 1;
+  const ValueId a = centred(build, node.inputs[0], optional_input(node, 2), std::max<int64_t>(rank - 2, 0));
+  const ValueId b = centred(build, node.inputs[1], optional_input(node, 3), columns);
+  build.add_to("MatMul", {a, b}, {node.outputs[0]});
+  return build.take();
+}
+
+// A vector of scales as [C, 1, …] in front of the spatial axes, or for products as the last axis.
+ValueId placed(NodeBuilder& build, ValueId scale, int64_t trailing) {
+  const Shape shape = build.shape(scale);
+  if (shape.size() != 1) return scale;
+  if (shape[0] == Dim(1)) return build.add("Squeeze", {scale}, {{"axes", std::vector<int64_t>{0}}});
+  std::vector<int64_t> axes;
+  for (int64_t i = 1; i <= trailing; ++i) axes.push_back(i);
+  return axes.empty() ? scale : build.add("Unsqueeze", {scale}, {{"axes", axes}});
+}
+
+// Inputs: a, its scale and zero point, b, its scale and zero point, the result's scale and zero point,
+// and for convolutions a bias.
+std::vector<Node> expand_quantised(Graph& graph, const Node& node, bool convolution) {
+  NodeBuilder build(graph, node);
+  const int64_t rank = static_cast<int64_t>(build.shape(node.inputs[0]).size());
+  const int64_t columns = static_cast<int64_t>(build.shape(node.inputs[3]).size()) - 1;
+  const ValueId a = centred(build, node.inputs[0], node.inputs[2], convolution ? 0 : std::max<int64_t>(rank - 2, 0));
+  const ValueId b = centred(build, node.inputs[3], node.inputs[5], convolution ? 0 : columns);
+  std::vector<ValueId> operands = {a, b};
+  if (convolution && input_given(node, 8)) operands.push_back(node.inputs[8]);
+  const ValueId sum = build.add(convolution ? "Conv" : "MatMul", operands, node.attributes);
+  const std::map<std::string, Attribute> to = {{"to", std::string("f32")}};
+  auto as_float = [&](ValueId value) { return build.dtype(value) == DType::F32 ? value : build.add("Cast", {value}, to); };
+  const int64_t trailing = convolution ? rank - 2 : 0;
+  const int64_t rows = convolution ? 0 : 1;
+  // A per-row scale of a product stands before the columns.
+  const ValueId a_scale = placed(build, as_float(node.inputs[1]), convolution ? 0 : rows);
+  const ValueId b_scale = placed(build, as_float(node.inputs[4]), trailing);
+  const ValueId scale = build.add("Mul", {a_scale, b_scale});
+  const ValueId real = build.add("Mul", {build.add("Cast", {sum}, to), scale});
+  build.add_to("QuantizeLinear", {real, node.inputs[6], node.inputs[7]}, {node.outputs[0]});
+  return build.take();
+}
+
+std::vector<Node> expand_dynamic(Graph& graph, const Node& node) {
+  NodeBuilder build(graph, node);
+  const ValueId x = node.inputs[0];
+  const std::map<std::string, Attribute> scalar = {{"keepdims", int64_t{0}}};
+  const ValueId zero = build.number(DType::F32, 0), most = build.number(DType::F32, 255);
+  const ValueId high = build.add("Max", {build.add("ReduceMax", {x}, scalar), zero});
+  const ValueId low = build.add("Min", {build.add("ReduceMin", {x}, scalar), zero});
+  build.add_to("Div", {build.add("Sub", {high, low}), most}, {node.outputs[1]});
+  const ValueId scale = node.outputs[1];
+  const ValueId first = build.add("Round", {build.add("Clip", {build.add("Div", {build.add("Neg", {low}), scale})}, {{"min", 0.0}, {"max", 255.0}})});
+  build.add_to("Cast", {first}, {node.outputs[2]}, {{"to", std::string("u8")}});
+  build.add_to("QuantizeLinear", {x, scale, node.outputs[2]}, {node.outputs[0]});
+  return build.take();
+}
+
+OpRow expanded(const std::string& name, int since, const std::string& doc, int minimum, int maximum,
+               std::function<void(InferContext&)> infer, std::function<std::vector<Node>(Graph&, const Node&)> expand) {
+  OpRow row;
+  row.name = name;
+  row.kind = OpRow::Kind::Expand;
+  row.category = "quantisation";
+  row.doc = doc;
+  row.onnx = {{name, since}};
+  row.minimum_inputs = minimum;
+  row.maximum_inputs = maximum;
+  row.infer = std::move(infer);
+  row.expand = std::move(expand);
+  return row;
+}
+
+// Infers by the row `as` with the node's inputs `a` and `b` taken as its first two.
+std::function<void(InferContext&)> infer_as(const std::string& as, int a, int b, std::function<DType(InferContext&)> type) {
+  return [=](InferContext& context) {
+    Node node = context.node();
+    const OpRow* row = find_op(as);
+    Graph& graph = context.graph();
+    node.op = row;
+    node.inputs = {context.node().inputs.at(a), context.node().inputs.at(b)};
+    // Products want operands of one type; only the shapes matter here.
+    const ValueId stand_in = static_cast<ValueId>(graph.values.size());
+    graph.values.push_back(graph[node.inputs[1]]);
+    graph.values.back().dtype = graph[node.inputs[0]].dtype;
+    node.inputs[1] = stand_in;
+    InferContext inner(graph, node);
+    row->infer(inner);
+    graph.values.pop_back();
+    graph[context.node().outputs[0]].dtype = type(context);
+  };
+}
+
+}  // namespace
+
+void register_quantize_ops(OpTable& table) {
+  OpRow quantize;
+  quantize.name = "QuantizeLinear";
+  quantize.category = "quantisation";
+  quantize.doc = "round(x / scale) + zero point, saturated.";
+  quantize.equation = "saturate(round(a / b) + c)";
+  quantize.onnx = {{"QuantizeLinear", 10, dtype_attribute("output_dtype")}};
+  quantize.minimum_inputs = 2;
+  quantize.maximum_inputs = 3;
+  quantize.elementwise = true;
+  quantize.attributes = {{"axis", int64_t{1}}, {"saturate", int64_t{1}}, {"block_size", int64_t{0}}, {"output_dtype", std::string()},
+                         {"precision", int64_t{0}}};
+  quantize.infer = infer_quantize;
+  quantize.lower = lower_quantize;
+  OpRow dequantize = quantize;
+  dequantize.name = "DequantizeLinear";
+  dequantize.doc = "(x - zero point) * scale.";
+  dequantize.equation = "(a - c) * b";
+  dequantize.onnx = {{"DequantizeLinear", 10, dtype_attribute("output_dtype")}};
+  dequantize.infer = infer_dequantize;
+  dequantize.lower = lower_dequantize;
+  table.add(std::move(quantize));
+  table.add(std::move(dequantize));
+
+  auto i32 = [](InferContext&) { return DType::I32; };
+  auto of_zero_point = [](InferContext& context) { return context.dtype(7); };
+  OpRow conv_integer = expanded("ConvInteger", 10, "Convolution of integers with zero points.", 2, 4, infer_as("Conv", 0, 1, i32), expand_conv_integer);
+  conv_integer.attributes = {{"auto_pad", std::string("NOTSET")}, {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
+                             {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()}, {"strides", std::vector<int64_t>()}};
+  OpRow quantised_conv = expanded("QLinearConv", 10, "Convolution of quantised tensors.", 8, 9, infer_as("Conv", 0, 3, of_zero_point),
+                                  [](Graph& graph, const Node& node) { return expand_quantised(graph, node, true); });
+  quantised_conv.attributes = conv_integer.attributes;
+  table.add(std::move(conv_integer));
+  table.add(std::move(quantised_conv));
+  table.add(expanded("MatMulInteger", 10, "Matrix product of integers with zero points.", 2, 4, infer_as("MatMul", 0, 1, i32), expand_matmul_integer));
+  table.add(expanded("QLinearMatMul", 10, "Matrix product of quantised tensors.", 8, 8, infer_as("MatMul", 0, 3, of_zero_point),
+                     [](Graph& graph, const Node& node) { return expand_quantised(graph, node, false); }));
+  OpRow dynamic = expanded("DynamicQuantizeLinear", 11, "Quantisation to u8 with the scale and zero point of the data's range.", 1, 1,
+                           [](InferContext& context) {
+                             context.set_output(0, DType::U8, context.shape(0));
+                             context.set_output(1, DType::F32, {});
+                             context.set_output(2, DType::U8, {});
+                           },
+                           expand_dynamic);
+  dynamic.outputs = 3;
+  table.add(std::move(dynamic));
+}
+
+}  // namespace tc

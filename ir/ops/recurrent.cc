@@ -1,0 +1,327 @@
+// Recurrent cells: one matrix product for the inputs of all steps, then a Scan over time.
+#include <algorithm>
+
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+// The three operators differ in gates, states and the step.
+struct Cell {
+  const char* name;
+  int64_t gates;
+  bool has_cell_state;
+  std::vector<std::string> activations;
+};
+
+const Cell kCells[] = {{"RNN", 1, false, {"Tanh"}},
+                       {"GRU", 3, false, {"Sigmoid", "Tanh"}},
+                       {"LSTM", 4, true, {"Sigmoid", "Tanh", "Tanh"}}};
+
+int64_t directions_of(const Node& node) { return string_attribute(node, "direction") == "bidirectional" ? 2 : 1; }
+
+// Inputs: X, W, R, B, sequence_lens, initial_h, then initial_c and P of an LSTM.
+void infer_recurrent(InferContext& context, const Cell& cell) {
+  const Node& node = context.node();
+  if (context.rank(0) != 3 || context.rank(1) != 3 || context.rank(2) != 3) {
+    context.error("X, W and R have shapes ", str(context.shape(0)), ", ", str(context.shape(1)), " and ", str(context.shape(2)), "; rank 3 is needed");
+  }
+  const bool batch_first = int_attribute(node, "layout") != 0;
+  const Shape& x = context.shape(0);
+  const Dim time = x[batch_first ? 1 : 0], batch = x[batch_first ? 0 : 1];
+  const Dim hidden = context.shape(2)[2], directions = directions_of(node);
+  const Shape w = {directions, Dim(cell.gates) * hidden, x[2]}, r = {directions, Dim(cell.gates) * hidden, hidden};
+  if (context.shape(1) != w) context.error("W has shape ", str(context.shape(1)), "; ", str(w), " is needed");
+  if (context.shape(2) != r) context.error("R has shape ", str(context.shape(2)), "; ", str(r), " is needed");
+  if (context.has_input(3)) {
+    const Shape b = {directions, Dim(2 * cell.gates) * hidden};
+    if (context.shape(3) != b) context.error("B has shape ", str(context.shape(3)), "; ", str(b), " is needed");
+  }
+  const Shape state = batch_first ? Shape{batch, directions, hidden} : Shape{directions, batch, hidden};
+  for (int i : {5, 6}) {
+    if ((i == 6 && !cell.has_cell_state) || !context.has_input(i)) continue;
+    if (context.shape(i) != state) context.error("the initial state has shape ", str(context.shape(i)), "; ", str(state), " is needed");
+  }
+  if (has_attribute(node, "hidden_size") && hidden.is_constant() && int_attribute(node, "hidden_size") != hidden.constant()) {
+    context.error("hidden_size is ", int_attribute(node, "hidden_size"), " but R has shape ", str(context.shape(2)));
+  }
+  if (context.has_input(4)) {
+    auto lengths = context.elements(4);
+    const bool full = lengths && std::all_of(lengths->begin(), lengths->end(), [&](const Dim& length) { return length == time; });
+    if (!full) context.unsupported("sequence_lens that are shorter than the input or depend on data are not supported; leave them out");
+  }
+  context.set_output(0, context.dtype(0), batch_first ? Shape{batch, time, directions, hidden} : Shape{time, directions, batch, hidden});
+  context.set_output(1, context.dtype(0), state);
+  context.set_output(2, context.dtype(0), state);
+}
+
+// One activation of a direction, with its parameters.
+struct Activation {
+  std::string name;
+  std::optional<double> alpha, beta;
+};
+
+std::vector<Activation> activations_of(const Node& node, const Cell& cell, int64_t direction) {
+  std::vector<std::string> names = cell.activations;
+  if (has_attribute(node, "activations")) {
+    auto given = std::get<std::vector<std::string>>(node.attributes.at("activations"));
+    const size_t first = static_cast<size_t>(direction) * names.size();
+    if (given.size() < first + names.size()) fail(ErrorKind::Shape, node.origin.str(), ": ", given.size(), " activations are too few");
+    names.assign(given.begin() + static_cast<int64_t>(first), given.begin() + static_cast<int64_t>(first + names.size()));
+  }
+  auto numbers = [&](const char* name) { return has_attribute(node, name) ? floats_attribute(node, name) : std::vector<double>(); };
+  const std::vector<double> alphas = numbers("activation_alpha"), betas = numbers("activation_beta");
+  std::vector<Activation> result;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Activation activation{names[i], {}, {}};
+    const size_t at = static_cast<size_t>(direction) * names.size() + i;
+    if (at < alphas.size()) activation.alpha = alphas[at];
+    if (at < betas.size()) activation.beta = betas[at];
+    result.push_back(activation);
+  }
+  return result;
+}
+
+ValueId activate(NodeBuilder& build, const Node& node, const Activation& activation, ValueId x) {
+  std::string name = activation.name;
+  for (const char* known : {"Sigmoid", "Tanh", "Relu", "Softsign", "Softplus", "HardSigmoid", "LeakyRelu", "Elu", "ThresholdedRelu", "Affine", "ScaledTanh"}) {
+    // Names are compared without case, as older files write them.
+    if (std::equal(name.begin(), name.end(), known, known + std::string(known).size(),
+                   [](char a, char b) { return std::tolower(a) == std::tolower(b); })) {
+      name = known;
+    }
+  }
+  auto scaled = [&](ValueId value, double factor) { return build.add("Mul", {value, build.number(build.dtype(x), factor)}); };
+  if (name == "Affine") return build.add("Add", {scaled(x, activation.alpha.value_or(1)), build.number(build.dtype(x), activation.beta.value_or(0))});
+  if (name == "ScaledTanh") return scaled(build.add("Tanh", {scaled(x, activation.beta.value_or(1))}), activation.alpha.value_or(1));
+  const OpRow* row = find_op(name);
+  if (!row || row->category != "elementwise" || row->maximum_inputs != 1) {
+    fail(ErrorKind::Unsupported, node.origin.str(), ": activation '", activation.name, "' is not supported");
+  }
+  std::map<std::string, Attribute> attributes;
+  if (activation.alpha && row->attribute("alpha")) attributes["alpha"] = *activation.alpha;
+  if (activation.beta && row->attribute("beta")) attributes["beta"] = *activation.beta;
+  return build.add(name, {x}, attributes);
+}
+
+// The expansion of one node; `direction_` is the one being built.
+class RecurrentBuilder {
+ public:
+  RecurrentBuilder(Graph& graph, const Node& node, const Cell& cell) : graph_(graph), node_(node), cell_(cell), build_(graph, node) {}
+
+  std::vector<Node> run() {
+    const bool batch_first = int_attribute(node_, "layout") != 0;
+    if (has_attribute(node_, "input_forget") && int_attribute(node_, "input_forget")) {
+      fail(ErrorKind::Unsupported, node_.origin.str(), ": input_forget is not supported");
+    }
+    ValueId x = node_.inputs[0];
+    if (batch_first) x = build_.add("Transpose", {x}, {{"perm", std::vector<int64_t>{1, 0, 2}}});
+    hidden_ = build_.shape(node_.inputs[2])[2].constant();
+    batch_ = build_.shape(x)[1];
+    const int64_t directions = directions_of(node_);
+    std::vector<ValueId> all, finals, cells;
+    for (int64_t d = 0; d < directions; ++d) {
+      const bool backwards = d == 1 || string_attribute(node_, "direction") == "reverse";
+      one_direction(x, d, backwards, batch_first, all, finals, cells);
+    }
+    finish(0, all, 1, batch_first ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>());
+    finish(1, finals, 0, batch_first ? std::vector<int64_t>{1, 0, 2} : std::vector<int64_t>());
+    if (cell_.has_cell_state) finish(2, cells, 0, batch_first ? std::vector<int64_t>{1, 0, 2} : std::vector<int64_t>());
+    return build_.take();
+  }
+
+ private:
+  bool wanted(size_t output) const { return output < node_.outputs.size() && node_.outputs[output] != kNoValue; }
+
+  // Adds the axis of directions to what each gives, joins them and names the result.
+  void finish(size_t output, const std::vector<ValueId>& parts, int64_t axis, const std::vector<int64_t>& perm) {
+    if (!wanted(output)) return;
+    std::vector<ValueId> unsqueezed;
+    for (ValueId part : parts) {
+      const bool last = parts.size() == 1 && perm.empty();
+      std::map<std::string, Attribute> axes = {{"axes", std::vector<int64_t>{axis}}};
+      if (last) return build_.add_to("Unsqueeze", {part}, {node_.outputs[output]}, axes);
+      unsqueezed.push_back(build_.add("Unsqueeze", {part}, axes));
+    }
+    if (perm.empty()) return build_.add_to("Concat", unsqueezed, {node_.outputs[output]}, {{"axis", axis}});
+    const ValueId joined = unsqueezed.size() == 1 ? unsqueezed[0] : build_.add("Concat", unsqueezed, {{"axis", axis}});
+    build_.add_to("Transpose", {joined}, {node_.outputs[output]}, {{"perm", perm}});
+  }
+
+  static ValueId slice(NodeBuilder& build, ValueId value, int64_t axis, int64_t start, int64_t end) {
+    return build.add("Slice", {value}, {{"starts", std::vector<int64_t>{start}}, {"ends", std::vector<int64_t>{end}},
+                                        {"axes", std::vector<int64_t>{axis}}});
+  }
+
+  // The part of an input that belongs to direction d, without that axis.
+  ValueId part(int input, int64_t d, int64_t axis = 0) {
+    ValueId value = node_.inputs[input];
+    if (directions_of(node_) > 1) value = slice(build_, value, axis, d, d + 1);
+    return build_.add("Squeeze", {value}, {{"axes", std::vector<int64_t>{axis}}});
+  }
+
+  ValueId initial(int input, int64_t d, bool batch_first) {
+    if (input_given(node_, input)) return part(input, d, batch_first ? 1 : 0);
+    const DType type = build_.dtype(node_.inputs[0]);
+    return build_.add("ConstantOfShape", {}, {{"shape", std::vector<Dim>{batch_, Dim(hidden_)}}, {"value", number_tensor(type, {1}, {0})}});
+  }
+
+  void one_direction(ValueId x, int64_t d, bool backwards, bool batch_first, std::vector<ValueId>& all, std::vector<ValueId>& finals,
+                     std::vector<ValueId>& cells) {
+    const int64_t gates = cell_.gates;
+    const bool gru = gates == 3;
+    const bool reset_after = gru && int_attribute(node_, "linear_before_reset") != 0;
+    const std::map<std::string, Attribute> transposed = {{"perm", std::vector<int64_t>{1, 0}}};
+    const ValueId w = build_.add("Transpose", {part(1, d)}, transposed);
+    const ValueId r = build_.add("Transpose", {part(2, d)}, transposed);
+    ValueId projected = build_.add("MatMul", {x, w});
+    ValueId inner_bias = kNoValue;
+    if (input_given(node_, 3)) {
+      const ValueId b = part(3, d);
+      const ValueId input_bias = slice(build_, b, 0, 0, gates * hidden_);
+      const ValueId state_bias = slice(build_, b, 0, gates * hidden_, 2 * gates * hidden_);
+      ValueId bias;
+      if (reset_after) {
+        // The state's bias of the new gate is multiplied by the reset gate, so it stays inside.
+        const ValueId outer = slice(build_, state_bias, 0, 0, 2 * hidden_);
+        const ValueId sum = build_.add("Add", {slice(build_, input_bias, 0, 0, 2 * hidden_), outer});
+        bias = build_.add("Concat", {sum, slice(build_, input_bias, 0, 2 * hidden_, 3 * hidden_)}, {{"axis", int64_t{0}}});
+        inner_bias = slice(build_, state_bias, 0, 2 * hidden_, 3 * hidden_);
+      } else {
+        bias = build_.add("Add", {input_bias, state_bias});
+      }
+      projected = build_.add("Add", {projected, bias});
+    }
+    std::vector<ValueId> outer_captures;
+    auto body = std::make_shared<Graph>();
+    body->name = cell_.name;
+    body->symbols = graph_.symbols;
+    NodeBuilder inside(*body, node_);
+    auto formal = [&](const char* name, const Shape& shape) {
+      const ValueId id = body->add_value(name, build_.dtype(x), shape);
+      body->inputs.push_back(id);
+      return id;
+    };
+    const Shape state_shape = {batch_, Dim(hidden_)};
+    const ValueId h = formal("h", state_shape);
+    const ValueId c = cell_.has_cell_state ? formal("c", state_shape) : kNoValue;
+    Shape step_shape = build_.shape(projected);
+    step_shape.erase(step_shape.begin());
+    const ValueId step = formal("x", step_shape);
+    auto capture = [&](ValueId outer, const char* name) {
+      const ValueId id = body->add_value(name, build_.dtype(outer), build_.shape(outer));
+      (*body)[id].constant = graph_[outer].constant;
+      body->captures.push_back({graph_[outer].name, id});
+      outer_captures.push_back(outer);
+      return id;
+    };
+    const std::vector<Activation> activations = activations_of(node_, cell_, d);
+    auto gate = [&](ValueId value, int64_t i) { return slice(inside, value, 1, i * hidden_, (i + 1) * hidden_); };
+    auto activated = [&](ValueId value, size_t which) {
+      if (has_attribute(node_, "clip")) {
+        const double limit = float_attribute(node_, "clip");
+        value = inside.add("Clip", {value}, {{"min", -limit}, {"max", limit}});
+      }
+      return activate(inside, node_, activations[which], value);
+    };
+    ValueId next_h, next_c = kNoValue;
+    if (gru) {
+      next_h = gru_step(inside, step, h, r, inner_bias, reset_after, capture, gate, activated);
+    } else if (cell_.has_cell_state) {
+      const ValueId sums = inside.add("Add", {step, inside.add("MatMul", {h, capture(r, "R")})});
+      std::vector<ValueId> p(3, kNoValue);
+      if (input_given(node_, 7)) {
+        const ValueId peepholes = part(7, d);
+        const char* names[] = {"P_i", "P_o", "P_f"};
+        for (int64_t i = 0; i < 3; ++i) p[i] = capture(slice(build_, peepholes, 0, i * hidden_, (i + 1) * hidden_), names[i]);
+      }
+      auto peep = [&](ValueId value, ValueId weights, ValueId state) {
+        return weights == kNoValue ? value : inside.add("Add", {value, inside.add("Mul", {weights, state})});
+      };
+      const ValueId i = activated(peep(gate(sums, 0), p[0], c), 0);
+      const ValueId f = activated(peep(gate(sums, 2), p[2], c), 0);
+      const ValueId fresh = activated(gate(sums, 3), 1);
+      next_c = inside.add("Add", {inside.add("Mul", {f, c}), inside.add("Mul", {i, fresh})});
+      const ValueId o = activated(peep(gate(sums, 1), p[1], next_c), 0);
+      next_h = inside.add("Mul", {o, activate(inside, node_, activations[2], next_c)});
+    } else {
+      next_h = activated(inside.add("Add", {step, inside.add("MatMul", {h, capture(r, "R")})}), 0);
+    }
+    body->nodes = inside.take();
+    body->outputs = {next_h};
+    if (cell_.has_cell_state) body->outputs.push_back(next_c);
+    if (wanted(0)) body->outputs.push_back(next_h);
+
+    std::vector<ValueId> inputs = {initial(5, d, batch_first)};
+    if (cell_.has_cell_state) inputs.push_back(initial(6, d, batch_first));
+    inputs.push_back(projected);
+    inputs.insert(inputs.end(), outer_captures.begin(), outer_captures.end());
+    std::map<std::string, Attribute> attributes = {{"body", body}, {"num_scan_inputs", int64_t{1}}};
+    if (backwards) {
+      attributes["scan_input_directions"] = std::vector<int64_t>{1};
+      if (wanted(0)) attributes["scan_output_directions"] = std::vector<int64_t>{1};
+    }
+    const std::vector<ValueId> outputs = build_.add_many("Scan", inputs, static_cast<int>(body->outputs.size()), attributes);
+    finals.push_back(outputs[0]);
+    if (cell_.has_cell_state) cells.push_back(outputs[1]);
+    if (wanted(0)) all.push_back(outputs.back());
+  }
+
+  template <class Capture, class Gate, class Activated>
+  ValueId gru_step(NodeBuilder& inside, ValueId step, ValueId h, ValueId r, ValueId inner_bias, bool reset_after, Capture capture,
+                   Gate gate, Activated activated) {
+    ValueId z, fresh;
+    if (reset_after) {
+      const ValueId sums = inside.add("MatMul", {h, capture(r, "R")});
+      z = activated(inside.add("Add", {gate(step, 0), gate(sums, 0)}), 0);
+      const ValueId reset = activated(inside.add("Add", {gate(step, 1), gate(sums, 1)}), 0);
+      ValueId candidate = gate(sums, 2);
+      if (inner_bias != kNoValue) candidate = inside.add("Add", {candidate, capture(inner_bias, "bias")});
+      fresh = activated(inside.add("Add", {gate(step, 2), inside.add("Mul", {reset, candidate})}), 1);
+    } else {
+      const ValueId sums = inside.add("MatMul", {h, capture(slice(build_, r, 1, 0, 2 * hidden_), "R_zr")});
+      z = activated(inside.add("Add", {gate(step, 0), gate(sums, 0)}), 0);
+      const ValueId reset = activated(inside.add("Add", {gate(step, 1), gate(sums, 1)}), 0);
+      const ValueId kept = inside.add("Mul", {reset, h});
+      const ValueId candidate = inside.add("MatMul", {kept, capture(slice(build_, r, 1, 2 * hidden_, 3 * hidden_), "R_h")});
+      fresh = activated(inside.add("Add", {gate(step, 2), candidate}), 1);
+    }
+    // (1 - z) * fresh + z * h.
+    const ValueId rest = inside.add("Sub", {inside.number(inside.dtype(z), 1), z});
+    return inside.add("Add", {inside.add("Mul", {rest, fresh}), inside.add("Mul", {z, h})});
+  }
+
+  Graph& graph_;
+  const Node& node_;
+  const Cell& cell_;
+  NodeBuilder build_;
+  int64_t hidden_ = 0;
+  Dim batch_;
+};
+
+}  // namespace
+
+void register_recurrent_ops(OpTable& table) {
+  for (const Cell& cell : kCells) {
+    OpRow row;
+    row.name = cell.name;
+    row.kind = OpRow::Kind::Expand;
+    row.category = "recurrent";
+    row.doc = cell.has_cell_state ? "Long short-term memory over time." : cell.gates == 3 ? "Gated recurrent unit over time."
+                                                                                        : "Simple recurrent network over time.";
+    row.onnx = {{cell.name, 1, drop_attributes({"output_sequence"})}};
+    row.minimum_inputs = 3;
+    row.maximum_inputs = cell.has_cell_state ? 8 : 6;
+    row.outputs = cell.has_cell_state ? 3 : 2;
+    row.attributes = {{"activations", std::vector<std::string>()}, {"activation_alpha", std::vector<double>()},
+                      {"activation_beta", std::vector<double>()}, {"clip", 0.0}, {"direction", std::string("forward")},
+                      {"hidden_size", int64_t{0}}, {"layout", int64_t{0}}};
+    if (cell.gates == 3) row.attributes.push_back({"linear_before_reset", int64_t{0}});
+    if (cell.has_cell_state) row.attributes.push_back({"input_forget", int64_t{0}});
+    row.infer = [&cell](InferContext& context) { infer_recurrent(context, cell); };
+    row.expand = [&cell](Graph& graph, const Node& node) { return RecurrentBuilder(graph, node, cell).run(); };
+    table.add(std::move(row));
+  }
+}
+
+}  // namespace tc

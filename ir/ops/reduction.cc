@@ -1,0 +1,317 @@
+// Reductions over axes, arg-extrema, running sums, the largest k.
+#include <algorithm>
+#include <set>
+
+#include "ir/ops/equation.h"
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+// How a reduction row works: what is combined, and what becomes of the total.
+struct ReductionRow {
+  const char* name;
+  Reduction reduction;
+  const char* before;              // formula of the element a
+  const char* after;               // formula of the total a and the element count `count`
+  const char* doc;
+};
+
+const ReductionRow kRows[] = {
+    {"ReduceSum", Reduction::Sum, "a", "a", "Sum over axes."},
+    {"ReduceMean", Reduction::Sum, "a", "a / count", "Mean over axes."},
+    {"ReduceMax", Reduction::Max, "a", "a", "Largest element over axes."},
+    {"ReduceMin", Reduction::Min, "a", "a", "Smallest element over axes."},
+    {"ReduceProd", Reduction::Product, "a", "a", "Product over axes."},
+    {"ReduceL1", Reduction::Sum, "abs(a)", "a", "Sum of magnitudes over axes."},
+    {"ReduceL2", Reduction::Sum, "a * a", "sqrt(a)", "Root of the sum of squares over axes."},
+    {"ReduceLogSum", Reduction::Sum, "a", "log(a)", "Logarithm of the sum over axes."},
+    {"ReduceSumSquare", Reduction::Sum, "a * a", "a", "Sum of squares over axes."},
+};
+
+std::set<int64_t> reduced_axes(const Node& node, int64_t rank) {
+  std::set<int64_t> axes;
+  const bool given = has_attribute(node, "axes");
+  if (given) {
+    for (int64_t axis : ints_attribute(node, "axes")) {
+      if (axis < -rank || axis >= rank) {
+        fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " is outside of a tensor of rank ", rank);
+      }
+      axes.insert(axis < 0 ? axis + rank : axis);
+    }
+  }
+  if (axes.empty() && !int_attribute(node, "noop_with_empty_axes")) {
+    for (int64_t i = 0; i < rank; ++i) axes.insert(i);
+  }
+  return axes;
+}
+
+Shape reduced_shape(const Shape& shape, const std::set<int64_t>& axes, bool keep) {
+  Shape result;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!axes.count(static_cast<int64_t>(i))) result.push_back(shape[i]);
+    else if (keep) result.push_back(Dim(1));
+  }
+  return result;
+}
+
+void infer_reduction(InferContext& context, Reduction reduction, const std::string& name) {
+  const Shape& shape = context.shape(0);
+  const auto axes = reduced_axes(context.node(), context.rank(0));
+  context.set_output(0, context.dtype(0), reduced_shape(shape, axes, int_attribute(context.node(), "keepdims") != 0));
+  auto elements = context.elements(0);
+  const bool plain = name == "ReduceSum" || name == "ReduceProd" || name == "ReduceMax" || name == "ReduceMin";
+  if (!plain || !elements || elements->empty() || context.rank(0) != 1 || axes.empty()) return;
+  Dim total = (*elements)[0];
+  for (size_t i = 1; i < elements->size(); ++i) {
+    const Dim& next = (*elements)[i];
+    total = reduction == Reduction::Sum ? total + next : reduction == Reduction::Product ? total * next
+            : reduction == Reduction::Max ? max(total, next) : min(total, next);
+  }
+  context.set_elements(0, {total});
+}
+
+// Loops over the kept axes outside and the reduced ones inside.
+struct ReductionLoops {
+  std::vector<Iterator> outer, inner;
+  std::vector<Affine> input, output;
+  Dim count = 1;
+};
+
+ReductionLoops loops_over(LowerContext& context, const Shape& shape, const std::set<int64_t>& axes, bool keep) {
+  ReductionLoops loops;
+  auto space = context.space("i", shape);
+  loops.input = space.position;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const bool inside = axes.count(static_cast<int64_t>(i)) > 0;
+    for (const Iterator& iterator : space.iterators) {
+      if (iterator.name == space.position[i].as_variable()) (inside ? loops.inner : loops.outer).push_back(iterator);
+    }
+    if (inside) loops.count = loops.count * shape[i];
+    if (!inside) loops.output.push_back(space.position[i]);
+    else if (keep) loops.output.push_back(Affine(0));
+  }
+  return loops;
+}
+
+void lower_reduction(LowerContext& context, const ReductionRow& entry) {
+  const Shape& shape = context.shape(0);
+  const Node& node = context.node();
+  const auto axes = reduced_axes(node, static_cast<int64_t>(shape.size()));
+  const ReductionLoops loops = loops_over(context, shape, axes, int_attribute(node, "keepdims") != 0);
+  const DType type = LowerContext::compute_type(context.dtype(0));
+  Reduction reduction = entry.reduction;
+  if (type == DType::Bool) reduction = reduction == Reduction::Max ? Reduction::Or : Reduction::And;
+  ExprPtr element = build_formula(*parse_formula(entry.before), {{"a", context.read(0, loops.input)}}, {}, type);
+  const std::string after = entry.after;
+  const int total = after == "a" ? context.output(0) : context.local("total", type, *context.output_value(0).shape);
+  context.reduce("total", loops.outer, loops.inner, total, loops.output, reduction, element);
+  if (total == context.output(0)) return;
+  ExprPtr sum = context.read_buffer(total, loops.output);
+  ExprPtr result;
+  if (after == "a / count" && is_float(type) && loops.count.is_constant()) {
+    result = binary(BinaryOp::Mul, sum, constant(type, 1.0 / static_cast<double>(loops.count.constant())));
+  } else {
+    ExprPtr count = cast(type, index_value(context.dim(loops.count)));
+    result = build_formula(*parse_formula(after), {{"a", sum}, {"count", count}}, {}, type);
+  }
+  context.assign("result", loops.outer, context.output(0), loops.output, result);
+}
+
+// log(sum(exp(x))) with the largest element taken out first.
+void lower_log_sum_exp(LowerContext& context) {
+  const Shape& shape = context.shape(0);
+  const Node& node = context.node();
+  const auto axes = reduced_axes(node, static_cast<int64_t>(shape.size()));
+  const ReductionLoops loops = loops_over(context, shape, axes, int_attribute(node, "keepdims") != 0);
+  const DType type = LowerContext::compute_type(context.dtype(0));
+  const Shape& out = *context.output_value(0).shape;
+  const int largest = context.local("largest", type, out), total = context.local("total", type, out);
+  ExprPtr x = context.read(0, loops.input);
+  context.reduce("maximum", loops.outer, loops.inner, largest, loops.output, Reduction::Max, x);
+  ExprPtr m = context.read_buffer(largest, loops.output);
+  // An infinite maximum would make the difference no number.
+  ExprPtr shift = select(unary(UnaryOp::IsInf, m), constant(type, 0), m);
+  context.reduce("total", loops.outer, loops.inner, total, loops.output, Reduction::Sum,
+                 unary(UnaryOp::Exp, binary(BinaryOp::Sub, x, shift)));
+  ExprPtr result = binary(BinaryOp::Add, unary(UnaryOp::Log, context.read_buffer(total, loops.output)), shift);
+  context.assign("result", loops.outer, context.output(0), loops.output, result);
+}
+
+OpRow reduction_row(const std::string& name, const std::string& doc) {
+  OpRow row;
+  row.name = name;
+  row.category = "reduction";
+  row.doc = doc;
+  row.onnx = {{name, 1, input_to_ints(1, "axes")}};
+  row.maximum_inputs = 2;
+  row.attributes = {{"axes", std::vector<int64_t>()}, {"keepdims", int64_t{1}}, {"noop_with_empty_axes", int64_t{0}}};
+  return row;
+}
+
+// --- arg-extrema ---------------------------------------------------------------------------------
+
+void infer_arg(InferContext& context) {
+  const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
+  context.set_output(0, DType::I64, reduced_shape(context.shape(0), {axis}, int_attribute(context.node(), "keepdims") != 0));
+}
+
+void lower_arg(LowerContext& context, Reduction reduction) {
+  const Shape& shape = context.shape(0);
+  const Node& node = context.node();
+  int64_t axis = int_attribute(node, "axis");
+  if (axis < 0) axis += static_cast<int64_t>(shape.size());
+  const ReductionLoops loops = loops_over(context, shape, {axis}, int_attribute(node, "keepdims") != 0);
+  const DType type = LowerContext::compute_type(context.dtype(0));
+  const int best = context.local("best", type, *context.output_value(0).shape);
+  ExprPtr x = context.read(0, loops.input);
+  context.reduce("best", loops.outer, loops.inner, best, loops.output, reduction, x);
+  const bool last = int_attribute(node, "select_last_index") != 0;
+  ExprPtr found = binary(BinaryOp::Eq, x, context.read_buffer(best, loops.output));
+  ExprPtr index = select(found, index_value(loops.input[axis]), int_constant(DType::I64, last ? -1 : INT64_MAX));
+  context.reduce("where", loops.outer, loops.inner, context.output(0), loops.output, last ? Reduction::Max : Reduction::Min, index);
+}
+
+// --- running sums --------------------------------------------------------------------------------
+
+void infer_cumulative(InferContext& context) {
+  context.axis(int_attribute(context.node(), "axis"), context.rank(0));
+  infer_same(context);
+}
+
+void axis_to_attribute(Graph& graph, Node& node) {
+  input_to_ints(1, "axis")(graph, node);
+  auto found = node.attributes.find("axis");
+  if (found != node.attributes.end() && std::holds_alternative<std::vector<int64_t>>(found->second)) {
+    const auto ints = std::get<std::vector<int64_t>>(found->second);
+    if (ints.size() != 1) fail(ErrorKind::Shape, node.origin.str(), ": one axis is needed, ", ints.size(), " are given");
+    found->second = ints[0];
+  }
+}
+
+void lower_cumulative(LowerContext& context, Reduction reduction) {
+  const Shape& shape = context.shape(0);
+  const Node& node = context.node();
+  int64_t axis = int_attribute(node, "axis");
+  if (axis < 0) axis += static_cast<int64_t>(shape.size());
+  auto space = context.space("i", shape);
+  std::vector<Affine> source = space.position;
+  std::vector<Iterator> inner = {{"k", context.dim(shape[axis])}};
+  source[axis] = Affine::variable("k");
+  const Affine exclusive = int_attribute(node, "exclusive") ? 1 : 0;
+  const Affine distance = int_attribute(node, "reverse") ? source[axis] - space.position[axis] : space.position[axis] - source[axis];
+  context.reduce("total", space.iterators, inner, context.output(0), space.position, reduction,
+                 context.read_buffer(context.input(0), source), {distance - exclusive});
+}
+
+// --- the largest k -------------------------------------------------------------------------------
+
+void infer_top_k(InferContext& context) {
+  const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
+  const std::vector<Dim> k = dims_attribute(context.node(), "k");
+  if (k.size() != 1) context.error("k has ", k.size(), " numbers");
+  Shape shape = context.shape(0);
+  if (k[0].is_constant() && shape[axis].is_constant() && k[0].constant() > shape[axis].constant()) {
+    context.error("k is ", k[0].str(), " but axis ", axis, " has ", shape[axis].str(), " elements");
+  }
+  shape[axis] = k[0];
+  context.set_output(0, context.dtype(0), shape);
+  context.set_output(1, DType::I64, shape);
+}
+
+// Each element's rank is the number of elements before it in the order; the sorted row is scattered
+// by rank, and its first k are the result.
+void lower_top_k(LowerContext& context) {
+  const Node& node = context.node();
+  const Shape& shape = context.shape(0);
+  int64_t axis = int_attribute(node, "axis");
+  if (axis < 0) axis += static_cast<int64_t>(shape.size());
+  const bool largest = int_attribute(node, "largest") != 0;
+  auto space = context.space("i", shape);
+  const DType type = LowerContext::compute_type(context.dtype(0));
+  const int rank = context.local("rank", DType::I64, shape);
+  std::vector<Affine> other = space.position;
+  other[axis] = Affine::variable("k");
+  ExprPtr mine = context.read_buffer(context.input(0), space.position), theirs = context.read_buffer(context.input(0), other);
+  ExprPtr first = binary(largest ? BinaryOp::Gt : BinaryOp::Lt, theirs, mine);
+  ExprPtr earlier = binary(BinaryOp::Lt, index_value(other[axis]), index_value(space.position[axis]));
+  ExprPtr before = binary(BinaryOp::Or, first, binary(BinaryOp::And, binary(BinaryOp::Eq, theirs, mine), earlier));
+  context.reduce("rank", space.iterators, {{"k", context.dim(shape[axis])}}, rank, space.position, Reduction::Sum,
+                 cast(DType::I64, before));
+  const Shape& out = *context.output_value(context.output(0) >= 0 ? 0 : 1).shape;
+  auto result = context.space("o", out);
+  for (int i : {0, 1}) {
+    if (context.output(i) < 0) continue;
+    const int sorted = context.local("sorted", i == 0 ? type : DType::I64, shape);
+    Statement scatter;
+    scatter.name = "sort";
+    scatter.iterators = space.iterators;
+    scatter.write.buffer = sorted;
+    for (size_t d = 0; d < shape.size(); ++d) scatter.write.index.push_back({space.position[d], nullptr});
+    ExprPtr place = context.read_buffer(rank, space.position);
+    // Ranks of rows with NaN may repeat but stay in range.
+    scatter.write.index[axis] = {Affine(0), place};
+    scatter.value = i == 0 ? mine : index_value(space.position[axis]);
+    // Rows with NaN leave gaps.
+    context.assign("clear", space.iterators, sorted, space.position, constant(i == 0 ? type : DType::I64, 0));
+    context.add(std::move(scatter));
+    context.assign("store", result.iterators, context.output(i), result.position, context.read_buffer(sorted, result.position));
+  }
+}
+
+}  // namespace
+
+void register_reduction_ops(OpTable& table) {
+  for (const ReductionRow& entry : kRows) {
+    OpRow row = reduction_row(entry.name, entry.doc);
+    row.equation = text("T[i] ", name_of(entry.reduction), "= ", entry.before, "; O[i] = ", entry.after);
+    const Reduction reduction = entry.reduction;
+    const std::string name = entry.name;
+    row.infer = [reduction, name](InferContext& context) { infer_reduction(context, reduction, name); };
+    row.lower = [entry](LowerContext& context) { lower_reduction(context, entry); };
+    table.add(std::move(row));
+  }
+  OpRow log_sum_exp = reduction_row("ReduceLogSumExp", "Logarithm of the sum of exponentials over axes.");
+  log_sum_exp.infer = [](InferContext& context) { infer_reduction(context, Reduction::Sum, ""); };
+  log_sum_exp.lower = lower_log_sum_exp;
+  table.add(std::move(log_sum_exp));
+
+  for (const bool maximum : {true, false}) {
+    OpRow row;
+    row.name = maximum ? "ArgMax" : "ArgMin";
+    row.category = "reduction";
+    row.doc = maximum ? "Index of the largest element along an axis." : "Index of the smallest element along an axis.";
+    row.onnx = {{row.name, 1}};
+    row.attributes = {{"axis", int64_t{0}}, {"keepdims", int64_t{1}}, {"select_last_index", int64_t{0}}};
+    row.infer = infer_arg;
+    row.lower = [maximum](LowerContext& context) { lower_arg(context, maximum ? Reduction::Max : Reduction::Min); };
+    table.add(std::move(row));
+  }
+  for (const bool sum : {true, false}) {
+    OpRow row;
+    row.name = sum ? "CumSum" : "CumProd";
+    row.category = "reduction";
+    row.doc = sum ? "Running sums along an axis." : "Running products along an axis.";
+    row.equation = sum ? "O[i] += X[k] where k <= i" : "O[i] *= X[k] where k <= i";
+    row.onnx = {{row.name, 11, axis_to_attribute}};
+    row.maximum_inputs = 2;
+    row.attributes = {{"axis", int64_t{0}}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}};
+    row.infer = infer_cumulative;
+    row.lower = [sum](LowerContext& context) { lower_cumulative(context, sum ? Reduction::Sum : Reduction::Product); };
+    table.add(std::move(row));
+  }
+  OpRow top;
+  top.name = "TopK";
+  top.category = "reduction";
+  top.doc = "The k largest (or smallest) elements along an axis, in order, with their indices.";
+  auto old_k = [](Graph&, Node& node) { node.attributes["k"] = std::vector<int64_t>{int_attribute(node, "k")}; };
+  top.onnx = {{"TopK", 1, old_k}, {"TopK", 10, input_to_dims(1, "k")}};
+  top.maximum_inputs = 2;
+  top.outputs = 2;
+  top.attributes = {{"axis", int64_t{-1}}, {"k", std::vector<int64_t>()}, {"largest", int64_t{1}}, {"sorted", int64_t{1}}};
+  top.infer = infer_top_k;
+  top.lower = lower_top_k;
+  table.add(std::move(top));
+}
+
+}  // namespace tc

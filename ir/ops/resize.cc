@@ -1,0 +1,375 @@
+// Resampling of maps: every mode becomes affine copies or tables of source indices and weights, made
+// while the model is read.
+#include <algorithm>
+#include <cmath>
+
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+// How one axis is resampled: output element x is the sum over taps t of weight[x][t] times the input
+// element index[x][t]. A negative index marks an element that takes the extrapolation value.
+struct AxisTable {
+  int64_t taps = 1;
+  std::vector<int64_t> index;
+  std::vector<double> weight;
+};
+
+struct Sampling {
+  std::string mode, coordinates, nearest;
+  double cubic = -0.75;
+  bool exclude_outside = false, antialias = false;
+};
+
+// Position in the input of output element x; `roi` is the axis' start and end.
+double source_position(const Sampling& sampling, double x, double scale, int64_t in, int64_t out, std::pair<double, double> roi) {
+  const double width = scale * static_cast<double>(in), size = static_cast<double>(in);
+  const std::string& how = sampling.coordinates;
+  if (how == "align_corners") return width <= 1 ? 0 : x * (size - 1) / (width - 1);
+  if (how == "asymmetric") return x / scale;
+  if (how == "tf_half_pixel_for_nn") return (x + 0.5) / scale;
+  if (how == "pytorch_half_pixel") return out == 1 ? -0.5 : (x + 0.5) / scale - 0.5;
+  if (how == "half_pixel_symmetric") {
+    const double adjustment = static_cast<double>(out) / width;
+    return size / 2 * (1 - adjustment) + (x + 0.5) / scale - 0.5;
+  }
+  if (how == "tf_crop_and_resize") {
+    const double reach = roi.second - roi.first;
+    const double at = width <= 1 ? reach * (size - 1) / 2 : x * reach * (size - 1) / (width - 1);
+    return at + roi.first * (size - 1);
+  }
+  return (x + 0.5) / scale - 0.5;
+}
+
+double cubic_weight(double x, double a) {
+  x = std::abs(x);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+  return 0;
+}
+
+AxisTable table_of(const Sampling& sampling, double scale, int64_t in, int64_t out, std::pair<double, double> roi) {
+  AxisTable table;
+  const bool nearest = sampling.mode == "nearest", cubic = sampling.mode == "cubic";
+  const double shrink = sampling.antialias ? std::min(scale, 1.0) : 1.0;
+  const int64_t first = static_cast<int64_t>(std::floor((cubic ? -2 : -1) / shrink)) + 1;
+  table.taps = nearest ? 1 : 2 - 2 * first;
+  for (int64_t x = 0; x < out; ++x) {
+    const double at = source_position(sampling, static_cast<double>(x), scale, in, out, roi);
+    const bool outside = sampling.coordinates == "tf_crop_and_resize" && (at < 0 || at > static_cast<double>(in - 1));
+    auto inside = [&](double index) { return static_cast<int64_t>(std::clamp(index, 0.0, static_cast<double>(in - 1))); };
+    if (nearest) {
+      const std::string& how = sampling.nearest;
+      const double chosen = how == "floor" ? std::floor(at) : how == "ceil" ? std::ceil(at)
+                            : how == "round_prefer_ceil" ? std::floor(at + 0.5) : std::ceil(at - 0.5);
+      table.index.push_back(outside ? -1 : inside(chosen));
+      table.weight.push_back(1);
+      continue;
+    }
+    // The ratio lies in (0, 1].
+    const double base = std::ceil(at) - 1, ratio = at - base;
+    double total = 0;
+    std::vector<double> weights;
+    for (int64_t t = first; t < first + table.taps; ++t) {
+      const double distance = (static_cast<double>(t) - ratio) * shrink;
+      double weight = cubic ? cubic_weight(distance, sampling.cubic) : std::max(0.0, 1 - std::abs(distance));
+      const double index = base + static_cast<double>(t);
+      if (sampling.exclude_outside && (index < 0 || index >= static_cast<double>(in))) weight = 0;
+      total += weight;
+      weights.push_back(weight);
+      table.index.push_back(outside ? -1 : inside(index));
+    }
+    for (double weight : weights) table.weight.push_back(total == 0 ? 0 : weight / total);
+  }
+  return table;
+}
+
+// An affine map of the table: a factor by which elements repeat, or a step and an offset.
+struct AffineAxis {
+  int64_t factor = 0, step = 0, offset = 0;
+};
+
+std::optional<AffineAxis> affine_axis(const AxisTable& table, int64_t in, int64_t out) {
+  if (table.taps != 1 || out == 0 || in == 0) return std::nullopt;
+  if (out % in == 0) {
+    const int64_t factor = out / in;
+    bool repeats = true;
+    for (int64_t x = 0; x < out; ++x) repeats = repeats && table.index[x] == x / factor;
+    if (repeats) return AffineAxis{factor, 0, 0};
+  }
+  const int64_t offset = table.index[0], step = out > 1 ? table.index[1] - offset : 1;
+  for (int64_t x = 0; x < out; ++x) {
+    if (table.index[x] != offset + x * step) return std::nullopt;
+  }
+  if (step < 1) return std::nullopt;
+  return AffineAxis{0, step, offset};
+}
+
+// The scales and sizes that the node's inputs or attributes give for all axes.
+struct Target {
+  std::vector<double> scales;
+  Shape sizes;
+};
+
+std::vector<double> floats_of_input(const Graph& graph, const Node& node, int input) {
+  const Value& value = graph[node.inputs[input]];
+  if (!value.constant || value.constant->count() > 16) {
+    fail(ErrorKind::Unsupported, node.origin.str(), ": input '", value.name, "' depends on data; it must be a constant");
+  }
+  std::vector<double> result;
+  for (int64_t i = 0; i < value.constant->count(); ++i) result.push_back(value.constant->as_double(i));
+  return result;
+}
+
+Dim scaled_size(const Node& node, const Dim& in, double scale) {
+  if (!(scale > 0) || scale > 1e6) fail(ErrorKind::Shape, node.origin.str(), ": scale ", scale, " is outside of (0, 1e6]");
+  if (in.is_constant()) return static_cast<int64_t>(std::floor(static_cast<double>(in.constant()) * scale + 1e-9));
+  if (scale == std::floor(scale)) return in * Dim(static_cast<int64_t>(scale));
+  const double inverse = std::round(1 / scale);
+  if (std::abs(inverse * scale - 1) < 1e-6) return floor_div(in, Dim(static_cast<int64_t>(inverse)));
+  fail(ErrorKind::Unsupported, node.origin.str(), ": scale ", scale, " of an axis of size '", in.str(), "' needs a fixed size; bind the symbol to a number");
+}
+
+double known_scale(const Node& node, const Dim& in, const Dim& out) {
+  if (in == out) return 1;
+  if (in.is_constant() && out.is_constant() && in.constant() > 0) {
+    return static_cast<double>(out.constant()) / static_cast<double>(in.constant());
+  }
+  for (int64_t factor = 2; factor <= 16; ++factor) {
+    if (in * Dim(factor) == out) return static_cast<double>(factor);
+  }
+  fail(ErrorKind::Unsupported, node.origin.str(), ": an axis of size '", in.str(), "' becomes '", out.str(), "'; bind the symbols to numbers");
+}
+
+// Applies sizes for some axes under the aspect policy.
+void take_sizes(const Node& node, const Shape& in, const std::vector<int64_t>& axes, const std::vector<Dim>& sizes, Target& target) {
+  if (sizes.size() != axes.size()) fail(ErrorKind::Shape, node.origin.str(), ": ", sizes.size(), " sizes are given for ", axes.size(), " axes");
+  const std::string policy = has_attribute(node, "keep_aspect_ratio_policy") ? string_attribute(node, "keep_aspect_ratio_policy") : "stretch";
+  std::optional<double> common;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const double scale = known_scale(node, in[axes[i]], sizes[i]);
+    target.scales[axes[i]] = scale;
+    target.sizes[axes[i]] = sizes[i];
+    if (!common) common = scale;
+    common = policy == "not_larger" ? std::min(*common, scale) : std::max(*common, scale);
+  }
+  if (policy == "stretch") return;
+  for (int64_t axis : axes) {
+    target.scales[axis] = *common;
+    if (!in[axis].is_constant()) fail(ErrorKind::Unsupported, node.origin.str(), ": keeping the aspect ratio needs fixed sizes");
+    target.sizes[axis] = static_cast<int64_t>(std::floor(static_cast<double>(in[axis].constant()) * *common + 0.5));
+  }
+}
+
+// `scales` and `sizes` say which inputs hold them (-1: none).
+void normalize_resize(Graph& graph, Node& node, int roi_input, int scales_input, int sizes_input, bool old_rules) {
+  const Value& data = graph[node.inputs.at(0)];
+  const Shape in = data.shape.value();
+  const int64_t rank = static_cast<int64_t>(in.size());
+  auto given = [&](int input) {
+    if (input < 0 || !input_given(node, input)) return false;
+    const Value& value = graph[node.inputs[input]];
+    return !(value.shape && value.shape->size() == 1 && (*value.shape)[0] == Dim(0));
+  };
+  std::vector<int64_t> axes = has_attribute(node, "axes") ? ints_attribute(node, "axes") : std::vector<int64_t>();
+  if (axes.empty()) {
+    for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
+  }
+  for (int64_t& axis : axes) {
+    if (axis < -rank || axis >= rank) fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " is outside of a tensor of rank ", rank);
+    if (axis < 0) axis += rank;
+  }
+  Target target{std::vector<double>(in.size(), 1.0), in};
+  if (given(sizes_input)) {
+    auto sizes = known_elements(graph[node.inputs[sizes_input]]);
+    if (!sizes) fail(ErrorKind::Unsupported, node.origin.str(), ": the sizes depend on data; they must be constants or follow from shapes");
+    take_sizes(node, in, axes, *sizes, target);
+  } else {
+    std::vector<double> scales;
+    if (given(scales_input)) scales = floats_of_input(graph, node, scales_input);
+    else if (has_attribute(node, "scales")) scales = floats_attribute(node, "scales");
+    if (scales.size() != axes.size()) fail(ErrorKind::Shape, node.origin.str(), ": ", scales.size(), " scales are given for ", axes.size(), " axes");
+    for (size_t i = 0; i < axes.size(); ++i) {
+      target.scales[axes[i]] = scales[i];
+      target.sizes[axes[i]] = scaled_size(node, in[axes[i]], scales[i]);
+    }
+  }
+  Sampling sampling;
+  sampling.mode = string_attribute(node, "mode");
+  if (sampling.mode == "bilinear" || sampling.mode == "trilinear") sampling.mode = "linear";
+  if (sampling.mode != "nearest" && sampling.mode != "linear" && sampling.mode != "cubic") {
+    fail(ErrorKind::Unsupported, node.origin.str(), ": mode '", sampling.mode, "' is not supported");
+  }
+  auto text_of = [&](const char* name, const char* fallback) {
+    return has_attribute(node, name) ? string_attribute(node, name) : std::string(fallback);
+  };
+  sampling.coordinates = old_rules ? "asymmetric" : text_of("coordinate_transformation_mode", "half_pixel");
+  sampling.nearest = old_rules ? "floor" : text_of("nearest_mode", "round_prefer_floor");
+  if (has_attribute(node, "cubic_coeff_a")) sampling.cubic = float_attribute(node, "cubic_coeff_a");
+  if (has_attribute(node, "exclude_outside")) sampling.exclude_outside = int_attribute(node, "exclude_outside") != 0;
+  if (has_attribute(node, "antialias")) sampling.antialias = int_attribute(node, "antialias") != 0;
+  std::vector<double> roi;
+  if (sampling.coordinates == "tf_crop_and_resize" && given(roi_input)) roi = floats_of_input(graph, node, roi_input);
+  const double outside = has_attribute(node, "extrapolation_value") ? float_attribute(node, "extrapolation_value") : 0.0;
+
+  std::vector<int64_t> factors, steps, offsets;
+  std::vector<ValueId> inputs = {node.inputs[0]};
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    factors.push_back(1);
+    steps.push_back(1);
+    offsets.push_back(0);
+    auto place = std::find(axes.begin(), axes.end(), axis) - axes.begin();
+    const bool cropped = !roi.empty() && place < static_cast<int64_t>(axes.size());
+    if (in[axis] == target.sizes[axis] && target.scales[axis] == 1 && !cropped) continue;
+    // A symbolic axis follows the pattern of a fixed one.
+    const double scale = target.scales[axis];
+    const bool symbolic = !in[axis].is_constant();
+    const int64_t extent = symbolic ? 48 : in[axis].constant();
+    const int64_t size = symbolic ? static_cast<int64_t>(std::floor(48 * scale + 1e-9)) : target.sizes[axis].constant();
+    if (extent < 1 || size < 0 || size > (int64_t{1} << 24)) fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " of size ", extent, " cannot become ", size);
+    std::pair<double, double> window = {0, 1};
+    if (cropped) window = {roi.at(place), roi.at(axes.size() + place)};
+    const AxisTable table = table_of(sampling, scale, extent, size, window);
+    if (auto affine = affine_axis(table, extent, size)) {
+      factors.back() = affine->factor;
+      steps.back() = affine->step;
+      offsets.back() = affine->offset;
+      continue;
+    }
+    if (symbolic) fail(ErrorKind::Unsupported, node.origin.str(), ": resampling axis ", axis, " of size '", in[axis].str(), "' needs a fixed size; bind the symbol to a number");
+    factors.back() = 0;
+    steps.back() = 0;
+    inputs.push_back(graph.add_constant("resize_index", int_tensor({size, table.taps}, table.index)));
+    inputs.push_back(graph.add_constant("resize_weight", number_tensor(DType::F32, {size, table.taps}, table.weight)));
+  }
+  node.inputs = inputs;
+  node.attributes = {{"sizes", std::vector<Dim>(target.sizes)}, {"factors", factors}, {"steps", steps}, {"offsets", offsets},
+                     {"outside", outside}};
+}
+
+void infer_resize(InferContext& context) {
+  const Shape sizes = dims_attribute(context.node(), "sizes");
+  if (sizes.size() != context.shape(0).size()) context.error(sizes.size(), " sizes for a tensor of shape ", str(context.shape(0)));
+  context.set_output(0, context.dtype(0), sizes);
+}
+
+void lower_resize(LowerContext& context) {
+  const Node& node = context.node();
+  const Shape& in = context.shape(0);
+  const Shape& out = *context.output_value(0).shape;
+  const auto factors = ints_attribute(node, "factors"), steps = ints_attribute(node, "steps"), offsets = ints_attribute(node, "offsets");
+  const DType type = LowerContext::compute_type(context.dtype(0));
+  std::vector<Iterator> outer, inner;
+  std::vector<Affine> position;
+  std::vector<Subscript> source;
+  struct Taps {
+    size_t axis;
+    int index, weight;
+    int64_t count;
+  };
+  std::vector<Taps> tables;
+  int64_t combinations = 1;
+  int next = 1;
+  auto iterate = [&](std::vector<Iterator>& list, const std::string& name, const Dim& extent) {
+    if (extent == Dim(1)) return Affine(0);
+    list.push_back({name, context.dim(extent)});
+    return Affine::variable(name);
+  };
+  for (size_t axis = 0; axis < in.size(); ++axis) {
+    if (factors[axis] > 1) {
+      const Affine i = iterate(outer, text("i", axis), in[axis]), r = iterate(outer, text("r", axis), Dim(factors[axis]));
+      position.push_back(i * factors[axis] + r);
+      source.push_back({i, nullptr});
+      continue;
+    }
+    const Affine i = iterate(outer, text("i", axis), out[axis]);
+    position.push_back(i);
+    source.push_back({i * (factors[axis] == 1 ? 1 : steps[axis]) + Affine(offsets[axis]), nullptr});
+    if (factors[axis] == 0 && steps[axis] == 0) {
+      const int64_t taps = context.input_value(next).constant->shape[1];
+      tables.push_back({axis, next, next + 1, taps});
+      combinations *= taps;
+      next += 2;
+    }
+  }
+  if (tables.empty()) {
+    context.assign("copy", outer, context.output(0), position, context.read(0, source));
+    return;
+  }
+  // The weighted element of one combination of taps.
+  auto element = [&](const std::vector<Affine>& taps, ExprPtr* outside) {
+    std::vector<Subscript> index = source;
+    ExprPtr weight;
+    for (size_t t = 0; t < tables.size(); ++t) {
+      const std::vector<Affine> entry = {position[tables[t].axis], taps[t]};
+      ExprPtr at = context.read_buffer(context.input(tables[t].index), entry);
+      const TensorPtr& indices = context.input_value(tables[t].index).constant;
+      bool marked = false;
+      for (int64_t i = 0; i < indices->count(); ++i) marked = marked || indices->as_int(i) < 0;
+      if (marked) {
+        ExprPtr here = binary(BinaryOp::Lt, at, int_constant(DType::I64, 0));
+        if (outside) *outside = *outside ? binary(BinaryOp::Or, *outside, here) : here;
+        at = binary(BinaryOp::Max, at, int_constant(DType::I64, 0));
+      }
+      index[tables[t].axis] = {Affine(0), at};
+      if (tables[t].count == 1) continue;
+      ExprPtr w = context.read_buffer(context.input(tables[t].weight), entry);
+      if (w->dtype != type) w = cast(type, w);
+      weight = weight ? binary(BinaryOp::Mul, weight, w) : w;
+    }
+    ExprPtr value = context.read(0, index);
+    return weight ? binary(BinaryOp::Mul, weight, value) : value;
+  };
+  ExprPtr outside, result;
+  if (combinations <= 4) {
+    for (int64_t combination = 0; combination < combinations; ++combination) {
+      std::vector<Affine> taps;
+      int64_t rest = combination;
+      for (const Taps& table : tables) {
+        taps.push_back(rest % table.count);
+        rest /= table.count;
+      }
+      ExprPtr value = element(taps, combination == 0 ? &outside : nullptr);
+      result = result ? binary(BinaryOp::Add, result, value) : value;
+    }
+  } else {
+    std::vector<Affine> taps;
+    for (const Taps& table : tables) taps.push_back(iterate(inner, text("t", table.axis), Dim(table.count)));
+    const int sum = context.local("sum", type, out);
+    context.reduce("sample", outer, inner, sum, position, Reduction::Sum, element(taps, nullptr));
+    result = context.read_buffer(sum, position);
+    element(std::vector<Affine>(tables.size(), Affine(0)), &outside);
+  }
+  if (outside) result = select(outside, constant(result->dtype, float_attribute(node, "outside")), result);
+  context.assign("store", outer, context.output(0), position, result);
+}
+
+}  // namespace
+
+void register_resize_ops(OpTable& table) {
+  OpRow row;
+  row.name = "Resize";
+  row.category = "resampling";
+  row.doc = "Resampling to given sizes: nearest, linear or cubic, in all coordinate modes.";
+  row.equation = "O[n,c,y,x] += W[y,t] * V[x,u] * I[n,c,Y[y,t],X[x,u]]";
+  auto rules = [](int roi, int scales, int sizes, bool old_rules) -> Normalize {
+    return [=](Graph& graph, Node& node) { normalize_resize(graph, node, roi, scales, sizes, old_rules); };
+  };
+  row.onnx = {{"Upsample", 7, rules(-1, -1, -1, true)}, {"Upsample", 9, rules(-1, 1, -1, true)},
+              {"Resize", 10, rules(-1, 1, -1, true)}, {"Resize", 11, rules(1, 2, 3, false)}};
+  row.maximum_inputs = -1;
+  row.attributes = {{"sizes", std::vector<int64_t>()}, {"factors", std::vector<int64_t>()}, {"steps", std::vector<int64_t>()},
+                    {"offsets", std::vector<int64_t>()}, {"outside", 0.0},
+                    // Of the file format only:
+                    {"mode", std::string("nearest")}, {"scales", std::vector<double>()},
+                    {"coordinate_transformation_mode", std::string("half_pixel")},
+                    {"nearest_mode", std::string("round_prefer_floor")}, {"cubic_coeff_a", -0.75},
+                    {"exclude_outside", int64_t{0}}, {"extrapolation_value", 0.0}, {"antialias", int64_t{0}},
+                    {"axes", std::vector<int64_t>()}, {"keep_aspect_ratio_policy", std::string("stretch")}};
+  row.infer = infer_resize;
+  row.lower = lower_resize;
+  table.add(std::move(row));
+}
+
+}  // namespace tc

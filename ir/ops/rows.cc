@@ -1,0 +1,266 @@
+// Helpers that the files of op rows share.
+#include "ir/ops/rows.h"
+
+#include <algorithm>
+
+#include "ir/ops/equation.h"
+
+namespace tc {
+namespace {
+
+// Contents longer than this are data, not shapes.
+constexpr int64_t kMostElements = 1024;
+
+Normalize input_to(int input, std::string attribute,
+                   std::function<Attribute(const Node&, const Value&)> convert) {
+  return [=](Graph& graph, Node& node) {
+    if (!input_given(node, input)) return;
+    node.attributes[attribute] = convert(node, graph[node.inputs[input]]);
+    node.inputs[input] = kNoValue;
+    while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
+  };
+}
+
+[[noreturn]] void depends_on_data(const Node& node, const Value& value, const std::string& what) {
+  fail(ErrorKind::Unsupported, node.origin.str(), ": ", what, " '", value.name,
+       "' depends on data; it must be a constant or follow from shapes");
+}
+
+}  // namespace
+
+bool input_given(const Node& node, int input) {
+  return input < static_cast<int>(node.inputs.size()) && node.inputs[input] != kNoValue;
+}
+
+std::optional<std::vector<Dim>> known_elements(const Value& value) {
+  if (value.elements) return value.elements;
+  if (!value.constant || is_float(value.dtype)) return std::nullopt;
+  const Tensor& tensor = *value.constant;
+  if (tensor.shape.size() > 1 || tensor.count() > kMostElements) return std::nullopt;
+  std::vector<Dim> result;
+  for (int64_t i = 0; i < tensor.count(); ++i) result.push_back(tensor.as_int(i));
+  return result;
+}
+
+std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const char* what) {
+  std::vector<int64_t> result;
+  for (const Dim& dim : dims) {
+    if (!dim.is_constant()) {
+      fail(ErrorKind::Unsupported, node.origin.str(), ": ", what, " depends on '", dim.str(),
+           "'; it must be a constant, so bind the symbols to numbers");
+    }
+    result.push_back(dim.constant());
+  }
+  return result;
+}
+
+Normalize input_to_dims(int input, std::string attribute) {
+  return input_to(input, attribute, [=](const Node& node, const Value& value) -> Attribute {
+    auto known = known_elements(value);
+    if (!known) depends_on_data(node, value, attribute);
+    return *known;
+  });
+}
+
+Normalize input_to_ints(int input, std::string attribute) {
+  return input_to(input, attribute, [=](const Node& node, const Value& value) -> Attribute {
+    auto known = known_elements(value);
+    if (!known) depends_on_data(node, value, attribute);
+    return fixed(node, *known, attribute.c_str());
+  });
+}
+
+Normalize input_to_floats(int input, std::string attribute) {
+  return input_to(input, attribute, [=](const Node& node, const Value& value) -> Attribute {
+    if (!value.constant || value.constant->count() > kMostElements) depends_on_data(node, value, attribute);
+    std::vector<double> result;
+    for (int64_t i = 0; i < value.constant->count(); ++i) result.push_back(value.constant->as_double(i));
+    return result;
+  });
+}
+
+Normalize all_of(std::vector<Normalize> steps) {
+  return [=](Graph& graph, Node& node) {
+    for (const Normalize& step : steps) step(graph, node);
+  };
+}
+
+Normalize drop_attributes(std::vector<std::string> names) {
+  return [=](Graph&, Node& node) {
+    for (const std::string& name : names) node.attributes.erase(name);
+  };
+}
+
+std::string dtype_text_of_onnx(const Node& node, int64_t number) {
+  static const std::map<int64_t, DType> types = {
+      {1, DType::F32}, {2, DType::U8}, {3, DType::I8}, {4, DType::U16}, {5, DType::I16}, {6, DType::I32},
+      {7, DType::I64}, {9, DType::Bool}, {10, DType::F16}, {11, DType::F64}, {12, DType::U32},
+      {13, DType::U64}, {16, DType::BF16}};
+  auto found = types.find(number);
+  if (found == types.end()) {
+    fail(ErrorKind::Unsupported, node.origin.str(), ": element type number ", number, " is not supported");
+  }
+  return name_of(found->second);
+}
+
+Normalize dtype_attribute(std::string attribute) {
+  return [=](Graph&, Node& node) {
+    auto found = node.attributes.find(attribute);
+    if (found == node.attributes.end() || !std::holds_alternative<int64_t>(found->second)) return;
+    found->second = dtype_text_of_onnx(node, std::get<int64_t>(found->second));
+  };
+}
+
+std::vector<int64_t> per_axis(const Node& node, const std::string& name, size_t rank, int64_t fallback) {
+  std::vector<int64_t> result = has_attribute(node, name) ? ints_attribute(node, name) : std::vector<int64_t>();
+  if (result.empty()) result.assign(rank, fallback);
+  if (result.size() != rank) {
+    fail(ErrorKind::Shape, node.origin.str(), ": attribute ", name, " has ", result.size(), " numbers; ", rank,
+         " are needed");
+  }
+  return result;
+}
+
+Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::vector<int64_t>& kernel, bool ceil_mode) {
+  const size_t rank = spatial.size();
+  Window window;
+  window.kernel = kernel;
+  window.strides = per_axis(node, "strides", rank, 1);
+  window.dilations = per_axis(node, "dilations", rank, 1);
+  std::vector<int64_t> pads = per_axis(node, "pads", 2 * rank, 0);
+  const std::string mode = string_attribute(node, "auto_pad");
+  auto refuse = [&](const char* what, int64_t value, size_t axis) {
+    fail(ErrorKind::Shape, node.origin.str(), ": ", what, " of spatial axis ", axis, " is ", value);
+  };
+  constexpr int64_t kLargest = int64_t{1} << 31;
+  for (size_t i = 0; i < rank; ++i) {
+    if (kernel[i] < 1 || kernel[i] > kLargest) refuse("kernel size", kernel[i], i);
+    if (window.strides[i] < 1 || window.strides[i] > kLargest) refuse("stride", window.strides[i], i);
+    if (window.dilations[i] < 1 || window.dilations[i] > kLargest) refuse("dilation", window.dilations[i], i);
+    const int64_t reach = window.dilations[i] * (kernel[i] - 1) + 1, stride = window.strides[i];
+    int64_t before = pads[i], after = pads[rank + i];
+    if (mode == "VALID") before = after = 0;
+    if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
+      Dim total = max(Dim(0), (ceil_div(spatial[i], Dim(stride)) - Dim(1)) * Dim(stride) + Dim(reach) - spatial[i]);
+      if (stride == 1) total = Dim(reach - 1);
+      if (!total.is_constant()) {
+        fail(ErrorKind::Unsupported, node.origin.str(), ": auto_pad ", mode, " with stride ", stride,
+             " needs a fixed size of spatial axis ", i, "; bind '", spatial[i].str(), "' to a number");
+      }
+      const int64_t small = total.constant() / 2, large = total.constant() - small;
+      before = mode == "SAME_UPPER" ? small : large;
+      after = mode == "SAME_UPPER" ? large : small;
+    }
+    if (std::abs(before) > kLargest || std::abs(after) > kLargest) refuse("padding", before, i);
+    window.before.push_back(before);
+    window.after.push_back(after);
+    const Dim moves = spatial[i] + Dim(before + after - reach);
+    Dim size = (ceil_mode ? ceil_div(moves, Dim(stride)) : floor_div(moves, Dim(stride))) + Dim(1);
+    if (ceil_mode && size.is_constant() && (size.constant() - 1) * stride >= spatial[i].constant() + before) {
+      // A window that would start in the padding after the input does not count.
+      size = size - Dim(1);
+    }
+    if (size.is_constant() && size.constant() < 1) {
+      fail(ErrorKind::Shape, node.origin.str(), ": a window that reaches over ", reach,
+           " elements does not fit spatial axis ", i, " of size ", spatial[i].str(), " with padding ",
+           before, " and ", after);
+    }
+    window.output.push_back(size);
+  }
+  return window;
+}
+
+ValueId NodeBuilder::add(const std::string& op, std::vector<ValueId> inputs,
+                         std::map<std::string, Attribute> attributes) {
+  return add_many(op, std::move(inputs), 1, std::move(attributes))[0];
+}
+
+std::vector<ValueId> NodeBuilder::add_many(const std::string& op, std::vector<ValueId> inputs, int outputs,
+                                           std::map<std::string, Attribute> attributes) {
+  std::vector<ValueId> made;
+  const std::string base = model_.outputs.empty() || model_.outputs[0] == kNoValue
+                               ? op : graph_[model_.outputs[0]].name;
+  for (int i = 0; i < outputs; ++i) made.push_back(graph_.fresh_value(base, DType::F32));
+  add_to(op, std::move(inputs), made, std::move(attributes));
+  return made;
+}
+
+void NodeBuilder::add_to(const std::string& op, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
+                         std::map<std::string, Attribute> attributes) {
+  Node node;
+  node.op = find_op(op);
+  TC_CHECK(node.op, "a row for ", op);
+  node.inputs = std::move(inputs);
+  node.outputs = std::move(outputs);
+  node.attributes = std::move(attributes);
+  node.origin = model_.origin;
+  infer_node(graph_, node);
+  nodes_.push_back(std::move(node));
+}
+
+ValueId NodeBuilder::number(DType dtype, double value) { return constant(number_tensor(dtype, {}, {value})); }
+
+ValueId NodeBuilder::constant(TensorPtr tensor) { return graph_.add_constant("constant", std::move(tensor)); }
+
+TensorPtr number_tensor(DType dtype, const std::vector<int64_t>& shape, const std::vector<double>& values) {
+  auto tensor = std::make_shared<Tensor>(dtype, shape);
+  for (size_t i = 0; i < values.size(); ++i) tensor->set(static_cast<int64_t>(i), values[i]);
+  return tensor;
+}
+
+TensorPtr int_tensor(const std::vector<int64_t>& shape, const std::vector<int64_t>& values) {
+  auto tensor = std::make_shared<Tensor>(DType::I64, shape);
+  for (size_t i = 0; i < values.size(); ++i) tensor->set_int(static_cast<int64_t>(i), values[i]);
+  return tensor;
+}
+
+void infer_same(InferContext& context) { context.set_output(0, context.dtype(0), context.shape(0)); }
+
+OpRow elementwise(const ElementwiseRow& entry) {
+  auto formula = parse_formula(entry.formula);
+  OpRow row;
+  row.name = entry.name;
+  row.category = "elementwise";
+  row.doc = entry.doc;
+  row.equation = entry.formula;
+  row.onnx = {{entry.name, entry.since}};
+  row.onnx.insert(row.onnx.end(), entry.more_names.begin(), entry.more_names.end());
+  row.minimum_inputs = row.maximum_inputs = entry.inputs;
+  row.attributes = entry.attributes;
+  row.elementwise = true;
+  const ResultType result = entry.result;
+  row.infer = [result](InferContext& context) {
+    std::vector<Shape> shapes;
+    for (int i = 0; i < context.input_count(); ++i) {
+      shapes.push_back(context.shape(i));
+      if (context.dtype(i) != context.dtype(0)) {
+        context.error("input 0 has type ", name_of(context.dtype(0)), " and input ", i, " has type ",
+                      name_of(context.dtype(i)));
+      }
+    }
+    context.set_output(0, result == ResultType::Bool ? DType::Bool : context.dtype(0),
+                       context.broadcast(shapes));
+  };
+  row.lower = [formula](LowerContext& context) {
+    const Node& node = context.node();
+    auto space = context.space("i", *context.output_value(0).shape);
+    std::map<std::string, ExprPtr> operands;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const int input = static_cast<int>(i);
+      operands[std::string(1, static_cast<char>('a' + i))] =
+          context.read(input, context.broadcast_index(context.shape(input), space.position));
+    }
+    std::map<std::string, double> numbers;
+    for (const AttributeRow& attribute : node.op->attributes) {
+      if (std::holds_alternative<double>(attribute.fallback)) {
+        numbers[attribute.name] = float_attribute(node, attribute.name);
+      }
+    }
+    const DType type = LowerContext::compute_type(context.dtype(0));
+    context.assign("e", space.iterators, context.output(0), space.position,
+                   build_formula(*formula, operands, numbers, type));
+  };
+  return row;
+}
+
+}  // namespace tc

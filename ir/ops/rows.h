@@ -1,0 +1,107 @@
+// What the files of op rows share: their registration, and helpers for normalisation and inference.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/ops/op.h"
+
+namespace tc {
+
+void register_activation_ops(OpTable& table);
+void register_arithmetic_ops(OpTable& table);
+void register_compare_ops(OpTable& table);
+void register_control_ops(OpTable& table);
+void register_convolution_ops(OpTable& table);
+void register_gather_ops(OpTable& table);
+void register_matmul_ops(OpTable& table);
+void register_movement_ops(OpTable& table);
+void register_normalization_ops(OpTable& table);
+void register_pooling_ops(OpTable& table);
+void register_quantize_ops(OpTable& table);
+void register_recurrent_ops(OpTable& table);
+void register_reduction_ops(OpTable& table);
+void register_resize_ops(OpTable& table);
+void register_shape_ops(OpTable& table);
+
+using Normalize = std::function<void(Graph&, Node&)>;
+
+// An input whose content the compiler must know becomes an attribute (dimensions, integers, floats
+// or one float); where it is left out, so is the attribute. The input is dropped. Unsupported error
+// where its content depends on data.
+Normalize input_to_dims(int input, std::string attribute);
+Normalize input_to_ints(int input, std::string attribute);
+Normalize input_to_floats(int input, std::string attribute);
+// Several in order; inputs are numbered as before the first.
+Normalize all_of(std::vector<Normalize> steps);
+Normalize drop_attributes(std::vector<std::string> names);
+
+// The known content of a value: `elements`, or those of a constant of integers with rank <= 1.
+std::optional<std::vector<Dim>> known_elements(const Value& value);
+bool input_given(const Node& node, int input);
+// The integers of a list of dimensions; Unsupported error naming the node where one is a symbol.
+std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const char* what);
+
+// Appends `node` with one new output to `nodes` and gives back its output.
+class NodeBuilder {
+ public:
+  NodeBuilder(Graph& graph, const Node& model) : graph_(graph), model_(model) {}
+  ValueId add(const std::string& op, std::vector<ValueId> inputs,
+              std::map<std::string, Attribute> attributes = {});
+  // The same with given outputs.
+  void add_to(const std::string& op, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
+              std::map<std::string, Attribute> attributes = {});
+  std::vector<ValueId> add_many(const std::string& op, std::vector<ValueId> inputs, int outputs,
+                                std::map<std::string, Attribute> attributes = {});
+  ValueId number(DType dtype, double value);
+  ValueId constant(TensorPtr tensor);
+  const Shape& shape(ValueId id) const { return *graph_[id].shape; }
+  DType dtype(ValueId id) const { return graph_[id].dtype; }
+  Graph& graph() { return graph_; }
+  std::vector<Node> take() { return std::move(nodes_); }
+
+ private:
+  Graph& graph_;
+  const Node& model_;
+  std::vector<Node> nodes_;
+};
+
+// Rows whose value is a formula of the elements at one position.
+enum class ResultType { Same, Bool };
+struct ElementwiseRow {
+  std::string name;
+  int since;
+  std::string formula;             // over a, b, c, … and the float attributes
+  int inputs;
+  std::string doc;
+  std::vector<AttributeRow> attributes = {};
+  ResultType result = ResultType::Same;
+  std::vector<OnnxName> more_names = {};
+};
+OpRow elementwise(const ElementwiseRow& row);
+
+// Inference for ops whose result has the type and shape of input 0.
+void infer_same(InferContext& context);
+
+// The text of the element type that the file format numbers so; Unsupported error naming the node.
+std::string dtype_text_of_onnx(const Node& node, int64_t number);
+// Turns the attribute from the file format's number into the type's text, where given.
+Normalize dtype_attribute(std::string attribute);
+
+// Windows of convolution and pooling over the spatial axes: sizes, strides, dilations and padding
+// with `auto_pad` resolved.
+struct Window {
+  std::vector<int64_t> kernel, strides, dilations, before, after;
+  std::vector<Dim> output;         // spatial extents of the result
+};
+// `spatial`: extents of the input. Attributes: strides, dilations, pads, auto_pad.
+Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::vector<int64_t>& kernel, bool ceil_mode);
+// The values of attribute `name`, or `rank` times the fallback where it is left out.
+std::vector<int64_t> per_axis(const Node& node, const std::string& name, size_t rank, int64_t fallback);
+
+// A tensor of the given numbers.
+TensorPtr number_tensor(DType dtype, const std::vector<int64_t>& shape, const std::vector<double>& values);
+TensorPtr int_tensor(const std::vector<int64_t>& shape, const std::vector<int64_t>& values);
+
+}  // namespace tc
