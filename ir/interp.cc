@@ -117,57 +117,75 @@ class InstanceCounter {
 class Packer {
  public:
   Packer(const Packing& packing, const Tensor& original, Tensor& result)
-      : packing_(packing), original_(original), result_(result),
+      : packing_(packing), original_(original), result_(result), index_(packing.index.size()),
         element_(static_cast<size_t>(size_of(result.dtype))) {
     size_t rank = packing.original_shape.size();
-    std::vector<int64_t> strides(rank, 1);
-    for (size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * packing.original_shape[i];
-    strides_ = strides;
+    strides_.assign(rank, 1);
+    for (size_t i = rank; i-- > 1;) strides_[i - 1] = strides_[i] * packing.original_shape[i];
     for (const std::string& iterator : packing.iterators) {
       std::vector<int64_t> step;
       for (const Affine& index : packing.index) step.push_back(index.coefficient(iterator));
       steps_.push_back(step);
     }
+    for (size_t d = 0; d < rank; ++d) index_[d] = packing.index[d].constant();
     Tensor filled(result.dtype, {1});
     filled.set(0, packing.fill);
     fill_ = filled.bytes;
   }
 
   void run() {
-    std::vector<int64_t> index;
-    for (const Affine& affine : packing_.index) index.push_back(affine.constant());
-    if (result_.count() > 0) walk(0, index);
+    if (result_.count() > 0) walk(0);
   }
 
  private:
-  void walk(size_t depth, std::vector<int64_t> index) {
-    if (depth == steps_.size()) return copy(index);
+  void walk(size_t depth) {
+    if (depth + 1 >= steps_.size()) return copy_row();
     for (int64_t i = 0; i < result_.shape[depth]; ++i) {
-      if (depth + 1 == steps_.size()) {
-        copy(index);
-      } else {
-        walk(depth + 1, index);
-      }
-      for (size_t d = 0; d < index.size(); ++d) index[d] += steps_[depth][d];
+      walk(depth + 1);
+      for (size_t d = 0; d < index_.size(); ++d) index_[d] += steps_[depth][d];
+    }
+    for (size_t d = 0; d < index_.size(); ++d) {
+      index_[d] -= result_.shape[depth] * steps_[depth][d];
     }
   }
 
-  void copy(const std::vector<int64_t>& index) {
-    int64_t flat = 0;
-    bool inside = true;
-    for (size_t d = 0; d < index.size(); ++d) {
-      inside = inside && index[d] >= 0 && index[d] < packing_.original_shape[d];
-      flat += index[d] * strides_[d];
+  // The elements along the innermost iterator: those whose indices are inside are one range.
+  void copy_row() {
+    int64_t extent = steps_.empty() ? 1 : result_.shape.back();
+    int64_t begin = 0, end = extent, flat = 0, flat_step = 0;
+    for (size_t d = 0; d < index_.size(); ++d) {
+      int64_t step = steps_.empty() ? 0 : steps_.back()[d], size = packing_.original_shape[d];
+      flat += index_[d] * strides_[d];
+      flat_step += step * strides_[d];
+      auto inside = [&](int64_t i) {
+        int64_t at = index_[d] + i * step;
+        return at >= 0 && at < size;
+      };
+      while (begin < end && !inside(begin)) ++begin;
+      while (begin < end && !inside(end - 1)) --end;
     }
-    const uint8_t* source =
-        inside ? original_.bytes.data() + static_cast<size_t>(flat) * element_ : fill_.data();
-    std::memcpy(result_.bytes.data() + written_, source, element_);
+    for (int64_t i = 0; i < begin; ++i) put(fill_.data());
+    const uint8_t* source = original_.bytes.data();
+    for (int64_t i = begin; i < end; ++i) {
+      put(source + static_cast<size_t>(flat + i * flat_step) * element_);
+    }
+    for (int64_t i = end; i < extent; ++i) put(fill_.data());
+  }
+
+  void put(const uint8_t* source) {
+    uint8_t* target = result_.bytes.data() + written_;
     written_ += element_;
+    if (element_ == 4) {
+      std::memcpy(target, source, 4);  // a plain move, for the most frequent size
+    } else {
+      std::memcpy(target, source, element_);
+    }
   }
 
   const Packing& packing_;
   const Tensor& original_;
   Tensor& result_;
+  std::vector<int64_t> index_;               // of the original, at the walk's place
   size_t element_, written_ = 0;
   std::vector<int64_t> strides_;
   std::vector<std::vector<int64_t>> steps_;  // per iterator: change of each original index

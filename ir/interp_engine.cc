@@ -90,6 +90,8 @@ StatementProgram::StatementProgram(const Kernel& kernel, Memory& memory, std::st
   write_ = compile(write);
   value_begin_ = code_.size();
   compile(*value);
+  drop_implied_checks(write_, constraints);
+  for (Place& place : places_) drop_implied_checks(place, constraints);
   is_multiply_add_ = reduction == Reduction::Sum && is_float(dtype_) && places_.size() == 2 &&
                      code_.size() == 3 && code_[2].code == Code::Binary &&
                      static_cast<BinaryOp>(code_[2].detail) == BinaryOp::Mul;
@@ -140,6 +142,23 @@ StatementProgram::Place StatementProgram::compile(const Access& access) {
   }
   if (place.dynamic_count == 0) place.flat = make_register(flat);
   return place;
+}
+
+void StatementProgram::drop_implied_checks(Place& place,
+                                           const std::vector<Affine>& constraints) const {
+  const Storage& storage = memory_.storages[static_cast<size_t>(place.buffer)];
+  // A constraint and a distance that differ by a number: the one implies the other.
+  auto is_implied = [&](const Affine& distance) {
+    return std::any_of(constraints.begin(), constraints.end(), [&](const Affine& constraint) {
+      Affine difference = distance - constraint;
+      return difference.is_constant() && difference.constant() >= 0;
+    });
+  };
+  for (size_t i = 0; i < place.dimensions.size(); ++i) {
+    const Affine& index = registers_[static_cast<size_t>(place.dimensions[i])].affine;
+    place.may_be_negative.push_back(!is_implied(index));
+    place.may_be_large.push_back(!is_implied(Affine(storage.shape[i] - 1) - index));
+  }
 }
 
 void StatementProgram::emit(Code code, DType dtype, int detail, int argument, Cell constant) {
@@ -209,63 +228,91 @@ void StatementProgram::run() {
     }
     ranges.push_back(range);
   }
-  live_constraints_.clear();
+  decided_.assign(loops_.size(), {});
+  std::vector<bool> needed(registers_.size(), false);
   for (int constraint : constraints_) {
     const Interval& range = ranges[static_cast<size_t>(constraint)];
     if (range.high < 0) return;
-    if (range.low < 0) live_constraints_.push_back(constraint);
+    if (range.low >= 0) continue;
+    const std::vector<int64_t>& steps = registers_[static_cast<size_t>(constraint)].steps;
+    size_t loop = loops_.size();
+    while (steps[loop - 1] == 0) --loop;  // some step is not 0, as the range is no single value
+    decided_[loop - 1].push_back(constraint);
+    needed[static_cast<size_t>(constraint)] = true;
   }
   auto may_leave = [&](const Place& place) {
     const Storage& storage = memory_.storages[static_cast<size_t>(place.buffer)];
     for (size_t i = 0; i < place.dimensions.size(); ++i) {
       const Interval& range = ranges[static_cast<size_t>(place.dimensions[i])];
-      if (range.low < 0 || range.high >= storage.shape[i]) return true;
+      if (place.may_be_negative[i] && range.low < 0) return true;
+      if (place.may_be_large[i] && range.high >= storage.shape[i]) return true;
     }
     return false;
   };
   check_ranges_ = may_leave(write_) || std::any_of(places_.begin(), places_.end(), may_leave);
+  auto need_place = [&](const Place& place) {
+    if (place.flat >= 0) needed[static_cast<size_t>(place.flat)] = true;
+    if (!check_ranges_ && place.flat >= 0) return;
+    for (int dimension : place.dimensions) needed[static_cast<size_t>(dimension)] = true;
+  };
+  need_place(write_);
+  for (const Place& place : places_) need_place(place);
+  for (const Instruction& step : code_) {
+    if (step.code == Code::Index) needed[static_cast<size_t>(step.argument)] = true;
+  }
+  updates_.assign(loops_.size(), {});
+  for (size_t i = 0; i < registers_.size(); ++i) {
+    for (size_t loop = 0; needed[i] && loop < loops_.size(); ++loop) {
+      int64_t step = registers_[i].steps[loop];
+      if (step != 0) updates_[loop].emplace_back(static_cast<int>(i), step);
+    }
+  }
   run_loop(0);
 }
 
 void StatementProgram::run_loop(size_t depth) {
   if (depth == loops_.size()) return run_instance(values_[depth].data());
-  std::vector<int64_t>& values = values_[depth + 1];
-  values = values_[depth];
-  bool innermost = depth + 1 == loops_.size();
+  std::copy(values_[depth].begin(), values_[depth].end(), values_[depth + 1].begin());
+  int64_t* values = values_[depth + 1].data();
+  const bool innermost = depth + 1 == loops_.size();
+  const std::vector<int>& decided = decided_[depth];
+  const auto& updates = updates_[depth];
+  const int64_t extent = extents_[depth];
   int64_t& counter = counters_[depth];
-  for (counter = 0; counter < extents_[depth]; ++counter) {
-    if (innermost) {
-      run_instance(values.data());
-    } else {
+  for (counter = 0; counter < extent; ++counter) {
+    bool runs = true;
+    for (int constraint : decided) runs = runs && values[constraint] >= 0;
+    if (runs && innermost) {
+      run_instance(values);
+    } else if (runs) {
       run_loop(depth + 1);
     }
-    for (size_t i = 0; i < values.size(); ++i) values[i] += registers_[i].steps[depth];
+    for (const auto& [changed, step] : updates) values[changed] += step;
   }
 }
 
 void StatementProgram::run_instance(const int64_t* values) {
-  for (int constraint : live_constraints_) {
-    if (values[constraint] < 0) return;
-  }
   Storage& target = memory_.storages[static_cast<size_t>(write_.buffer)];
-  Cell* stack = stack_.data();
-  Cell value;
   if (is_multiply_add_ && !check_ranges_) {
-    double a = read(places_[0], locate(places_[0], values, stack)).number;
-    value.number = a * read(places_[1], locate(places_[1], values, stack)).number;
-  } else {
-    value = evaluate(values, value_begin_, code_.size(), stack);
+    double a = read(places_[0], static_cast<size_t>(values[places_[0].flat])).number;
+    double b = read(places_[1], static_cast<size_t>(values[places_[1].flat])).number;
+    auto element = static_cast<size_t>(values[write_.flat]);
+    return store(target, element, {.number = read(write_, element).number + a * b});
   }
+  Cell* stack = stack_.data();
+  Cell value = evaluate(values, value_begin_, code_.size(), stack);
   if (write_.dynamic_count > 0) {
     evaluate(values, 0, value_begin_, stack);
     stack += write_.dynamic_count;
   }
   size_t element = locate(write_, values, stack);
-  if (is_multiply_add_) {
-    value.number += read(write_, element).number;
-  } else if (reduction_ != Reduction::None) {
+  if (reduction_ != Reduction::None) {
     value = apply(reduction_, dtype_, read(write_, element), value);
   }
+  store(target, element, value);
+}
+
+void StatementProgram::store(Storage& target, size_t element, Cell value) {
   if (memory_.round_to_storage) value = convert(target.dtype, target.dtype, value, true);
   target.cells[element] = value;
   if (!target.stamps.empty()) target.stamps[element] = memory_.leaf;

@@ -80,6 +80,7 @@ class StatementProgram {
     int flat = -1;               // register of the element's index; -1 with dynamic subscripts
     std::vector<int> dimensions; // register of each subscript's affine part
     std::vector<bool> dynamic;   // per dimension: the next value on the stack is added
+    std::vector<bool> may_be_negative, may_be_large;  // per dimension: no constraint says otherwise
     int dynamic_count = 0;
   };
   enum class Code : uint8_t { Const, Load, Index, Unary, Binary, Cast, Jump, JumpIfFalse };
@@ -93,6 +94,8 @@ class StatementProgram {
 
   int make_register(const Affine& affine);
   Place compile(const Access& access);
+  // Marks which bounds of the place's dimensions the constraints imply.
+  void drop_implied_checks(Place& place, const std::vector<Affine>& constraints) const;
   void compile(const Expr& expr);
   void emit(Code code, DType dtype, int detail, int argument, Cell constant = {});
   void run_loop(size_t depth);
@@ -101,6 +104,7 @@ class StatementProgram {
   // The element's index; takes dynamic parts from below `stack`.
   size_t locate(const Place& place, const int64_t* values, Cell*& stack);
   Cell read(const Place& place, size_t element);
+  void store(Storage& target, size_t element, Cell value);
   [[noreturn]] void out_of_range(const Place& place, size_t dimension, int64_t index);
   std::string instance_text() const;
 
@@ -122,7 +126,10 @@ class StatementProgram {
   // State of a run.
   std::vector<int64_t> extents_, counters_;
   std::vector<std::vector<int64_t>> values_;  // per depth: the registers
-  std::vector<int> live_constraints_;         // those that the loops' ranges do not imply
+  // Per loop: the registers that change with it, and the constraints that are decided once it is
+  // entered (those that the loops' ranges do not imply).
+  std::vector<std::vector<std::pair<int, int64_t>>> updates_;
+  std::vector<std::vector<int>> decided_;
   bool check_ranges_ = true;
   std::vector<Cell> stack_;
 };
