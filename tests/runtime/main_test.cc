@@ -138,6 +138,18 @@ const char* const kRiscV = "qemu-riscv64 tests/runtime/fake_program.riscv64";
 INSTANTIATE_TEST_SUITE_P(Native, Main, testing::Values("tests/runtime/fake_program"));
 INSTANTIATE_TEST_SUITE_P(RiscV, Main, testing::Values(kRiscV));
 
+TEST(RunModel, MeasuresAnArtefact) {
+  const std::string program = "tests/runtime/run_model tests/runtime/fake_model.so ";
+  Result result = run(program, "batch=1000 --threads 2 --repeat 3");
+  EXPECT_EQ(result.code, 0) << result.text;
+  EXPECT_TRUE(contains(result.text, "{\"model\": \"fake\", \"threads\": 2, \"min_ms\": "));
+  EXPECT_TRUE(contains(result.text, "\"constants\": 64, \"arena\": 24000, \"scratch\": 128, "
+                                    "\"inputs_outputs\": 38016, \"peak\": ")) << result.text;
+  result = run(program, "");
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(result.text, "run_model: give batch=VALUE\n");
+}
+
 TEST(MissingInstructions, NamesTheFeature) {
   const Result result = run("tests/runtime/fake_features_program", "--help");
   EXPECT_EQ(result.code, 3) << result.text;
