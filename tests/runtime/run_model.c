@@ -3,10 +3,11 @@
  * a user of tc_runtime.h writes.
  *
  *   run_model MODEL.so [--threads N] [--repeat N] [SYMBOL=VALUE ...] */
+#define _POSIX_C_SOURCE 199309L /* clock_gettime */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "runtime/tc_runtime.h"
@@ -26,6 +27,19 @@ static double now_ms(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
+/* Largest resident size of this program in bytes. (getrusage's would begin with that of the program
+ * that started this one.) */
+static long long peak_bytes(void) {
+  char line[256];
+  long long kilobytes = -1;
+  FILE* file = fopen("/proc/self/status", "r");
+  if (file == NULL) stop("/proc/self/status cannot be read");
+  while (fgets(line, sizeof line, file) != NULL)
+    if (sscanf(line, "VmHWM: %lld kB", &kilobytes) == 1) break;
+  fclose(file);
+  return kilobytes * 1024;
 }
 
 /* The value of SYMBOL=VALUE among the arguments. */
@@ -63,7 +77,6 @@ int main(int count, char** arguments) {
   static int64_t dims[MAX_PORTS][TC_MAX_RANK];
   tc_input_buffer inputs[MAX_PORTS];
   tc_output_buffer outputs[MAX_PORTS];
-  struct rusage usage;
   int32_t threads = 1, repeat = 1, input_count, output_count, i, axis;
   uint64_t io_bytes = 0;
   double best = 1e300;
@@ -117,12 +130,11 @@ int main(int count, char** arguments) {
     if (time < best) best = time;
   }
   check(tc_context_memory(context, &memory));
-  getrusage(RUSAGE_SELF, &usage);
   printf("{\"model\": \"%s\", \"threads\": %d, \"min_ms\": %.6f, \"constants\": %lld, "
          "\"arena\": %lld, \"scratch\": %lld, \"inputs_outputs\": %llu, \"peak\": %lld}\n",
          info.model, (int)tc_context_threads_used(context), best, (long long)memory.constant_bytes,
          (long long)memory.arena_bytes, (long long)memory.scratch_bytes,
-         (unsigned long long)io_bytes, (long long)usage.ru_maxrss * 1024);
+         (unsigned long long)io_bytes, peak_bytes());
   for (i = 0; i < input_count; ++i) free((void*)inputs[i].data);
   for (i = 0; i < output_count; ++i) free(outputs[i].data);
   tc_context_destroy(context);
