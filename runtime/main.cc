@@ -32,7 +32,7 @@ struct Port {
   char file[4096] = "";        // outputs: where they went
 };
 
-// Everything of this process; freed by its end.
+// Everything of this process. A run that stops early leaves its memory to the system.
 struct Program {
   const char* name = "model";
   Options options;
@@ -420,6 +420,17 @@ void print_json(const Program& program, const tc_memory_info& memory) {
   printf("}\n");
 }
 
+void free_memory(Program& program) {
+  for (int32_t i = 0; i < program.input_count; ++i) free(program.inputs[i].array.data);
+  for (int32_t i = 0; i < program.output_count; ++i) free(program.outputs[i].array.data);
+  free(program.inputs);
+  free(program.outputs);
+  free(program.nanoseconds);
+  free(program.step_nanoseconds);
+  tc_context_destroy(program.context);
+  tc_model_close(program.model);
+}
+
 int run_program(int count, char** arguments) {
   Program program;
   if (count > 0 && arguments[0] != nullptr) program.name = arguments[0];
@@ -434,8 +445,7 @@ int run_program(int count, char** arguments) {
   tc_context_memory(program.context, &memory);
   if (program.options.json) print_json(program, memory);
   else print_text(program, memory);
-  tc_context_destroy(program.context);
-  tc_model_close(program.model);
+  free_memory(program);
   return fflush(stdout) == 0 ? kDone : kWrongInput;
 }
 
