@@ -1,0 +1,148 @@
+// The compiler as one function: a model's bytes in, a compiled model out.
+#include "frontend/compile.h"
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <thread>
+
+#include "frontend/onnx/importer.h"
+#include "runtime/abi.h"
+#include "ir/error.h"
+#include "ir/passes/pass.h"
+
+namespace tc {
+namespace {
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(std::vector<std::pair<std::string, double>>& phases) : phases_(phases) {}
+  void lap(const std::string& name) {
+    const auto now = std::chrono::steady_clock::now();
+    phases_.emplace_back(name, std::chrono::duration<double>(now - last_).count());
+    last_ = now;
+  }
+
+ private:
+  std::vector<std::pair<std::string, double>>& phases_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+int worker_count(int wanted) {
+  return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+Bytes read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) fail(ErrorKind::Target, "cannot read '", path, "', which this export links; reinstall tc");
+  return Bytes(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+}
+
+// The members of a Unix archive ("!<arch>" format, GNU and plain names), without its index.
+std::vector<std::pair<std::string, Bytes>> archive_members(const std::string& path) {
+  const Bytes bytes = read_file(path);
+  std::vector<std::pair<std::string, Bytes>> members;
+  const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  TC_CHECK(all.substr(0, 8) == "!<arch>\n", "in '", path, "'");
+  for (size_t at = 8; at + 60 <= all.size();) {
+    const std::string name(all.substr(at, 16));
+    const size_t size = std::stoull(std::string(all.substr(at + 48, 10)));
+    TC_CHECK(at + 60 + size <= all.size(), "in '", path, "'");
+    if (name.substr(0, 2) != "/ " && name.substr(0, 2) != "//") {
+      const auto* begin = bytes.data() + at + 60;
+      members.emplace_back(text("runtime_", members.size(), ".o"), Bytes(begin, begin + size));
+    }
+    at += 60 + size + size % 2;
+  }
+  return members;
+}
+
+const char* library_name(Arch arch) {
+  switch (arch) {
+    case Arch::X86_64: return "x86_64";
+    case Arch::RiscV64: return "riscv64";
+    case Arch::AArch64: return "aarch64";
+  }
+  return "";
+}
+
+void write_header(const std::string& path, const std::string& symbol) {
+  std::ofstream out(path);
+  out << "/* Compiled model: open it with tc_model_open_linked(&" << symbol << "). */\n"
+      << "#pragma once\n#include \"tc_runtime.h\"\n"
+      << "#ifdef __cplusplus\nextern \"C\"\n#else\nextern\n#endif\n"
+      << "const struct tc_descriptor " << symbol << ";\n";
+  if (!out) fail(ErrorKind::Device, "cannot write '", path, "'; check the folder and the free space");
+}
+
+}  // namespace
+
+Graph import_and_simplify(const std::string& bytes, const std::string& file_name,
+                          const std::string& folder, const CompileOptions& options, std::string* dump) {
+  ImportOptions import;
+  import.input_shapes = options.input_shapes;
+  import.symbols = options.symbols;
+  Graph graph = import_onnx(bytes, file_name, folder, import);
+  PassOptions passes;
+  passes.dump = options.dump;
+  passes.dump_text = dump;
+  run_passes(graph, passes);
+  return graph;
+}
+
+CompiledModel compile_graph(Graph graph, const CompileOptions& options) {
+  CompiledModel model;
+  model.target = parse_target(options.target);
+  Stopwatch watch(model.phases);
+  BuildOptions build;
+  build.target = model.target;
+  build.threads = worker_count(options.threads);
+  BuiltPlan built = build_plan(std::move(graph), build);
+  model.plan = std::move(built.plan);
+  model.reports = std::move(built.reports);
+  model.plan.provenance = text("tc target=", model.target.name, " tolerance=", options.tolerance);
+  watch.lap("plan");
+  model.objects = model_objects(model.plan, model.target, "tc_model_descriptor", worker_count(options.build_threads));
+  watch.lap("code");
+  return model;
+}
+
+CompiledModel compile_onnx(const std::string& bytes, const std::string& file_name,
+                           const std::string& folder, const CompileOptions& options) {
+  std::vector<std::pair<std::string, double>> phases;
+  Stopwatch watch(phases);
+  parse_target(options.target);    // an unknown target is told before the work
+  std::string dump;
+  Graph graph = import_and_simplify(bytes, file_name, folder, options, &dump);
+  watch.lap("import");
+  CompiledModel model = compile_graph(std::move(graph), options);
+  model.phases.insert(model.phases.begin(), phases.begin(), phases.end());
+  model.dump = std::move(dump);
+  return model;
+}
+
+void export_model(const CompiledModel& model, const std::string& kind, const std::string& path,
+                  const std::string& library_folder) {
+  const std::string libraries = library_folder + "/" + library_name(model.target.arch);
+  if (kind == "shared") {
+    link_shared(model.objects, model.target, path);
+  } else if (kind == "executable") {
+    link_executable(model.objects, model.target, libraries, path);
+  } else if (kind == "object") {
+    link_object(model.objects, model.target, path);
+  } else if (kind == "static") {
+    std::vector<std::pair<std::string, Bytes>> members;
+    for (size_t i = 0; i < model.objects.size(); ++i) members.emplace_back(text("model_", i, ".o"), model.objects[i]);
+    for (auto& member : archive_members(libraries + "/libtc_runtime.a")) members.push_back(std::move(member));
+    write_archive(members, path);
+    const size_t dot = path.rfind('.');
+    const size_t slash = path.rfind('/');
+    const bool has_suffix = dot != std::string::npos && (slash == std::string::npos || dot > slash);
+    write_header((has_suffix ? path.substr(0, dot) : path) + ".h", TC_DESCRIPTOR_SYMBOL);
+  } else {
+    fail(ErrorKind::Target, "unknown kind of artefact '", kind,
+         "'; the kinds are shared, static, executable and object");
+  }
+}
+
+}  // namespace tc
