@@ -1,0 +1,160 @@
+"""Every real model file agrees with its reference, here and on simulated riscv64 boards."""
+
+import numpy
+import pytest
+
+import tc
+
+from .support import models_folder, output_file, run_under_qemu, worst_error
+
+# Refused by name, with the words that the refusal must hold.
+REFUSED = {
+    "super_resolution_tutorial/super_resolution.onnx": ["opset"],
+    "gonnx_rnn/scaler.onnx": ["Scaler", "ai.onnx.ml"],
+    "fast_neural_style/candy.onnx": ["Affine", "Crop", "ImageScaler"],
+}
+
+MODELS = [
+    "mnist-8/model.onnx",
+    "super_resolution_10/model.onnx",
+    "ultraface_rfb320/Ultraface.version-RFB-320.onnx",
+    "silero_vad/silero_vad.onnx",
+    "silero_vad/silero_vad_op18_ifless.onnx",
+    "yolox_nano/yolox_nano.onnx",
+    "dtln/model_1.onnx",
+    "dtln/model_2.onnx",
+    "yunet/yunet_n_320_320.onnx",
+    "ppocr/cls-model.onnx",
+    "gonnx_rnn/ndm.onnx",
+    "gonnx_rnn/gru.onnx",
+    "gonnx_rnn/mlp.onnx",
+    "hand_gesture/point_history_classifier_lstm.onnx",
+    "hand_gesture/point_history_classifier.onnx",
+    "hand_gesture/keypoint_classifier.onnx",
+    "hand_gesture/argmax.onnx",
+    "portrait_seg/prisma_nchw.onnx",
+]
+
+# Under 100 million multiply-adds: these also run under qemu, at every vector length and without.
+SMALL = [
+    "mnist-8/model.onnx",
+    "silero_vad/silero_vad.onnx",
+    "silero_vad/silero_vad_op18_ifless.onnx",
+    "dtln/model_1.onnx",
+    "dtln/model_2.onnx",
+    "ppocr/cls-model.onnx",
+    "gonnx_rnn/ndm.onnx",
+    "gonnx_rnn/gru.onnx",
+    "gonnx_rnn/mlp.onnx",
+    "hand_gesture/point_history_classifier_lstm.onnx",
+    "hand_gesture/point_history_classifier.onnx",
+    "hand_gesture/keypoint_classifier.onnx",
+    "hand_gesture/argmax.onnx",
+]
+
+LIGHT = ["alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet",
+         "squeezenet", "vgg19", "zfnet512"]
+
+LIMIT = 1e-3
+
+
+def reference(name):
+    """Inputs and outputs, by name, of the reference beside the model."""
+    path = models_folder() / name
+    with numpy.load(path.with_name(path.stem + ".ref_ort_seed0.npz")) as file:
+        inputs = {key[len("in__"):]: file[key] for key in file if key.startswith("in__")}
+        outputs = {key.split("__", 1)[1]: file[key] for key in file if key.startswith("out")}
+    return path, inputs, outputs
+
+
+def check(label, actual, expected, limit=LIMIT):
+    worst = 0.0
+    for name, array in expected.items():
+        worst = max(worst, worst_error(actual[name], array))
+    print(f"{label}: worst error {worst:.2e} of the largest output")
+    assert worst <= limit
+
+
+def test_lists_are_exact():
+    """Each model file is tested, or refused for a stated reason."""
+    folder = models_folder()
+    files = {str(path.relative_to(folder)) for path in folder.glob("*/*.onnx")}
+    light = {f"onnx_light/light_{name}.onnx" for name in LIGHT if name != "alexnet"}
+    light |= {"onnx_light/light_bvlc_alexnet.onnx", "squeezenet1_fp16/SqueezeNet_fp16.onnx"}
+    assert files == set(MODELS) | set(REFUSED) | light
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_agrees_on_this_machine(name):
+    path, inputs, expected = reference(name)
+    module = tc.compile(str(path), shapes={key: array.shape for key, array in inputs.items()})
+    check(name, module.run(inputs), expected)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_agrees_on_riscv64(name, tmp_path):
+    path, inputs, expected = reference(name)
+    shapes = {key: array.shape for key, array in inputs.items()}
+    for target, lengths in (("rv64gcv", (128, 256, 512)), ("rv64gc", (None,))):
+        executable = tmp_path / target
+        tc.compile(str(path), target=target, shapes=shapes).export(str(executable), kind="executable")
+        for vlen in lengths:
+            outputs = run_under_qemu(executable, inputs, tmp_path, vlen or 128, vlen is not None)
+            check(f"{name} {target} {vlen or ''}", {key: outputs[output_file(key)] for key in expected},
+                  expected)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_by_name(name):
+    with pytest.raises((tc.UnsupportedError, tc.ModelError)) as caught:
+        tc.compile(str(models_folder() / name))
+    for words in REFUSED[name]:
+        assert words in str(caught.value)
+
+
+def test_float16_squeezenet():
+    """Not farther from float64 than twice the distance of a reference that rounds every node."""
+    import onnx
+    from onnx import numpy_helper
+    import onnxruntime
+
+    path, inputs, expected = reference("squeezenet1_fp16/SqueezeNet_fp16.onnx")
+    module = tc.compile(str(path))
+    actual = module.run(inputs)
+    # The same network in float32 stands for float64: its error is a thousand times smaller.
+    model = onnx.load(path)
+    for tensor in model.graph.initializer:
+        wide = numpy_helper.to_array(tensor)
+        if wide.dtype == numpy.float16:
+            tensor.CopyFrom(numpy_helper.from_array(wide.astype(numpy.float32), tensor.name))
+    for value in [*model.graph.input, *model.graph.output]:
+        if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16:
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    del model.graph.value_info[:]
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    wide = session.run(None, {key: array.astype(numpy.float32) for key, array in inputs.items()})[0]
+    name = next(iter(expected))
+    ours, theirs = worst_error(actual[name], wide), worst_error(expected[name], wide)
+    print(f"float16 SqueezeNet: tc {ours:.2e}, reference {theirs:.2e} from the wide result")
+    assert ours <= 2 * theirs
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_light_models_import(name):
+    """Full-size graphs with constant weights: the import and the outputs that come with them."""
+    import onnx
+    from onnx import numpy_helper
+
+    stem = "bvlc_alexnet" if name == "alexnet" else name
+    folder = models_folder() / "onnx_light"
+    module = tc.compile(str(folder / f"light_{stem}.onnx"))
+    port = module.inputs[0]
+    count = int(numpy.prod(port.shape))
+    array = (numpy.arange(count).reshape(port.shape) / count).astype(numpy.float32)
+    tensor = onnx.TensorProto()
+    tensor.ParseFromString((folder / f"light_{stem}_output_0.pb").read_bytes())
+    expected = numpy_helper.to_array(tensor)
+    result = module(array)
+    error = worst_error(result, expected)
+    print(f"light {name}: worst error {error:.2e}")
+    assert error <= LIMIT
