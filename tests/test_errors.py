@@ -1,0 +1,147 @@
+"""Bad input ends in one clear sentence and a tc.Error; the process lives on."""
+
+import os
+
+import numpy
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import tc
+
+from .support import models_folder
+
+
+def small_model(op="Relu", inputs=("x",), shape=(1, 4), **attributes):
+    node = helper.make_node(op, list(inputs), ["y"], name="the_node", **attributes)
+    graph = helper.make_graph(
+        [node], "small",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in inputs],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def refusal(kind, call, *words):
+    """The text of the error that `call` raises; it is one clean sentence or two."""
+    with pytest.raises(kind) as caught:
+        call()
+    message = str(caught.value)
+    for word in words:
+        assert word in message, message
+    assert "isl_" not in message and "terminate called" not in message
+    assert len(message) < 2000
+    return message
+
+
+def test_missing_file():
+    refusal(tc.ModelError, lambda: tc.compile("no/such/model.onnx"), "no/such/model.onnx")
+
+
+def test_empty_file(tmp_path):
+    path = tmp_path / "empty.onnx"
+    path.write_bytes(b"")
+    refusal(tc.ModelError, lambda: tc.compile(str(path)), "empty.onnx", "empty")
+
+
+def test_not_an_onnx_file(tmp_path):
+    path = tmp_path / "text.onnx"
+    path.write_text("this is no model " * 50)
+    refusal(tc.ModelError, lambda: tc.compile(str(path)), "text.onnx")
+
+
+@pytest.mark.parametrize("name", ["mnist-8/model.onnx", "gonnx_rnn/gru.onnx", "dtln/model_1.onnx"])
+def test_truncated(name):
+    """Cut every 1,000 bytes (or 1 % of a large file), never a crash."""
+    data = (models_folder() / name).read_bytes()
+    refused = 0
+    for size in range(1, len(data), max(1000, len(data) // 100)):
+        try:
+            tc.compile(data[:size])
+        except tc.Error:
+            refused += 1
+        else:
+            pytest.fail(f"{name} cut to {size} bytes was accepted")
+    assert refused > 0
+
+
+def test_wrong_input_shape_and_dtype():
+    module = tc.compile(small_model().SerializeToString())
+    refusal(tc.ShapeError, lambda: module(numpy.zeros((2, 4), numpy.float32)), "x", "(2, 4)", "(1, 4)")
+    refusal(tc.Error, lambda: module(numpy.zeros((1, 4), numpy.float64)), "x", "float64", "float32")
+
+
+def test_wrong_inputs_by_name():
+    module = tc.compile(small_model().SerializeToString())
+    refusal(tc.Error, lambda: module.run({"z": numpy.zeros((1, 4), numpy.float32)}), "z", "x")
+    refusal(tc.Error, lambda: module())
+
+
+def test_all_unsupported_operators_at_once():
+    graph = helper.make_graph(
+        [helper.make_node("FancyOne", ["x"], ["a"], name="first"),
+         helper.make_node("FancyTwo", ["a"], ["y"], name="second")], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1,))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1,))])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    refusal(tc.UnsupportedError, lambda: tc.compile(model.SerializeToString()),
+            "FancyOne", "first", "FancyTwo", "second")
+    problems = tc.check(model.SerializeToString())
+    assert len(problems) == 2
+
+
+def test_shape_error_names_node_and_sizes():
+    model = small_model("MatMul", ("a", "b"), (3, 4))
+    refusal(tc.ShapeError, lambda: tc.compile(model.SerializeToString()), "the_node", "4", "3")
+
+
+def test_unknown_target_lists_the_nearest():
+    refusal(tc.TargetError, lambda: tc.compile(small_model().SerializeToString(), target="rv64gvc"),
+            "rv64gvc", "rv64gcv")
+
+
+def external(location, tmp_path):
+    tensor = numpy_helper.from_array(numpy.ones((4,), numpy.float32), "w")
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", location), ("offset", "0"), ("length", "16")):
+        entry = tensor.external_data.add()
+        entry.key, entry.value = key, value
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["y"], name="add")], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 4))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 4))], [tensor])
+    folder = tmp_path / "model"
+    folder.mkdir(exist_ok=True)
+    path = folder / "external.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    return path
+
+
+def test_external_data_inside_the_folder(tmp_path):
+    path = external("weights.bin", tmp_path)
+    (path.parent / "weights.bin").write_bytes(numpy.full(4, 2, numpy.float32).tobytes())
+    result = tc.compile(str(path))(numpy.ones((1, 4), numpy.float32))
+    assert numpy.array_equal(result, numpy.full((1, 4), 3, numpy.float32))
+
+
+@pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "a/../../secret.bin", "link.bin",
+                                      "hard.bin", "missing.bin"])
+def test_external_data_outside_the_folder(location, tmp_path):
+    path = external(location, tmp_path)
+    (tmp_path / "secret.bin").write_bytes(bytes(64))
+    (path.parent / "a").mkdir(exist_ok=True)
+    if location == "link.bin":
+        os.symlink(tmp_path / "secret.bin", path.parent / "link.bin")
+    if location == "hard.bin":
+        os.link(tmp_path / "secret.bin", path.parent / "hard.bin")
+    refusal(tc.ModelError, lambda: tc.compile(str(path)), location)
+
+
+def test_artefact_of_another_instruction_set(tmp_path):
+    module = tc.compile(small_model().SerializeToString(), target="rv64gcv")
+    refusal(tc.Error, lambda: module(numpy.zeros((1, 4), numpy.float32)), "rv64gcv")
+    path = tmp_path / "model.so"
+    module.export(str(path), kind="shared")
+    refusal(tc.Error, lambda: tc.load(str(path)), "RISC-V")
+    (tmp_path / "junk.so").write_bytes(b"junk" * 100)
+    refusal(tc.Error, lambda: tc.load(str(tmp_path / "junk.so")), "junk.so")
