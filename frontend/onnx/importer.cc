@@ -11,6 +11,7 @@
 #include "frontend/onnx/tensor_reader.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"
+#include "ir/passes/passes.h"
 
 namespace tc {
 namespace {
@@ -20,9 +21,8 @@ constexpr int kDeepestSubgraph = 32;
 constexpr size_t kLongestName = 64 << 10;
 constexpr int kLowestOpset = 7;
 constexpr int64_t kLargestSymbol = int64_t{1} << 31;
-// Results of nodes with constant inputs are computed while importing up to this size, so that
-// shapes that are built from constants are known.
-constexpr int64_t kLargestFolded = 4096;
+// Operations on constants that are done while importing.
+constexpr double kMostFolded = 4096;
 
 bool is_default_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
@@ -385,7 +385,8 @@ class Importer {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] != kNoValue) define(outputs[i], node.outputs[i], scope);
     }
-    if (fold(graph, node)) return;
+    // Small results of constants are computed at once, so that what follows reads them as shapes.
+    if (fold_node(graph, node, kMostFolded)) return;
     graph.nodes.push_back(std::move(node));
   }
 
@@ -410,41 +411,6 @@ class Importer {
       fail(ErrorKind::Unsupported, node.origin.str(), " has ", node.outputs.size(), " outputs; of ", node.op->name, " ",
            node.op->outputs, node.op->outputs == 1 ? " is" : " are", " supported");
     }
-  }
-
-  // Small results of constant inputs become constants, so that what follows can read them as shapes.
-  bool fold(Graph& graph, const Node& node) const {
-    if (node.op->kind == OpRow::Kind::Control || node.op->kind == OpRow::Kind::Expand || !node.op->lower) return false;
-    for (ValueId id : node.inputs) {
-      if (id != kNoValue && !graph[id].constant) return false;
-    }
-    for (ValueId id : node.outputs) {
-      if (id == kNoValue || !graph[id].shape || !is_constant(*graph[id].shape)) return false;
-      if (element_count(*graph[id].shape).constant() > kLargestFolded) return false;
-    }
-    std::vector<ValueId> arguments;
-    graph.nodes.push_back(node);
-    const Kernel kernel = lower_group(graph, {static_cast<int>(graph.nodes.size()) - 1}, node.outputs, &arguments);
-    graph.nodes.pop_back();
-    std::map<std::string, Tensor> buffers;
-    size_t argument = 0;
-    for (const Buffer& buffer : kernel.buffers) {
-      if (buffer.scope == Scope::Local) continue;
-      const ValueId id = arguments.at(argument++);
-      if (buffer.scope == Scope::Output) {
-        buffers[buffer.name] = Tensor(graph[id].dtype, constant_shape(*graph[id].shape));
-      } else {
-        buffers[buffer.name] = *graph[id].constant;
-      }
-    }
-    interpret(kernel, {}, buffers, true);
-    argument = 0;
-    for (const Buffer& buffer : kernel.buffers) {
-      if (buffer.scope == Scope::Local) continue;
-      const ValueId id = arguments.at(argument++);
-      if (buffer.scope == Scope::Output) graph[id].constant = std::make_shared<const Tensor>(std::move(buffers[buffer.name]));
-    }
-    return true;
   }
 
   // --- attributes, constants, functions --------------------------------------------------------

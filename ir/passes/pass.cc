@@ -1,0 +1,77 @@
+// The table of graph passes and its driver.
+#include "ir/passes/pass.h"
+
+#include <chrono>
+
+#include "ir/error.h"
+#include "ir/passes/passes.h"
+
+namespace tc {
+namespace {
+
+void run_on_all(const Pass& pass, Graph& graph) {
+  for (Node& node : graph.nodes) {
+    for (auto& [name, attribute] : node.attributes) {
+      if (auto* body = std::get_if<GraphPtr>(&attribute)) {
+        auto copy = std::make_shared<Graph>(**body);
+        run_on_all(pass, *copy);
+        *body = copy;
+      }
+    }
+  }
+  pass.run(graph);
+}
+
+void check_name(const std::string& name) {
+  if (name.empty() || name == "all") return;
+  std::string known;
+  for (const Pass& pass : pass_table()) {
+    if (name == pass.name) return;
+    known += text(known.empty() ? "" : ", ", pass.name);
+  }
+  fail(ErrorKind::Model, "there is no pass '", name, "' to dump; the passes are ", known, ", or all");
+}
+
+}  // namespace
+
+const std::vector<Pass>& pass_table() {
+  static const std::vector<Pass> table = {
+      {"promote_half", "Computes in float32 what the model computes in float16 or bfloat16.", promote_half},
+      {"expand", "Replaces composite ops by the ops they are made of.", expand_composites},
+      {"fold_constants", "Computes nodes whose inputs are all constant.", fold_constants},
+      // Before batch normalisation is folded: dropouts and identities hide the pairs.
+      {"eliminate", "Removes identities, casts to the same type and pairs of transposes.", eliminate},
+      {"fold_batch_norm", "Folds batch normalisation into the weights before it, else into a scale and a shift.",
+       fold_batch_norm},
+      // The scale and shift of batch normalisation are constants of the weights' shape.
+      {"fold_again", "Computes what earlier passes made constant.", fold_constants},
+      {"dead_code", "Drops nodes whose results nothing reads.", dead_code},
+  };
+  return table;
+}
+
+void run_passes(Graph& graph, const PassOptions& options) {
+  check_name(options.dump);
+  for (const Pass& pass : pass_table()) {
+    const bool dump = options.dump_text && (options.dump == "all" || options.dump == pass.name);
+    const std::string before = dump ? str(graph) : "";
+    const auto begin = std::chrono::steady_clock::now();
+    run_on_all(pass, graph);
+    if (options.seconds) {
+      options.seconds->emplace_back(
+          pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    if (!dump) continue;
+    const std::string after = str(graph);
+    *options.dump_text += text("== after ", pass.name, "\n", after == before ? "(unchanged)\n" : after);
+  }
+}
+
+void replace_uses(Graph& graph, ValueId from, ValueId to) {
+  for (Node& node : graph.nodes) {
+    for (ValueId& input : node.inputs) input = input == from ? to : input;
+  }
+  for (ValueId& output : graph.outputs) output = output == from ? to : output;
+}
+
+}  // namespace tc

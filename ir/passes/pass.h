@@ -1,0 +1,37 @@
+// Graph passes as a table of named rows; the driver runs, dumps, times and verifies them.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace tc {
+
+struct Pass {
+  const char* name;
+  const char* doc;                 // one sentence
+  void (*run)(Graph&);             // on one graph; the driver enters subgraphs
+};
+
+// In the order in which they run.
+const std::vector<Pass>& pass_table();
+
+struct PassOptions {
+  // Name of a pass, or "all": the graph after it is appended to `dump_text`, or "(unchanged)".
+  // An unknown name throws a Model error that lists the passes.
+  std::string dump;
+  std::string* dump_text = nullptr;
+  std::vector<std::pair<std::string, double>>* seconds = nullptr;  // per pass
+};
+
+// Runs all passes on the graph and, for each, on its subgraphs first.
+void run_passes(Graph& graph, const PassOptions& options = {});
+
+// --- what passes share ---
+
+// Makes every reader of `from` (nodes and graph outputs) read `to`.
+void replace_uses(Graph& graph, ValueId from, ValueId to);
+
+}  // namespace tc
