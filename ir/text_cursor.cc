@@ -89,9 +89,7 @@ bool TextCursor::peek_identifier() { return is_word_start(peek_char()); }
 
 std::string TextCursor::identifier() {
   if (!peek_identifier()) error("expected a name");
-  size_t start = position_;
-  while (position_ < text_.size() && is_word(text_[position_])) ++position_;
-  return std::string(text_.substr(start, position_ - start));
+  return word();
 }
 
 bool TextCursor::peek_number() {
@@ -152,13 +150,10 @@ std::string TextCursor::quoted() {
   error("the quoted text does not end");
 }
 
-std::string_view TextCursor::rest_of_line() {
+std::string TextCursor::word() {
   size_t start = position_;
-  while (position_ < text_.size() && text_[position_] != '\n') ++position_;
-  std::string_view line = text_.substr(start, position_ - start);
-  while (!line.empty() && is_space(line.front())) line.remove_prefix(1);
-  while (!line.empty() && is_space(line.back())) line.remove_suffix(1);
-  return line;
+  while (position_ < text_.size() && is_word(text_[position_])) ++position_;
+  return std::string(text_.substr(start, position_ - start));
 }
 
 void TextCursor::fail_here(const std::string& message) const {

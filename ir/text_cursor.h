@@ -44,8 +44,8 @@ class TextCursor {
   // A number as written by number_text, without `inf` and `nan`.
   std::string number();
   std::string quoted();
-  // The rest of the line, without the white space around it.
-  std::string_view rest_of_line();
+  // The letters, digits and `_` right here, none of which need follow; no space is skipped.
+  std::string word();
 
   // The next character that is no white space, 0 at the end.
   char peek_char();
