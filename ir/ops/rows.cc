@@ -178,8 +178,7 @@ ValueId NodeBuilder::add(const std::string& op, std::vector<ValueId> inputs,
 std::vector<ValueId> NodeBuilder::add_many(const std::string& op, std::vector<ValueId> inputs, int outputs,
                                            std::map<std::string, Attribute> attributes) {
   std::vector<ValueId> made;
-  const std::string base = model_.outputs.empty() || model_.outputs[0] == kNoValue
-                               ? op : graph_[model_.outputs[0]].name;
+  const std::string base = model_.origin.node.empty() ? op : model_.origin.node;
   for (int i = 0; i < outputs; ++i) made.push_back(graph_.fresh_value(base, DType::F32));
   add_to(op, std::move(inputs), made, std::move(attributes));
   return made;

@@ -39,6 +39,8 @@ const std::vector<Pass>& pass_table() {
       {"promote_half", "Computes in float32 what the model computes in float16 or bfloat16.", promote_half},
       {"expand", "Replaces composite ops by the ops they are made of.", expand_composites},
       {"fold_constants", "Computes nodes whose inputs are all constant.", fold_constants},
+      // Weights that become constant above are packed only where the subgraph knows them.
+      {"sink_constants", "Gives subgraphs the constants that they capture.", sink_constants},
       // Before batch normalisation is folded: dropouts and identities hide the pairs.
       {"eliminate", "Removes identities, casts to the same type and pairs of transposes.", eliminate},
       {"fold_batch_norm", "Folds batch normalisation into the weights before it, else into a scale and a shift.",

@@ -28,4 +28,7 @@ void fold_batch_norm(Graph& graph);
 
 void dead_code(Graph& graph);
 
+// Constants that a subgraph captures become constants of the subgraph.
+void sink_constants(Graph& graph);
+
 }  // namespace tc

@@ -118,6 +118,39 @@ void dead_code(Graph& graph) {
   graph.nodes = std::move(kept);
 }
 
+void sink_constants(Graph& graph) {
+  for (Node& node : graph.nodes) {
+    std::vector<Graph*> bodies;
+    size_t captures = 0;
+    // In the order in which their captures are inputs: then before else.
+    for (const char* name : {"then_branch", "else_branch", "body"}) {
+      auto found = node.attributes.find(name);
+      if (found == node.attributes.end() || !std::holds_alternative<GraphPtr>(found->second)) continue;
+      auto body = std::make_shared<Graph>(*std::get<GraphPtr>(found->second));
+      found->second = body;
+      bodies.push_back(body.get());
+      captures += body->captures.size();
+    }
+    if (captures == 0) continue;
+    std::vector<ValueId> inputs(node.inputs.begin(), node.inputs.end() - static_cast<int64_t>(captures));
+    size_t at = inputs.size();
+    for (Graph* body : bodies) {
+      std::vector<std::pair<std::string, ValueId>> kept;
+      for (auto& capture : body->captures) {
+        const ValueId outer = node.inputs[at++];
+        if (graph[outer].constant) {
+          (*body)[capture.second].constant = graph[outer].constant;
+        } else {
+          inputs.push_back(outer);
+          kept.push_back(capture);
+        }
+      }
+      body->captures = std::move(kept);
+    }
+    node.inputs = std::move(inputs);
+  }
+}
+
 void promote_half(Graph& graph) {
   const bool any = std::any_of(graph.values.begin(), graph.values.end(), [](const Value& value) { return is_half(value.dtype); });
   if (!any) return;
