@@ -4,6 +4,7 @@
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/CommandLine.h>
@@ -88,6 +89,10 @@ void Unit::set_attributes(llvm::Function& function) const {
   function.addFnAttr("frame-pointer", "none");
   function.addFnAttr(llvm::Attribute::NoUnwind);
   function.addFnAttr(llvm::Attribute::WillReturn);
+}
+
+bool Unit::has_feature(const std::string& name) const {
+  return machine_->getMCSubtargetInfo()->checkFeatures("+" + name);
 }
 
 void Unit::optimise() {

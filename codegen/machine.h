@@ -26,6 +26,9 @@ class Unit {
   // width, no exceptions, no calls to library functions.
   void set_attributes(llvm::Function& function) const;
 
+  // Whether the target's code may use an LLVM feature ("avx2"); false for unknown names.
+  bool has_feature(const std::string& name) const;
+
   // Verifies the module and runs the passes that follow our own vectorisation. Throws an Internal
   // error with the verifier's text where the module is ill-formed.
   void optimise();

@@ -1,15 +1,371 @@
 // Elementary functions as generated vector code: no library is called.
+//
+// f32 exp, log, tanh, sigmoid and erf, which models use most, are computed in f32; all other f32
+// functions in f64 and rounded. Polynomials are minimax fits (fit_polynomials.py).
 #include "codegen/math.h"
 
+#include <llvm/IR/Intrinsics.h>
+
+#include <cmath>
+#include <limits>
+
+#include "codegen/math_tables.h"
+#include "codegen/numbers.h"
 #include "ir/error.h"
 
 namespace tc {
+namespace {
 
-llvm::Value* emit_function(Builder&, const Target&, UnaryOp op, llvm::Value*) {
-  fail(ErrorKind::Internal, "internal error: ", name_of(op));
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// e^x = 2^count * (1 + tail): what exp and expm1 have in common. x is within the clamp.
+struct Exponential {
+  Number tail, count;  // count as an integer
+};
+
+class Functions {
+ public:
+  Functions(Builder& builder, llvm::Type* type)
+      : builder_(builder), single_(type->getScalarType()->isFloatTy()) {}
+
+  Number exp(Number x) {
+    const Number bounded = clamp(x, single_ ? -104 : -746, single_ ? 89 : 710);
+    const Exponential parts = split(bounded);
+    // Two factors, so that the result may be subnormal or infinite.
+    const Number half = parts.count.shift_right_signed(1);
+    return (parts.tail + 1) * power_of_two(half) * power_of_two(parts.count - half);
+  }
+
+  // exp(x) - 1 without cancellation; x at least -60 and at most 80 (f32) or 700 (f64).
+  Number expm1(Number x) {
+    const Exponential parts = split(x);
+    const Number scale = power_of_two(parts.count);
+    return fma(scale, parts.tail, scale - 1);
+  }
+
+  Number log(Number x) {
+    // x = m * 2^e with m in [sqrt(1/2), sqrt(2)); subnormals are scaled first.
+    const int mantissa = single_ ? 23 : 52;
+    const Number small = x < (single_ ? 0x1p-126 : 0x1p-1022);
+    const Number scaled = select(small, x * (single_ ? 0x1p24 : 0x1p54), x);
+    // The exponent is that of m / sqrt(1/2), rounded down.
+    const int64_t half = single_ ? 0x3f3504f3 : 0x3fe6a09e667f3bcd;
+    const Number offset = scaled.bits() - half;
+    const Number exponent_bits = offset.shift_right_signed(mantissa);
+    const Number m = (scaled.bits() - exponent_bits.shift_left(mantissa)).as_float();
+    Number e = exponent_bits.to_float();
+    e = e - select(small, x.same(single_ ? 24 : 54), x.same(0));
+    const Number f = m - 1;
+    Number result;
+    if (single_) {
+      const Number z = f * f;
+      Number tail = polynomial(f, kLogF32) * f * z;
+      tail = fma(e, x.same(-2.12194440e-4), tail);
+      tail = fma(z, x.same(-0.5), tail);
+      result = fma(e, x.same(0.693359375), f + tail);
+    } else {
+      const Number s = f / (f + 2);
+      const Number z = s * s;
+      const Number series = polynomial(z, kLogF64) * z;
+      const Number half_square = f * f * 0.5;
+      const Number low = e * 1.90821492927058770002e-10;
+      // log(1+f) = f - (f^2/2 - s (f^2/2 + series))
+      const Number tail = half_square - fma(s, half_square + series, low);
+      result = fma(e, x.same(6.93147180369123816490e-01), f - tail);
+    }
+    result = select(x < kInfinity, result, x);  // infinity and NaN
+    result = select(x == 0, x.same(-kInfinity), result);
+    return select(x < 0, x.nan(), result);
+  }
+
+  Number log1p(Number x) {
+    const Number u = x + 1;
+    const Number correction = (x - (u - 1)) / u;
+    Number result = log(u) + correction;
+    result = select(u == 1, x, result);
+    result = select(u < kInfinity, result, x);
+    return select(x == -1, x.same(-kInfinity), result);
+  }
+
+  Number tanh(Number x) {
+    // With t = exp(-2|x|) - 1: tanh |x| = -t / (2 + t), or 1 - 2 (t + 1) / (2 + t) where that is near
+    // 1, so that the error of t counts less.
+    const Number a = x.abs();
+    const Number limit = x.same(single_ ? 10 : 20);
+    const Number t = expm1(select(a < limit, a, limit) * -2);
+    const Number far = t < -0.5;
+    const Number quotient = select(far, (t + 1) * 2, -t) / (t + 2);
+    const Number result = select(far, x.same(1) - quotient, quotient).copy_sign(x);
+    return select(x.is_nan(), x, result);
+  }
+
+  Number sigmoid(Number x) {
+    // exp of what is not positive, so that neither side overflows.
+    const Number e = exp(-x.abs());
+    const Number numerator = select(x < 0, e, x.same(1));
+    return select(x.is_nan(), x, numerator / (e + 1));
+  }
+
+  Number erf(Number x) {
+    const Number a = x.abs();
+    const Number square = a * a;
+    const Number near = single_ ? polynomial(square, kErfSmallF32) : polynomial(square, kErfSmallF64);
+    const Number small = fma(near, x, x);
+    Number large;
+    if (single_) {
+      const Number bounded = select(a < 4, a, x.same(4));
+      large = x.same(1) - exp(polynomial(bounded - 2.5, kErfLargeF32));
+    } else {
+      const Number bounded = select(a < 6, a, x.same(6));
+      const Number t = (bounded - 3) / (bounded + 3);
+      const Number scaled = polynomial(t, kErfLargeF64) / fma(bounded, x.same(2), x.same(1));
+      large = x.same(1) - exp(-(bounded * bounded)) * scaled;
+    }
+    const Number result = select(a < 1, small, large.copy_sign(x));
+    return select(x.is_nan(), x, result);
+  }
+
+  // sin and cos of an f64: x = k pi/2 + r, reduced with pi/2 in three parts. Right up to about 2^30;
+  // `low` is added to x (what large f32 arguments leave).
+  std::pair<Number, Number> sin_cos(Number x, Number low) {
+    const Number rounded = fma(x, x.same(M_2_PI), x.same(0x1.8p52));
+    const Number k = rounded - 0x1.8p52;
+    Number r = fma(k, x.same(-0x1.921fb54442d18p+0), x);
+    const Number high = r;
+    r = fma(k, x.same(-0x1.1a62633145c07p-54), high + low);
+    r = fma(k, x.same(0x1.f1976b7ed8fbcp-110), r);
+    const Number z = r * r;
+    const Number sine = fma(polynomial(z, kSinF64) * z, r, r);
+    const Number cosine = fma(polynomial(z, kCosF64) * z, z, fma(z, x.same(-0.5), x.same(1)));
+    const Number quadrant = rounded.bits();
+    const Number odd = (quadrant & 1) != 0;
+    const Number sine_sign = (quadrant & 2).shift_left(62);
+    const Number cosine_sign = ((quadrant + 1) & 2).shift_left(62);
+    const Number a = (select(odd, cosine, sine).bits() ^ sine_sign).as_float();
+    const Number b = (select(odd, sine, cosine).bits() ^ cosine_sign).as_float();
+    const Number finite = x.abs() < kInfinity;
+    return {select(finite, a, x.nan()), select(finite, b, x.nan())};
+  }
+
+  // atan2 for the upper right octants: the angle of (x, y) with 0 <= y, 0 <= x.
+  Number atan_quadrant(Number y, Number x) {
+    const Number swapped = y > x;
+    const Number top = select(swapped, x, y);
+    const Number bottom = select(swapped, y, x);
+    Number q = top / bottom;
+    q = select(top == bottom, x.same(1), q);       // infinity / infinity
+    q = select(bottom == 0, x.same(0), q);
+    const Number steep = q > 0.41421356237309503;
+    const Number t = select(steep, (q - 1) / (q + 1), q);
+    const Number z = t * t;
+    Number angle = fma(polynomial(z, kAtanF64) * z, t, t);
+    angle = angle + select(steep, x.same(M_PI_4), x.same(0));
+    return select(swapped, x.same(M_PI_2) - angle, angle);
+  }
+
+  Number atan2(Number y, Number x) {
+    Number angle = atan_quadrant(y.abs(), x.abs());
+    angle = select(x.sign_bit(), x.same(M_PI) - angle, angle).copy_sign(y);
+    return select(x.is_nan(), x, select(y.is_nan(), y, angle));
+  }
+
+  Number pow(Number x, Number y) {
+    const Number a = x.abs();
+    Number product = y * log(a);
+    product = select(a == 1, x.same(0), product);
+    Number result = exp(product);
+    // Odd integers keep the sign of x; numbers of 2^53 and more are even.
+    const Number whole = y.round_even() == y;
+    const Number half = y * 0.5;
+    const Number odd = whole & (half.round_even() != half) & (y.abs() < 0x1p53);
+    result = select(odd & x.sign_bit(), -result, result);
+    result = select((x < 0) & !whole & (a < kInfinity), x.nan(), result);
+    result = select(x.is_nan() | y.is_nan(), x.nan(), result);
+    return select((y == 0) | (x == 1), x.same(1), result);
+  }
+
+  Number sinh(Number x) {
+    const Number a = x.abs();
+    const Number bounded = select(a < 20, a, x.same(20));
+    const Number t = expm1(bounded);
+    const Number near = (t + t / (t + 1)) * 0.5;
+    const Number root = exp(a * 0.5);
+    const Number far = root * 0.5 * root;
+    return select(a < 20, near, select(x.is_nan(), x, far)).copy_sign(x);
+  }
+
+  Number cosh(Number x) {
+    const Number a = x.abs();
+    const Number root = exp(a * 0.5);
+    const Number square = root * root;
+    const Number far = root * 0.5 * root;
+    return select(a < 20, (square + x.same(1) / square) * 0.5, select(x.is_nan(), x, far));
+  }
+
+  Number asinh(Number x) {
+    const Number a = x.abs();
+    const Number big = a > 0x1p28;
+    const Number bounded = select(big, x.same(1), a);
+    const Number square = bounded * bounded;
+    const Number near = log1p(bounded + square / ((square + 1).sqrt() + 1));
+    return select(big, log(a) + M_LN2, near).copy_sign(x);
+  }
+
+  Number acosh(Number x) {
+    const Number big = x > 0x1p28;
+    const Number t = x - 1;
+    const Number near = log1p(t + (t * 2 + t * t).sqrt());
+    return select(big, log(x) + M_LN2, select(x < 1, x.nan(), near));
+  }
+
+  Number atanh(Number x) {
+    const Number a = x.abs();
+    const Number result = log1p(a * 2 / (x.same(1) - a)) * 0.5;
+    return select(a > 1, x.nan(), select(a == 1, x.same(kInfinity), result)).copy_sign(x);
+  }
+
+ private:
+  Number clamp(Number x, double low, double high) {
+    const Number above = select(x > high, x.same(high), x);
+    return select(above < low, x.same(low), above);
+  }
+
+  Exponential split(Number x) {
+    // Adding the magic number rounds to an integer in the low bits.
+    const double magic = single_ ? 0x1.8p23 : 0x1.8p52;
+    const Number shifted = fma(x, x.same(M_LOG2E), x.same(magic));
+    const Number n = shifted - magic;
+    Number r = fma(n, x.same(single_ ? -0.693145752 : -6.93147180369123816490e-01), x);
+    r = fma(n, x.same(single_ ? -1.42860682e-6 : -1.90821492927058770002e-10), r);
+    const Number series = single_ ? polynomial(r, kExpF32) : polynomial(r, kExpF64);
+    return {fma(series * r, r, r), shifted.bits() - x.same(magic).bits()};
+  }
+
+  Number power_of_two(Number count) {
+    return (count + (single_ ? 127 : 1023)).shift_left(single_ ? 23 : 52).as_float();
+  }
+
+  template <size_t N>
+  Number polynomial(Number t, const double (&coefficients)[N]) {
+    Number sum = t.same(coefficients[N - 1]);
+    for (size_t i = N - 1; i-- > 0;) sum = fma(sum, t, t.same(coefficients[i]));
+    return sum;
+  }
+
+  Builder& builder_;
+  bool single_;
+};
+
+// A large f32 as the sum of two f64 that is equal to it modulo 2 pi: its mantissa times the remainder
+// of its power of two. Done only where some lane is large; the others stay as they are.
+std::pair<Number, Number> reduce_large(Builder& builder, Number single, Number wide) {
+  const Number large = single.abs() >= 0x1p28;
+  llvm::Value* any = large.value();
+  if (any->getType()->isVectorTy()) any = builder.CreateOrReduce(any);
+  llvm::LLVMContext& context = builder.getContext();
+  llvm::BasicBlock* before = builder.GetInsertBlock();
+  llvm::Function* function = before->getParent();
+  llvm::BasicBlock* reduce = llvm::BasicBlock::Create(context, "reduce", function);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(context, "reduce.end", function);
+  builder.CreateCondBr(any, reduce, after);
+  builder.SetInsertPoint(reduce);
+
+  llvm::Module* module = function->getParent();
+  llvm::GlobalVariable* table = module->getGlobalVariable("powers.modulo.two.pi", true);
+  if (table == nullptr) {
+    std::vector<double> numbers;
+    for (const auto& row : kPowersModuloTwoPi) numbers.insert(numbers.end(), {row[0], row[1]});
+    llvm::Constant* data = llvm::ConstantDataArray::get(context, numbers);
+    table = new llvm::GlobalVariable(*module, data->getType(), true,
+                                     llvm::GlobalValue::InternalLinkage, data,
+                                     "powers.modulo.two.pi");
+  }
+  // |x| = mantissa * 2^exponent with an integer mantissa of 24 bits.
+  const Number bits = single.bits();
+  const Number biased = bits.shift_right(23) & 255;
+  const Number finite_and_large = large & (biased < 255);
+  const Number exponent = select(finite_and_large, biased - (127 + 23), biased.same(0)).extend();
+  const Number mantissa = ((bits & 0x7fffff) | 0x800000).to_double().copy_sign(wide);
+  const Number high = wide.gather(table, exponent * 2);
+  const Number low = wide.gather(table, exponent * 2 + 1);
+  const Number product = mantissa * high;
+  const Number tail = fma(mantissa, low, fma(mantissa, high, -product));
+  const Number reduced = select(large, product, wide);
+  const Number reduced_low = select(large, tail, wide.same(0));
+  builder.CreateBr(after);
+  builder.SetInsertPoint(after);
+  auto merge = [&](const Number& skipped, const Number& done) {
+    llvm::PHINode* phi = builder.CreatePHI(wide.value()->getType(), 2);
+    phi->addIncoming(skipped.value(), before);
+    phi->addIncoming(done.value(), reduce);
+    return Number(builder, phi);
+  };
+  return {merge(wide, reduced), merge(wide.same(0), reduced_low)};
 }
-llvm::Value* emit_function(Builder&, const Target&, BinaryOp op, llvm::Value*, llvm::Value*) {
-  fail(ErrorKind::Internal, "internal error: ", name_of(op));
+
+}  // namespace
+
+llvm::Value* emit_function(Builder& builder, const Target&, UnaryOp op, llvm::Value* value) {
+  llvm::Type* type = value->getType();
+  const bool single = type->getScalarType()->isFloatTy();
+  Number x(builder, value);
+  Functions native(builder, type);
+  switch (op) {
+    case UnaryOp::Exp: return native.exp(x).value();
+    case UnaryOp::Log: return native.log(x).value();
+    case UnaryOp::Tanh: return native.tanh(x).value();
+    case UnaryOp::Sigmoid: return native.sigmoid(x).value();
+    case UnaryOp::Erf: return native.erf(x).value();
+    default: break;
+  }
+  const Number original = x;
+  if (single) x = x.extend_float();
+  Functions wide(builder, x.value()->getType());
+  Number result;
+  switch (op) {
+    case UnaryOp::Sin:
+    case UnaryOp::Cos:
+    case UnaryOp::Tan: {
+      Number reduced = x, low = x.same(0);
+      if (single) std::tie(reduced, low) = reduce_large(builder, original, x);
+      const auto [sine, cosine] = wide.sin_cos(reduced, low);
+      result = op == UnaryOp::Sin ? sine : op == UnaryOp::Cos ? cosine : sine / cosine;
+      // The infinities of the original, and -0.
+      result = select(x.abs() < kInfinity, result, x.nan());
+      if (op != UnaryOp::Cos) result = select(x == 0, x, result);
+      break;
+    }
+    case UnaryOp::Asin:
+    case UnaryOp::Acos: {
+      const Number side = ((x.same(1) - x) * (x + 1)).sqrt();
+      result = op == UnaryOp::Asin ? wide.atan2(x, side) : wide.atan2(side, x);
+      break;
+    }
+    case UnaryOp::Atan: result = wide.atan2(x, x.same(1)); break;
+    case UnaryOp::Sinh: result = wide.sinh(x); break;
+    case UnaryOp::Cosh: result = wide.cosh(x); break;
+    case UnaryOp::Asinh: result = wide.asinh(x); break;
+    case UnaryOp::Acosh: result = wide.acosh(x); break;
+    case UnaryOp::Atanh: result = wide.atanh(x); break;
+    case UnaryOp::Log1p: result = wide.log1p(x); break;
+    default: fail(ErrorKind::Internal, "internal error: no code for the function ", name_of(op));
+  }
+  return single ? result.truncate_float().value() : result.value();
+}
+
+llvm::Value* emit_function(Builder& builder, const Target&, BinaryOp op, llvm::Value* a,
+                           llvm::Value* b) {
+  const bool single = a->getType()->getScalarType()->isFloatTy();
+  Number x(builder, a), y(builder, b);
+  if (single) x = x.extend_float(), y = y.extend_float();
+  Functions wide(builder, x.value()->getType());
+  Number result;
+  switch (op) {
+    case BinaryOp::Pow: result = wide.pow(x, y); break;
+    case BinaryOp::Atan2: result = wide.atan2(x, y); break;
+    default: fail(ErrorKind::Internal, "internal error: no code for the function ", name_of(op));
+  }
+  return single ? result.truncate_float().value() : result.value();
 }
 
 }  // namespace tc

@@ -118,14 +118,28 @@ Tensors convolution_inputs(const ConvolutionSpec& spec) {
           {"bias", seeded(DType::F32, {spec.output_blocks * b}, 3)}};
 }
 
-ScheduledKernel elementwise_relu(int64_t count, int64_t width) {
+ScheduledKernel elementwise(int64_t count, int64_t width, DType from, DType to,
+                            const std::function<ExprPtr(const std::vector<ExprPtr>&)>& value,
+                            const std::vector<DType>& input_types) {
   Kernel kernel;
-  kernel.name = "relu";
-  kernel.buffers = {buffer("A", Scope::Input, {count}), buffer("B", Scope::Input, {count}),
-                    buffer("O", Scope::Output, {count})};
-  kernel.statements = {statement(
-      "add", {{"i", count}}, access(2, {v("i")}),
-      relu(binary(BinaryOp::Add, load(DType::F32, 0, {v("i")}), load(DType::F32, 1, {v("i")}))))};
+  kernel.name = "elementwise";
+  const std::vector<std::string> names = {"A", "B", "C"};
+  std::vector<ExprPtr> loads;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const DType dtype = i < input_types.size() ? input_types[i] : from;
+    kernel.buffers.push_back(buffer(names[i], Scope::Input, {count}, dtype));
+    loads.push_back(load(dtype, static_cast<int>(i), std::vector<Affine>{v("i")}));
+  }
+  const ExprPtr expr = value(loads);
+  // Only inputs that are read are arguments.
+  size_t used = 0;
+  for_each_load(expr, [&](const Expr& load) {
+    used = std::max(used, static_cast<size_t>(load.access.buffer) + 1);
+  });
+  kernel.buffers.resize(used);
+  kernel.buffers.push_back(buffer("O", Scope::Output, {count}, to));
+  kernel.statements = {
+      statement("map", {{"i", count}}, access(static_cast<int>(used), {v("i")}), expr)};
   const Affine i = v("io") * width + v("ii");
   std::vector<Affine> tail;
   if (count % width != 0) tail = {Affine(count - 1) - i};
@@ -134,6 +148,12 @@ ScheduledKernel elementwise_relu(int64_t count, int64_t width) {
   result.root = for_loop("io", (count + width - 1) / width,
                          leaf({tile(0, {lanes("ii", width)}, {{"i", i}}, tail)}), true);
   return result;
+}
+
+ScheduledKernel elementwise_relu(int64_t count, int64_t width) {
+  return elementwise(count, width, DType::F32, DType::F32, [](const std::vector<ExprPtr>& inputs) {
+    return relu(binary(BinaryOp::Add, inputs[0], inputs[1]));
+  });
 }
 
 ScheduledKernel gemm(int64_t m, int64_t n, int64_t k) {

@@ -22,6 +22,12 @@ Tensors convolution_inputs(const ConvolutionSpec& spec);
 // O[i] = max(A[i] + B[i], 0) in vectors of `width`, the tail under a constraint.
 ScheduledKernel elementwise_relu(int64_t count, int64_t width);
 
+// O[i] = value(A[i], B[i], ...) in vectors of `width`; as many inputs as `value` loads, by default of
+// `from`; the tail under a constraint.
+ScheduledKernel elementwise(int64_t count, int64_t width, DType from, DType to,
+                            const std::function<ExprPtr(const std::vector<ExprPtr>&)>& value,
+                            const std::vector<DType>& input_types = {});
+
 // O = A B + bias with tiles of 4 rows by 2 vectors of 16; any extents.
 ScheduledKernel gemm(int64_t m, int64_t n, int64_t k);
 

@@ -1,0 +1,27 @@
+// Which CPU features code for a target may use.
+
+#include "codegen/plan_emitter.h"
+#include "ir/target/tables.h"
+
+namespace tc {
+
+std::string required_features(const Unit& unit) {
+  std::vector<std::string> names;
+  switch (unit.target().arch) {
+    case Arch::X86_64: names = targets::x86_features(); break;
+    case Arch::AArch64: names = targets::aarch64_features(); break;
+    case Arch::RiscV64:
+      names = {"m", "a", "f", "d", "c"};
+      for (const std::string& name : targets::riscv_features()) names.push_back(name);
+      break;
+  }
+  std::string result;
+  for (const std::string& name : names) {
+    // Matrix units are used by instructions that a kernel asks for, never on LLVM's own account.
+    if (name.rfind("amx", 0) == 0 || !unit.has_feature(name)) continue;
+    result += (result.empty() ? "" : " ") + name;
+  }
+  return result;
+}
+
+}  // namespace tc

@@ -1,0 +1,444 @@
+// A plan's code: run(), bind() and the descriptor of runtime/abi.h.
+#include "codegen/plan_emitter.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "codegen/constants.h"
+#include "codegen/dims.h"
+#include "ir/error.h"
+#include "runtime/abi.h"
+
+namespace tc {
+namespace {
+
+static_assert(TC_F32 == static_cast<int>(DType::F32) && TC_BOOL == static_cast<int>(DType::Bool));
+
+class PlanEmitter {
+ public:
+  PlanEmitter(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& features)
+      : unit_(unit),
+        module_(unit.module()),
+        plan_(plan),
+        names_(names),
+        features_(features),
+        builder_(unit.context()),
+        pointer_(llvm::PointerType::getUnqual(unit.context())),
+        i32_(builder_.getInt32Ty()),
+        i64_(builder_.getInt64Ty()),
+        offsets_(constant_offsets(plan.constants)) {}
+
+  void emit() {
+    constants_ = new llvm::GlobalVariable(module_, builder_.getInt8Ty(), true,
+                                          llvm::GlobalValue::ExternalLinkage, nullptr,
+                                          names_.constants());
+    constants_->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    emit_copy();
+    emit_bind();
+    emit_run();
+    emit_descriptor();
+  }
+
+ private:
+  llvm::Function* function(const std::string& name, llvm::Type* result,
+                           std::vector<llvm::Type*> arguments) {
+    auto* made = llvm::Function::Create(llvm::FunctionType::get(result, arguments, false),
+                                        llvm::GlobalValue::InternalLinkage, name, module_);
+    unit_.set_attributes(*made);
+    return made;
+  }
+
+  llvm::BasicBlock* block(const std::string& name) {
+    return llvm::BasicBlock::Create(unit_.context(), name, builder_.GetInsertBlock()->getParent());
+  }
+
+  llvm::ConstantInt* i64(int64_t value) { return builder_.getInt64(static_cast<uint64_t>(value)); }
+
+  void guarded(llvm::Value* condition, const std::function<void()>& body) {
+    llvm::BasicBlock* then = block("then");
+    llvm::BasicBlock* after = block("after");
+    builder_.CreateCondBr(condition, then, after);
+    builder_.SetInsertPoint(then);
+    body();
+    builder_.CreateBr(after);
+    builder_.SetInsertPoint(after);
+  }
+
+  void load_symbols(DimEmitter& dims, llvm::Value* symbols) {
+    int64_t index = 0;
+    for (const auto& [name, range] : plan_.symbols) {
+      llvm::Value* address = builder_.CreateConstInBoundsGEP1_64(
+          i64_, symbols, static_cast<uint64_t>(index++));
+      dims.symbols[name] = builder_.CreateLoad(i64_, address, name);
+    }
+  }
+
+  // void copy(to, from, begin, end): 64 bytes at a time, then single bytes.
+  void emit_copy() {
+    copy_ = function("copy", builder_.getVoidTy(), {pointer_, pointer_, i64_, i64_});
+    builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", copy_));
+    llvm::Value* end = copy_->getArg(3);
+    llvm::Value* next = copy_loop(copy_->getArg(2), end, 64);
+    copy_loop(next, end, 1);
+    builder_.CreateRetVoid();
+  }
+
+  llvm::Value* copy_loop(llvm::Value* begin, llvm::Value* end, int64_t step) {
+    llvm::BasicBlock* before = builder_.GetInsertBlock();
+    llvm::BasicBlock* head = block("head");
+    llvm::BasicBlock* body = block("body");
+    llvm::BasicBlock* after = block("after");
+    builder_.CreateBr(head);
+    builder_.SetInsertPoint(head);
+    llvm::PHINode* place = builder_.CreatePHI(i64_, 2);
+    place->addIncoming(begin, before);
+    llvm::Value* next = builder_.CreateNSWAdd(place, i64(step));
+    builder_.CreateCondBr(builder_.CreateICmpSLE(next, end), body, after);
+    builder_.SetInsertPoint(body);
+    llvm::Type* type = step == 1
+                           ? static_cast<llvm::Type*>(builder_.getInt8Ty())
+                           : llvm::FixedVectorType::get(builder_.getInt8Ty(), static_cast<unsigned>(step));
+    llvm::Value* value = builder_.CreateAlignedLoad(
+        type, builder_.CreatePtrAdd(copy_->getArg(1), place), llvm::Align(1));
+    builder_.CreateAlignedStore(value, builder_.CreatePtrAdd(copy_->getArg(0), place),
+                                llvm::Align(1));
+    place->addIncoming(next, body);
+    builder_.CreateBr(head);
+    builder_.SetInsertPoint(after);
+    return place;
+  }
+
+  // int64_t bind(const int64_t* symbols, int64_t* output_dims)
+  void emit_bind() {
+    bind_ = function("bind", i64_, {pointer_, pointer_});
+    builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", bind_));
+    DimEmitter dims(builder_, true);
+    load_symbols(dims, bind_->getArg(0));
+    llvm::Value* bad = builder_.getFalse();
+    for (const auto& [name, range] : plan_.symbols) {
+      llvm::Value* value = dims.symbols.at(name);
+      bad = builder_.CreateOr(bad, builder_.CreateICmpSLT(value, i64(range.first)));
+      bad = builder_.CreateOr(bad, builder_.CreateICmpSGT(value, i64(range.second)));
+    }
+    int64_t index = 0;
+    auto size = [&](const Dim& dim) {
+      llvm::Value* value = dims.emit(dim);
+      bad = builder_.CreateOr(bad, builder_.CreateICmpSLT(value, i64(0)));
+      return value;
+    };
+    for (const PortInfo& port : plan_.outputs) {
+      for (const Dim& dim : port.shape) {
+        builder_.CreateStore(size(dim), builder_.CreateConstInBoundsGEP1_64(
+                                            i64_, bind_->getArg(1), static_cast<uint64_t>(index++)));
+      }
+    }
+    llvm::Value* arena = size(plan_.arena_bytes);
+    if (dims.overflowed() != nullptr) bad = builder_.CreateOr(bad, dims.overflowed());
+    builder_.CreateRet(builder_.CreateSelect(bad, i64(-1), arena));
+  }
+
+  llvm::Value* frame_field(llvm::Type* type, size_t offset, const char* name) {
+    return builder_.CreateLoad(
+        type, builder_.CreatePtrAdd(frame_, i64(static_cast<int64_t>(offset))), name);
+  }
+
+  // void run(const tc_frame* frame)
+  void emit_run() {
+    run_ = function("run", builder_.getVoidTy(), {pointer_});
+    builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", run_));
+    frame_ = run_->getArg(0);
+    llvm::Value* inputs = frame_field(pointer_, offsetof(tc_frame, inputs), "inputs");
+    llvm::Value* outputs = frame_field(pointer_, offsetof(tc_frame, outputs), "outputs");
+    arena_ = frame_field(pointer_, offsetof(tc_frame, arena), "arena");
+    scratch_ = frame_field(pointer_, offsetof(tc_frame, scratch), "scratch");
+    llvm::Value* symbols = frame_field(pointer_, offsetof(tc_frame, symbols), "symbols");
+    thread_ = frame_field(i32_, offsetof(tc_frame, thread), "thread");
+    threads_ = frame_field(i32_, offsetof(tc_frame, threads), "threads");
+    barrier_ = frame_field(pointer_, offsetof(tc_frame, barrier), "barrier");
+    step_done_ = frame_field(pointer_, offsetof(tc_frame, step_done), "step_done");
+    auto ports = [&](llvm::Value* table, size_t count) {
+      std::vector<llvm::Value*> result;
+      for (size_t i = 0; i < count; ++i) {
+        result.push_back(builder_.CreateLoad(
+            pointer_, builder_.CreateConstInBoundsGEP1_64(pointer_, table, i)));
+      }
+      return result;
+    };
+    inputs_ = ports(inputs, plan_.inputs.size());
+    outputs_ = ports(outputs, plan_.outputs.size());
+    first_ = builder_.CreateICmpEQ(thread_, builder_.getInt32(0));
+    several_ = builder_.CreateICmpSGT(threads_, builder_.getInt32(1));
+    profiled_ = builder_.CreateAnd(first_, builder_.CreateIsNotNull(step_done_));
+    size_t most_parameters = 1;
+    for (const ScheduledKernel& kernel : plan_.kernels) {
+      most_parameters = std::max(most_parameters, kernel.kernel.parameters.size());
+    }
+    parameters_ = builder_.CreateAlloca(llvm::ArrayType::get(i64_, most_parameters));
+
+    DimEmitter dims(builder_, false);
+    load_symbols(dims, symbols);
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      step(plan_.steps[i], dims);
+      guarded(profiled_, [&] {
+        auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_, i32_}, false);
+        builder_.CreateCall(type, step_done_, {frame_, builder_.getInt32(static_cast<uint32_t>(i))});
+      });
+    }
+    builder_.CreateRetVoid();
+  }
+
+  void steps(const PlanSteps& list, DimEmitter& dims) {
+    for (const PlanStep& item : list) step(item, dims);
+  }
+
+  void step(const PlanStep& item, DimEmitter& dims) {
+    switch (item.kind) {
+      case PlanStep::Kind::Call: call(item, dims); break;
+      case PlanStep::Kind::Copy: copy(item, dims); break;
+      case PlanStep::Kind::Loop: repeat(item, dims); break;
+      case PlanStep::Kind::If: branch(item, dims); break;
+    }
+    if (!item.barrier) return;
+    guarded(several_, [&] {
+      auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_}, false);
+      builder_.CreateCall(type, barrier_, {frame_});
+    });
+  }
+
+  llvm::Value* address(const Location& location, DimEmitter& dims) {
+    llvm::Value* base = nullptr;
+    int64_t fixed = 0;
+    const size_t index = static_cast<size_t>(location.index);
+    switch (location.kind) {
+      case Location::Kind::Input:
+        TC_CHECK(index < inputs_.size(), "in the plan of '", plan_.model, "'");
+        base = inputs_[index];
+        break;
+      case Location::Kind::Output:
+        TC_CHECK(index < outputs_.size(), "in the plan of '", plan_.model, "'");
+        base = outputs_[index];
+        break;
+      case Location::Kind::Constant:
+        TC_CHECK(index + 1 < offsets_.size(), "in the plan of '", plan_.model, "'");
+        base = constants_;
+        fixed = offsets_[index];
+        break;
+      case Location::Kind::Arena: base = arena_; break;
+    }
+    llvm::Value* offset = builder_.CreateAdd(dims.emit(location.offset), i64(fixed));
+    return builder_.CreatePtrAdd(base, offset);
+  }
+
+  llvm::Function* kernel_function(const PlanStep& item) {
+    const size_t index = static_cast<size_t>(item.kernel);
+    TC_CHECK(item.kernel >= 0 && index < plan_.kernels.size(), "in step '", item.label, "'");
+    const std::string name = names_.kernel(index);
+    if (llvm::Function* known = module_.getFunction(name)) return known;
+    std::vector<llvm::Type*> types(item.locations.size(), pointer_);
+    types.insert(types.end(), {pointer_, pointer_, i32_, i32_});
+    auto* made = llvm::Function::Create(llvm::FunctionType::get(builder_.getVoidTy(), types, false),
+                                        llvm::GlobalValue::ExternalLinkage, name, module_);
+    made->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    made->addFnAttr(llvm::Attribute::NoUnwind);
+    return made;
+  }
+
+  void call(const PlanStep& item, DimEmitter& dims) {
+    llvm::Function* callee = kernel_function(item);
+    const Kernel& kernel = plan_.kernels[static_cast<size_t>(item.kernel)].kernel;
+    const auto is_argument = [](const Buffer& buffer) {
+      return buffer.scope == Scope::Input || buffer.scope == Scope::Output ||
+             buffer.scope == Scope::Constant;
+    };
+    const auto wanted = std::count_if(kernel.buffers.begin(), kernel.buffers.end(), is_argument);
+    TC_CHECK(static_cast<size_t>(wanted) == item.locations.size() &&
+                 callee->arg_size() == item.locations.size() + 4 &&
+                 kernel.parameters.size() == item.parameters.size(),
+             "in step '", item.label, "': arguments of kernel '", kernel.name, "'");
+    auto emit = [&] {
+      std::vector<llvm::Value*> arguments;
+      for (const Location& location : item.locations) arguments.push_back(address(location, dims));
+      for (size_t i = 0; i < item.parameters.size(); ++i) {
+        builder_.CreateStore(dims.emit(item.parameters[i]),
+                             builder_.CreateConstInBoundsGEP1_64(i64_, parameters_, i));
+      }
+      arguments.push_back(parameters_);
+      arguments.push_back(scratch_);
+      arguments.push_back(item.single_thread ? builder_.getInt32(0) : thread_);
+      arguments.push_back(item.single_thread ? builder_.getInt32(1) : threads_);
+      builder_.CreateCall(callee, arguments);
+    };
+    if (item.single_thread) {
+      guarded(first_, emit);
+    } else {
+      emit();
+    }
+  }
+
+  // Threads copy equal parts in units of 4 KiB, so that small copies are thread 0's.
+  void copy(const PlanStep& item, DimEmitter& dims) {
+    TC_CHECK(item.locations.size() == 2, "in step '", item.label, "'");
+    llvm::Value* bytes = dims.emit(item.bytes);
+    llvm::Value* thread = item.single_thread ? i64(0) : builder_.CreateZExt(thread_, i64_);
+    llvm::Value* threads = item.single_thread ? i64(1) : builder_.CreateZExt(threads_, i64_);
+    constexpr int64_t kUnit = 4096;
+    llvm::Value* units = builder_.CreateUDiv(builder_.CreateAdd(bytes, i64(kUnit - 1)), i64(kUnit));
+    llvm::Value* share = builder_.CreateUDiv(
+        builder_.CreateAdd(units, builder_.CreateSub(threads, i64(1))), threads);
+    auto limit = [&](llvm::Value* part) {
+      llvm::Value* place = builder_.CreateMul(builder_.CreateMul(part, share), i64(kUnit));
+      return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, place, bytes);
+    };
+    auto emit = [&] {
+      llvm::Value* begin = limit(thread);
+      llvm::Value* end = limit(builder_.CreateAdd(thread, i64(1)));
+      builder_.CreateCall(copy_, {address(item.locations[0], dims), address(item.locations[1], dims),
+                                  begin, end});
+    };
+    if (item.single_thread) {
+      guarded(first_, emit);
+    } else {
+      emit();
+    }
+  }
+
+  void repeat(const PlanStep& item, DimEmitter& dims) {
+    TC_CHECK(dims.symbols.count(item.symbol) == 0, "in step '", item.label, "': loop symbol '",
+             item.symbol, "' hides another");
+    llvm::Value* trip = dims.emit(item.trip);
+    llvm::BasicBlock* before = builder_.GetInsertBlock();
+    llvm::BasicBlock* head = block("loop");
+    llvm::BasicBlock* body = block("loop.body");
+    llvm::BasicBlock* after = block("loop.end");
+    builder_.CreateBr(head);
+    builder_.SetInsertPoint(head);
+    llvm::PHINode* counter = builder_.CreatePHI(i64_, 2);
+    counter->addIncoming(i64(0), before);
+    builder_.CreateCondBr(builder_.CreateICmpSLT(counter, trip), body, after);
+    builder_.SetInsertPoint(body);
+    dims.symbols[item.symbol] = counter;
+    steps(item.body, dims);
+    dims.symbols.erase(item.symbol);
+    counter->addIncoming(builder_.CreateNSWAdd(counter, i64(1)), builder_.GetInsertBlock());
+    builder_.CreateBr(head);
+    builder_.SetInsertPoint(after);
+  }
+
+  void branch(const PlanStep& item, DimEmitter& dims) {
+    TC_CHECK(item.locations.size() == 1, "in step '", item.label, "'");
+    llvm::Value* value = builder_.CreateLoad(builder_.getInt8Ty(), address(item.locations[0], dims));
+    llvm::BasicBlock* yes = block("if.then");
+    llvm::BasicBlock* no = block("if.else");
+    llvm::BasicBlock* after = block("if.end");
+    builder_.CreateCondBr(builder_.CreateICmpNE(value, builder_.getInt8(0)), yes, no);
+    builder_.SetInsertPoint(yes);
+    steps(item.body, dims);
+    builder_.CreateBr(after);
+    builder_.SetInsertPoint(no);
+    steps(item.otherwise, dims);
+    builder_.CreateBr(after);
+    builder_.SetInsertPoint(after);
+  }
+
+  llvm::Constant* string(const std::string& value) {
+    const auto found = strings_.find(value);
+    if (found != strings_.end()) return found->second;
+    llvm::Constant* data = llvm::ConstantDataArray::getString(unit_.context(), value);
+    auto* global = new llvm::GlobalVariable(module_, data->getType(), true,
+                                            llvm::GlobalValue::PrivateLinkage, data, "text");
+    global->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+    global->setAlignment(llvm::Align(1));
+    return strings_[value] = global;
+  }
+
+  llvm::Constant* number(int32_t value) { return builder_.getInt32(static_cast<uint32_t>(value)); }
+  llvm::Constant* record(const std::vector<llvm::Constant*>& fields) {
+    return llvm::ConstantStruct::getAnon(unit_.context(), fields);
+  }
+
+  // A table of equal records; null for none.
+  llvm::Constant* table(const std::vector<llvm::Constant*>& rows, const char* name) {
+    if (rows.empty()) return llvm::ConstantPointerNull::get(pointer_);
+    auto* type = llvm::ArrayType::get(rows[0]->getType(), rows.size());
+    return new llvm::GlobalVariable(module_, type, true, llvm::GlobalValue::InternalLinkage,
+                                    llvm::ConstantArray::get(type, rows), name);
+  }
+
+  llvm::Constant* port(const PortInfo& info, bool input) {
+    std::vector<llvm::Constant*> dims;
+    for (const Dim& dim : info.shape) {
+      int64_t value = 0;
+      int32_t symbol = -1;
+      if (dim.is_constant()) {
+        value = dim.constant();
+      } else if (dim.is_symbol()) {
+        const auto found = plan_.symbols.find(dim.str());
+        TC_CHECK(found != plan_.symbols.end(), "for the port '", info.name, "': symbol ", dim.str());
+        symbol = static_cast<int32_t>(std::distance(plan_.symbols.begin(), found));
+      } else {
+        TC_CHECK(!input, "for the input '", info.name, "': its dimension ", dim.str(),
+                 " is neither a number nor a symbol");
+        symbol = -2;
+      }
+      dims.push_back(record({i64(value), number(symbol), number(0)}));
+    }
+    return record({string(info.name), number(static_cast<int32_t>(info.dtype)),
+                   number(static_cast<int32_t>(info.shape.size())), table(dims, "dims")});
+  }
+
+  // Field by field as tc_descriptor declares them.
+  void emit_descriptor() {
+    std::vector<llvm::Constant*> inputs, outputs, symbols, labels;
+    for (const PortInfo& info : plan_.inputs) inputs.push_back(port(info, true));
+    for (const PortInfo& info : plan_.outputs) outputs.push_back(port(info, false));
+    for (const auto& [name, range] : plan_.symbols) {
+      symbols.push_back(record({string(name), i64(range.first), i64(range.second)}));
+    }
+    for (const PlanStep& item : plan_.steps) labels.push_back(string(item.label));
+    int64_t scratch = plan_.scratch_bytes;
+    for (const ScheduledKernel& kernel : plan_.kernels) {
+      scratch = std::max(scratch, scratch_bytes(kernel));
+    }
+    auto count = [&](size_t value) { return number(static_cast<int32_t>(value)); };
+    llvm::Constant* descriptor = record({
+        number(static_cast<int32_t>(TC_ABI_MAGIC)), number(TC_ABI_VERSION),
+        i64(sizeof(tc_descriptor)), string(plan_.model), string(plan_.target), string(features_),
+        string(plan_.provenance), count(inputs.size()), count(outputs.size()),
+        count(symbols.size()), count(labels.size()), table(inputs, "inputs"),
+        table(outputs, "outputs"), table(symbols, "symbols"), table(labels, "steps"), bind_, run_,
+        i64(scratch), constants_, i64(offsets_.back()), number(0), number(0)});
+    const auto layout = module_.getDataLayout().getStructLayout(
+        llvm::cast<llvm::StructType>(descriptor->getType()));
+    TC_CHECK(layout->getSizeInBytes() == sizeof(tc_descriptor), "as the descriptor's size");
+    auto* global = new llvm::GlobalVariable(module_, descriptor->getType(), true,
+                                            llvm::GlobalValue::ExternalLinkage, descriptor,
+                                            names_.descriptor);
+    global->setAlignment(llvm::Align(16));
+  }
+
+  Unit& unit_;
+  llvm::Module& module_;
+  const Plan& plan_;
+  const PlanNames& names_;
+  const std::string& features_;
+  Builder builder_;
+  llvm::PointerType* pointer_;
+  llvm::Type *i32_, *i64_;
+  std::vector<int64_t> offsets_;
+  std::map<std::string, llvm::Constant*> strings_;
+
+  llvm::GlobalVariable* constants_ = nullptr;
+  llvm::Function *copy_ = nullptr, *bind_ = nullptr, *run_ = nullptr;
+  llvm::Value *frame_ = nullptr, *arena_ = nullptr, *scratch_ = nullptr, *thread_ = nullptr,
+              *threads_ = nullptr, *barrier_ = nullptr, *step_done_ = nullptr, *first_ = nullptr,
+              *several_ = nullptr, *profiled_ = nullptr, *parameters_ = nullptr;
+  std::vector<llvm::Value*> inputs_, outputs_;
+};
+
+}  // namespace
+
+void emit_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& features) {
+  PlanEmitter(unit, plan, names, features).emit();
+}
+
+}  // namespace tc

@@ -1,0 +1,25 @@
+// A plan's code: run(), bind() and the descriptor of runtime/abi.h.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/machine.h"
+#include "ir/plan.h"
+
+namespace tc {
+
+// Names of what the objects of one model share; all but the descriptor are hidden.
+struct PlanNames {
+  std::string descriptor;
+  std::string constants() const { return descriptor + "_constants"; }
+  std::string kernel(size_t index) const { return descriptor + "_kernel_" + std::to_string(index); }
+};
+
+// Adds them to the unit's module. `features` is the list that the runtime checks.
+void emit_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& features);
+
+// Space-separated features that code for the target may use, by LLVM's names.
+std::string required_features(const Unit& unit);
+
+}  // namespace tc
