@@ -93,7 +93,7 @@ class Functions {
     const Number a = x.abs();
     const Number limit = x.same(single_ ? 10 : 20);
     const Number t = expm1(select(a < limit, a, limit) * -2);
-    const Number far = t < -0.5;
+    const Number far = t < -0.75;
     const Number quotient = select(far, (t + 1) * 2, -t) / (t + 2);
     const Number result = select(far, x.same(1) - quotient, quotient).copy_sign(x);
     return select(x.is_nan(), x, result);
