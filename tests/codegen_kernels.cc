@@ -156,6 +156,34 @@ ScheduledKernel elementwise_relu(int64_t count, int64_t width) {
   });
 }
 
+ScheduledKernel symbolic_add(Scope second) {
+  Kernel kernel;
+  kernel.name = "add";
+  Parameter count;
+  count.name = "p0";
+  count.value = Dim::symbol("n");
+  count.minimum = 1;
+  count.maximum = 5000;
+  kernel.parameters = {count};
+  const Affine extent = second == Scope::Constant ? Affine(5000) : v("p0");
+  kernel.buffers = {buffer("A", Scope::Input, {v("p0")}), buffer("B", second, {extent}),
+                    buffer("O", Scope::Output, {v("p0")})};
+  const std::vector<Affine> place = {v("i")};
+  kernel.statements = {statement(
+      "add", {{"i", v("p0")}}, access(2, place),
+      binary(BinaryOp::Add, load(DType::F32, 0, place), load(DType::F32, 1, place)))};
+  const Affine i = v("io") * 16 + v("ii");
+  using Kind = LoopExpr::Kind;
+  const LoopExprPtr last = loop_expr(
+      Kind::FloorDiv,
+      {loop_expr(Kind::Sub, {loop_variable("p0"), loop_constant(1)}), loop_constant(16)});
+  ScheduledKernel result;
+  result.kernel = kernel;
+  result.root = for_loop("io", loop_constant(0), last,
+                         leaf({tile(0, {lanes("ii", 16)}, {{"i", i}}, {v("p0") - 1 - i})}), true);
+  return result;
+}
+
 ScheduledKernel gemm(int64_t m, int64_t n, int64_t k) {
   Kernel kernel;
   kernel.name = "gemm";

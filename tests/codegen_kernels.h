@@ -28,6 +28,9 @@ ScheduledKernel elementwise(int64_t count, int64_t width, DType from, DType to,
                             const std::function<ExprPtr(const std::vector<ExprPtr>&)>& value,
                             const std::vector<DType>& input_types = {});
 
+// O[i] = A[i] + B[i] over i < p0, in vectors of 16; B of this scope, with 5000 elements if constant.
+ScheduledKernel symbolic_add(Scope second);
+
 // O = A B + bias with tiles of 4 rows by 2 vectors of 16; any extents.
 ScheduledKernel gemm(int64_t m, int64_t n, int64_t k);
 

@@ -1,0 +1,295 @@
+// Plans: descriptor, bind, run with threads, constants, linking and determinism.
+#include <dlfcn.h>
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "ir/error.h"
+#include "runtime/abi.h"
+#include "tests/codegen_harness.h"
+#include "tests/codegen_kernels.h"
+
+namespace tc::testing {
+namespace {
+
+Location at(Location::Kind kind, int index, Dim offset = 0) { return {kind, index, offset}; }
+
+PlanStep call(int kernel, std::vector<Location> locations, std::vector<Dim> parameters = {}) {
+  PlanStep step;
+  step.kind = PlanStep::Kind::Call;
+  step.kernel = kernel;
+  step.locations = std::move(locations);
+  step.parameters = std::move(parameters);
+  step.label = text("call of ", kernel);
+  return step;
+}
+
+// y[0:n] = (x + c) + x + x + x; y[n:2n] = flag ? x + c : x; all of f32, n = seq.
+Plan small_plan() {
+  using Kind = Location::Kind;
+  Plan plan;
+  plan.model = "small";
+  plan.target = "test";
+  plan.provenance = "by hand";
+  plan.symbols["seq"] = {1, 5000};
+  const Dim seq = Dim::symbol("seq"), bytes = seq * 4;
+  plan.inputs = {{"x", DType::F32, {seq}}, {"flag", DType::Bool, {Dim(1)}}};
+  plan.outputs = {{"y", DType::F32, {seq * 2}}, {"n", DType::F32, {seq, Dim(3)}}};
+  auto constant = std::make_shared<Tensor>(seeded(DType::F32, {5000}, 7));
+  plan.constants = {std::make_shared<Tensor>(seeded(DType::F32, {3}, 5)), constant};
+  plan.kernels = {symbolic_add(Scope::Constant), symbolic_add(Scope::Input)};
+  const Location a = at(Kind::Arena, 0), b = at(Kind::Arena, 0, ceil_div(bytes, 64) * 64);
+  plan.arena_bytes = ceil_div(bytes, 64) * 128;
+  plan.steps.push_back(call(0, {at(Kind::Input, 0), at(Kind::Constant, 1), a}, {seq}));
+  PlanStep loop;
+  loop.kind = PlanStep::Kind::Loop;
+  loop.symbol = "t";
+  loop.trip = 3;
+  loop.label = "thrice";
+  // Reads one half of the arena and writes the other, in turn.
+  const Dim turn = ceil_div(bytes, 64) * 64;
+  loop.body = {call(1, {at(Kind::Arena, 0, turn * mod(Dim::symbol("t"), 2)), at(Kind::Input, 0),
+                        at(Kind::Arena, 0, turn * mod(Dim::symbol("t") + 1, 2))},
+                    {seq})};
+  plan.steps.push_back(loop);
+  PlanStep copy;
+  copy.kind = PlanStep::Kind::Copy;
+  copy.locations = {at(Kind::Output, 0), b};
+  copy.bytes = bytes;
+  copy.label = "copy";
+  plan.steps.push_back(copy);
+  PlanStep branch;
+  branch.kind = PlanStep::Kind::If;
+  branch.locations = {at(Kind::Input, 1)};
+  branch.label = "if";
+  branch.body = {call(0, {at(Kind::Input, 0), at(Kind::Constant, 1), at(Kind::Output, 0, bytes)}, {seq})};
+  branch.body[0].single_thread = true;
+  copy.locations = {at(Kind::Output, 0, bytes), at(Kind::Input, 0)};
+  branch.otherwise = {copy};
+  plan.steps.push_back(branch);
+  return plan;
+}
+
+struct Loaded {
+  explicit Loaded(const Plan& plan, const std::string& symbol = TC_DESCRIPTOR_SYMBOL) {
+    char folder[] = "/tmp/tc-test-XXXXXX";
+    TC_CHECK(mkdtemp(folder) != nullptr);
+    path = std::string(folder) + "/model.so";
+    link_shared(model_objects(plan, host_target(), symbol, 2), host_target(), path);
+    library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    TC_CHECK(library != nullptr, dlerror());
+    descriptor = static_cast<const tc_descriptor*>(dlsym(library, symbol.c_str()));
+    TC_CHECK(descriptor != nullptr, dlerror());
+  }
+  ~Loaded() {
+    dlclose(library);
+    std::filesystem::remove_all(std::filesystem::path(path).parent_path());
+  }
+  std::string path;
+  void* library = nullptr;
+  const tc_descriptor* descriptor = nullptr;
+};
+
+struct Owner {
+  std::barrier<>* barrier;
+  std::vector<int32_t>* done;
+};
+
+void wait(const tc_frame* frame) { static_cast<Owner*>(frame->owner)->barrier->arrive_and_wait(); }
+void note(const tc_frame* frame, int32_t step) {
+  static_cast<Owner*>(frame->owner)->done->push_back(step);
+}
+
+TEST(CodegenPlan, DescriptorTellsThePlan) {
+  const Plan plan = small_plan();
+  const Loaded model(plan);
+  const tc_descriptor& d = *model.descriptor;
+  EXPECT_EQ(d.magic, TC_ABI_MAGIC);
+  EXPECT_EQ(d.abi_version, TC_ABI_VERSION);
+  EXPECT_EQ(d.struct_size, sizeof(tc_descriptor));
+  EXPECT_STREQ(d.model, "small");
+  EXPECT_STREQ(d.target, "test");
+  EXPECT_STREQ(d.provenance, "by hand");
+  EXPECT_NE(std::string(d.features).find("avx2"), std::string::npos) << d.features;
+  ASSERT_EQ(d.input_count, 2);
+  ASSERT_EQ(d.output_count, 2);
+  ASSERT_EQ(d.symbol_count, 1);
+  ASSERT_EQ(d.step_count, 4);
+  EXPECT_STREQ(d.steps[1], "thrice");
+  EXPECT_STREQ(d.symbols[0].name, "seq");
+  EXPECT_EQ(d.symbols[0].minimum, 1);
+  EXPECT_EQ(d.symbols[0].maximum, 5000);
+  EXPECT_STREQ(d.inputs[0].name, "x");
+  EXPECT_EQ(d.inputs[0].dtype, TC_F32);
+  EXPECT_EQ(d.inputs[0].rank, 1);
+  EXPECT_EQ(d.inputs[0].dims[0].symbol, 0);
+  EXPECT_EQ(d.inputs[1].dims[0].symbol, -1);
+  EXPECT_EQ(d.inputs[1].dims[0].value, 1);
+  EXPECT_EQ(d.outputs[0].dims[0].symbol, -2);
+  EXPECT_EQ(d.outputs[1].dims[0].symbol, 0);
+  EXPECT_EQ(d.constant_bytes, 64 + (5000 * 4 + 63) / 64 * 64);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(d.constants) % 64, 0u);
+  EXPECT_EQ(std::memcmp(d.constants + 64, plan.constants[1]->bytes.data(), 20000), 0);
+}
+
+TEST(CodegenPlan, BindComputesSizesAndRefusesRanges) {
+  const Loaded model(small_plan());
+  int64_t dims[3] = {};
+  int64_t seq = 100;
+  EXPECT_EQ(model.descriptor->bind(&seq, dims), (400 + 63) / 64 * 128);
+  EXPECT_EQ(dims[0], 200);
+  EXPECT_EQ(dims[1], 100);
+  EXPECT_EQ(dims[2], 3);
+  for (const int64_t wrong : {int64_t{0}, int64_t{5001}, int64_t{-1}, INT64_MAX}) {
+    seq = wrong;
+    EXPECT_LT(model.descriptor->bind(&seq, dims), 0) << wrong;
+  }
+}
+
+TEST(CodegenPlan, BindRefusesOverflow) {
+  Plan plan = small_plan();
+  plan.symbols["seq"].second = INT64_MAX;
+  plan.arena_bytes = Dim::symbol("seq") * Dim::symbol("seq");
+  const Loaded model(plan);
+  int64_t dims[3] = {};
+  int64_t seq = int64_t{1} << 31;
+  EXPECT_EQ(model.descriptor->bind(&seq, dims), int64_t{1} << 62);
+  seq = int64_t{1} << 32;
+  EXPECT_LT(model.descriptor->bind(&seq, dims), 0);
+}
+
+TEST(CodegenPlan, RunsWithThreads) {
+  const Plan plan = small_plan();
+  const Loaded model(plan);
+  for (const int threads : {1, 2, 3}) {
+    for (const int64_t seq : {1, 17, 64, 4999}) {
+      for (const bool flag : {false, true}) {
+        const Tensor x = seeded(DType::F32, {seq}, 3);
+        std::vector<float> y(static_cast<size_t>(2 * seq) + 1, -99), n(static_cast<size_t>(3 * seq));
+        uint8_t flag_byte = flag;
+        int64_t dims[3];
+        const int64_t arena_bytes = model.descriptor->bind(&seq, dims);
+        void* arena = std::aligned_alloc(64, static_cast<size_t>(arena_bytes));
+        std::memset(arena, 0xff, static_cast<size_t>(arena_bytes));
+        void* inputs[] = {const_cast<uint8_t*>(x.bytes.data()), &flag_byte};
+        void* outputs[] = {y.data(), n.data()};
+        std::barrier<> barrier(threads);
+        std::vector<int32_t> done;
+        Owner owner{&barrier, &done};
+        std::vector<std::thread> pool;
+        for (int thread = 0; thread < threads; ++thread) {
+          pool.emplace_back([&, thread] {
+            alignas(64) uint8_t scratch[64];
+            tc_frame frame = {inputs, outputs, static_cast<uint8_t*>(arena), scratch, &seq, thread,
+                              threads, wait, note, &owner};
+            model.descriptor->run(&frame);
+          });
+        }
+        for (std::thread& thread : pool) thread.join();
+        std::free(arena);
+        EXPECT_EQ(done, (std::vector<int32_t>{0, 1, 2, 3}));
+        const float* c = plan.constants[1]->data<float>();
+        for (int64_t i = 0; i < seq; ++i) {
+          const float value = x.data<float>()[i];
+          ASSERT_EQ(y[static_cast<size_t>(i)], (((value + c[i]) + value) + value) + value)
+              << i << " of " << seq << ", threads " << threads;
+          ASSERT_EQ(y[static_cast<size_t>(seq + i)], flag ? value + c[i] : value)
+              << i << " of " << seq << ", threads " << threads;
+        }
+        EXPECT_EQ(y.back(), -99);
+      }
+    }
+  }
+}
+
+// Names of the dynamic symbols that a shared object defines.
+std::vector<std::string> exported(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  std::vector<Elf64_Shdr> sections(header.e_shnum);
+  std::memcpy(sections.data(), bytes.data() + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
+  std::vector<std::string> names;
+  for (const Elf64_Shdr& section : sections) {
+    if (section.sh_type != SHT_DYNSYM) continue;
+    for (size_t i = 1; i < section.sh_size / sizeof(Elf64_Sym); ++i) {
+      Elf64_Sym symbol;
+      std::memcpy(&symbol, bytes.data() + section.sh_offset + i * sizeof symbol, sizeof symbol);
+      names.push_back(bytes.data() + sections[section.sh_link].sh_offset + symbol.st_name);
+    }
+  }
+  return names;
+}
+
+TEST(CodegenPlan, ExportsTheDescriptorAlone) {
+  const Loaded model(small_plan(), "tc_model_small");
+  EXPECT_EQ(exported(model.path), std::vector<std::string>{"tc_model_small"});
+}
+
+TEST(CodegenPlan, SameBytesForAnyNumberOfWorkers) {
+  const Plan plan = small_plan();
+  for (const Target& target : {avx512_target(), riscv_target(256)}) {
+    const auto one = model_objects(plan, target, TC_DESCRIPTOR_SYMBOL, 1);
+    const auto three = model_objects(plan, target, TC_DESCRIPTOR_SYMBOL, 3);
+    EXPECT_EQ(one, three);
+    char folder[] = "/tmp/tc-test-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    const std::string first = std::string(folder) + "/a.so", second = std::string(folder) + "/b.so";
+    link_shared(one, target, first);
+    link_shared(three, target, second);
+    auto read = [](const std::string& path) {
+      std::ifstream file(path, std::ios::binary);
+      return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    };
+    EXPECT_EQ(read(first), read(second));
+    EXPECT_FALSE(read(first).empty());
+    link_object(one, target, first);
+    EXPECT_FALSE(read(first).empty());
+    write_archive({{"a.o", one[0]}, {"b.o", one[1]}}, first);
+    write_archive({{"a.o", three[0]}, {"b.o", three[1]}}, second);
+    EXPECT_EQ(read(first), read(second));
+    EXPECT_EQ(read(first).substr(0, 8), "!<arch>\n");
+    std::filesystem::remove_all(folder);
+  }
+}
+
+TEST(CodegenPlan, ErrorsSayWhatIsWrong) {
+  const Bytes garbage(100, 7);
+  try {
+    link_shared({garbage}, host_target(), "/tmp/tc-test-never.so");
+    FAIL() << "garbage was linked";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Internal);
+    EXPECT_NE(std::string(error.what()).find("linking /tmp/tc-test-never.so failed"),
+              std::string::npos) << error.what();
+  }
+  EXPECT_FALSE(std::filesystem::exists("/tmp/tc-test-never.so"));
+  // A later link is not harmed by the failed one.
+  const Loaded model(small_plan());
+  EXPECT_EQ(model.descriptor->magic, TC_ABI_MAGIC);
+  try {
+    link_executable({}, host_target(), "/nowhere", "/tmp/tc-test-never");
+    FAIL() << "an executable was linked from nothing";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "cannot link an executable for x86-64-v4: /nowhere/crt1.o is missing");
+  }
+  Target unknown = host_target();
+  unknown.triple = "pdp11-unknown-none";
+  try {
+    kernel_object(symbolic_add(Scope::Input), unknown, "kernel");
+    FAIL() << "code for a PDP-11";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Target);
+    EXPECT_NE(std::string(error.what()).find("LLVM has no code generator for pdp11-unknown-none"),
+              std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace tc::testing
