@@ -1,0 +1,59 @@
+// fuse: the outermost loops of adjacent statements become one.
+#include <algorithm>
+
+#include "scheduler/state.h"
+
+namespace tc {
+
+Primitive fuse_primitive() {
+  Primitive primitive;
+  primitive.row = {"fuse", "order", "fuse LOOP LOOP ... as NAME",
+                   "{ for i: S; for j: T }  ->  for NAME: { S; T }, for outermost loops of "
+                   "neighbours in one sequence."};
+  primitive.apply = [](ScheduleState& state, Words& words) {
+    std::vector<std::string> names;
+    while (!words.next_is("as") && !words.at_end()) names.push_back(words.name("a loop"));
+    words.expect("as");
+    const std::string name = words.name("the fused loop's name");
+    if (names.size() < 2) refuse("expected at least two loops");
+    refuse_taken(state, name, names);
+    TreeNode* sequence = nullptr;
+    std::vector<size_t> positions;
+    for (const std::string& each : names) {
+      TreeNode& loop = loop_or_refuse(state, each);
+      refuse_marked(loop);
+      TreeNode* parent = parent_of(state.tree, &loop);
+      if (parent == nullptr || parent->kind != TreeNode::Kind::Sequence ||
+          (sequence != nullptr && sequence != parent)) {
+        refuse("loops ", names[0], " and ", each, " are not the outermost loops of neighbours");
+      }
+      sequence = parent;
+      positions.push_back(static_cast<size_t>(&loop - parent->children.data()));
+    }
+    std::sort(positions.begin(), positions.end());
+    if (std::adjacent_find(positions.begin(), positions.end()) != positions.end()) {
+      refuse("a loop is named twice");
+    }
+    if (positions.back() - positions.front() + 1 != positions.size()) {
+      refuse("there are other statements between the loops");
+    }
+    TreeNode fused, body;
+    fused.kind = TreeNode::Kind::Loop;
+    fused.name = name;
+    body.kind = TreeNode::Kind::Sequence;
+    for (size_t position : positions) {
+      TreeNode& loop = sequence->children[position];
+      fused.members.insert(loop.members.begin(), loop.members.end());
+      body.children.push_back(std::move(loop.children[0]));
+    }
+    fused.children.push_back(std::move(body));
+    const auto first = sequence->children.begin() + static_cast<std::ptrdiff_t>(positions.front());
+    sequence->children.erase(first + 1, first + static_cast<std::ptrdiff_t>(positions.size()));
+    *first = std::move(fused);
+    tidy(state.tree);
+    refuse_illegal(state, *find_loop(state.tree, name));
+  };
+  return primitive;
+}
+
+}  // namespace tc

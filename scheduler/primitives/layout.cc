@@ -1,0 +1,123 @@
+// layout: one dimension of a buffer in blocks, the block innermost.
+#include "scheduler/rewriting.h"
+
+namespace tc {
+namespace {
+
+// The expression as block * outer + inner with 0 <= inner < block; nothing where it is not.
+bool divide(const Affine& index, int64_t block, const std::map<std::string, Interval>& box,
+            Affine& outer, Affine& inner) {
+  const int64_t constant = index.constant();
+  const int64_t rest = ((constant % block) + block) % block;
+  outer = Affine((constant - rest) / block);
+  inner = Affine(rest);
+  for (const auto& [name, coefficient] : index.terms()) {
+    if (coefficient % block == 0) outer = outer + Affine::variable(name, coefficient / block);
+    else inner = inner + Affine::variable(name, coefficient);
+  }
+  const Interval range = range_of(inner, box);
+  return range.low >= 0 && range.high < block;
+}
+
+// Strip-mines the iterator that keeps the index from being divided.
+void strip_for(const Kernel& kernel, Statement& statement, const Affine& index, int64_t block,
+               const std::string& buffer) {
+  std::string name;
+  for (const auto& [each, coefficient] : index.terms()) {
+    if (coefficient % block == 0) continue;
+    if (!name.empty() || coefficient != 1) name = "?";
+    else name = each;
+  }
+  size_t position = 0;
+  while (position < statement.iterators.size() && statement.iterators[position].name != name) ++position;
+  if (name.empty() || position == statement.iterators.size() || index.constant() % block != 0 ||
+      !statement.iterators[position].extent.is_constant()) {
+    refuse("statement ", statement.name, " accesses ", buffer, " at ", index.str(),
+           ", which does not divide into blocks of ", block);
+  }
+  const std::string outer = fresh_iterator(kernel, statement, name + "_o");
+  const std::string inner = fresh_iterator(kernel, statement, name + "_i");
+  strip_iterator(statement, position, block, outer, inner);
+}
+
+}  // namespace
+
+Primitive layout_primitive() {
+  Primitive primitive;
+  primitive.row = {"layout", "rewrite", "layout BUFFER DIM BLOCK",
+                   "A[.., i, ..]  ->  A[.., i/BLOCK, .., i%BLOCK]: dimension DIM is stored in blocks, "
+                   "the block innermost; the last block is padded. Loops that index it are "
+                   "strip-mined. A constant is packed so while compiling, padded with 0; padded "
+                   "lanes of activations hold any finite value."};
+  primitive.apply = [](ScheduleState& state, Words& words) {
+    Kernel kernel = state.kernel->kernel;
+    const std::string name = words.name("a buffer");
+    const auto which = static_cast<int>(buffer_or_refuse(kernel, name));
+    const auto dim = static_cast<size_t>(words.number("the dimension", 0));
+    const int64_t block = words.number("the block", 2);
+    Buffer& buffer = kernel.buffers[static_cast<size_t>(which)];
+    if (dim >= buffer.shape.size()) {
+      refuse("buffer ", name, " has ", buffer.shape.size(), " dimensions");
+    }
+    const Affine extent = buffer.shape[dim];
+    if (!extent.is_constant()) refuse("dimension ", dim, " of ", name, " is symbolic: ", extent.str());
+    if (block > 1024) refuse("blocks of more than 1024");
+    for (const BlockedDim& other : state.blocked) {
+      if (other.buffer == name) refuse("buffer ", name, " is in blocks already");
+    }
+    for (const Packing& packing : kernel.packings) {
+      if (packing.buffer == name) refuse("constant ", name, " is packed already");
+    }
+    for (Statement& statement : kernel.statements) {
+      while (true) {
+        const auto box = box_of(kernel, statement);
+        std::optional<Affine> obstacle;
+        visit_accesses(statement, [&](const Access& access, bool) {
+          if (access.buffer != which) return;
+          Affine outer, inner;
+          if (access.index[dim].dynamic) {
+            refuse("statement ", statement.name, " accesses ", name, " at an index that depends on data");
+          }
+          if (!divide(access.index[dim].affine, block, box, outer, inner)) {
+            obstacle = access.index[dim].affine;
+          }
+        });
+        if (!obstacle) break;
+        strip_for(kernel, statement, *obstacle, block, name);
+      }
+      const auto box = box_of(kernel, statement);
+      edit_accesses(statement, [&](const Access& access) {
+        if (access.buffer != which) return access;
+        Access result = access;
+        Affine outer, inner;
+        divide(access.index[dim].affine, block, box, outer, inner);
+        result.index[dim].affine = outer;
+        result.index.push_back({inner, nullptr});
+        return result;
+      });
+    }
+    const int64_t blocks = (extent.constant() + block - 1) / block;
+    if (buffer.scope == Scope::Constant) {
+      Packing packing;
+      packing.buffer = name;
+      for (size_t d = 0; d <= buffer.shape.size(); ++d) packing.iterators.push_back("d" + std::to_string(d));
+      for (size_t d = 0; d < buffer.shape.size(); ++d) {
+        if (!buffer.shape[d].is_constant()) refuse("constant ", name, " has a symbolic shape");
+        packing.original_shape.push_back(buffer.shape[d].constant());
+        Affine index = Affine::variable(packing.iterators[d]);
+        if (d == dim) index = index * block + Affine::variable(packing.iterators.back());
+        packing.index.push_back(index);
+      }
+      kernel.packings.push_back(std::move(packing));
+    }
+    buffer.shape[dim] = Affine(blocks);
+    buffer.shape.push_back(Affine(block));
+    buffer.logical += text(buffer.logical.empty() ? "" : ", ", "dimension ", dim, " of ",
+                           extent.str(), " by ", block);
+    state.blocked.push_back({name, dim, buffer.shape.size() - 1, block, extent});
+    replace_kernel(state, std::move(kernel));
+  };
+  return primitive;
+}
+
+}  // namespace tc

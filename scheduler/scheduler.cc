@@ -1,0 +1,75 @@
+// Schedules as values.
+#include "scheduler/scheduler.h"
+
+#include "ir/error.h"
+#include "scheduler/generate.h"
+#include "scheduler/rewriting.h"
+#include "scheduler/state.h"
+
+namespace tc {
+
+struct Schedule::State : ScheduleState {};
+
+void end_rewrites(ScheduleState& state) {
+  Kernel kernel = state.kernel->kernel;
+  settle_padding(kernel, state.blocked);
+  replace_kernel(state, std::move(kernel));
+  state.ordered = true;
+}
+
+Schedule::Schedule(Kernel kernel, const Target& target) : state_(std::make_unique<State>()) {
+  state_->target = target;
+  replace_kernel(*state_, std::move(kernel));
+}
+Schedule::Schedule(const Schedule& other) : state_(std::make_unique<State>(*other.state_)) {}
+Schedule::Schedule(Schedule&&) noexcept = default;
+Schedule& Schedule::operator=(Schedule other) {
+  state_ = std::move(other.state_);
+  return *this;
+}
+Schedule::~Schedule() = default;
+
+std::optional<std::string> Schedule::apply(const std::string& line) {
+  return apply_line(*state_, line);
+}
+
+std::optional<std::string> Schedule::replay(const std::vector<std::string>& trace) {
+  for (const std::string& line : trace) {
+    if (auto refused = apply(line)) return refused;
+  }
+  return std::nullopt;
+}
+
+const std::vector<std::string>& Schedule::trace() const { return state_->trace; }
+const Kernel& Schedule::kernel() const { return state_->kernel->kernel; }
+const Target& Schedule::target() const { return state_->target; }
+std::optional<std::string> Schedule::check() const { return check_state(*state_); }
+
+std::string Schedule::tree() const {
+  if (state_->ordered) return tree_text(state_->kernel, state_->tree);
+  State sealed = *state_;
+  end_rewrites(sealed);
+  return tree_text(sealed.kernel, sealed.tree);
+}
+
+ScheduledKernel Schedule::finish() const {
+  State sealed = *state_;
+  if (!sealed.ordered) end_rewrites(sealed);
+  if (auto refused = check_state(sealed)) {
+    fail(ErrorKind::Schedule, "schedule of kernel '", sealed.kernel->kernel.name, "' is illegal: ",
+         *refused);
+  }
+  state_->checked = sealed.checked;
+  return generate(sealed.kernel, sealed.tree);
+}
+
+const std::vector<PrimitiveRow>& primitive_table() {
+  static const std::vector<PrimitiveRow> rows = [] {
+    std::vector<PrimitiveRow> result;
+    for (const Primitive& primitive : primitives()) result.push_back(primitive.row);
+    return result;
+  }();
+  return rows;
+}
+
+}  // namespace tc

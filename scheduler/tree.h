@@ -1,0 +1,79 @@
+// Schedule trees as values: loops over parts of iterators, sequences, tiles.
+//
+// The tree says in which order the instances of a kernel's statements run. A loop has, for each
+// statement below it, a member: which part of which iterator it counts. isl trees are made from it
+// where isl is asked (legality, loop bounds, text).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/loop.h"
+
+namespace tc {
+
+// A part of an iterator: its value, divided (rounding down) or taken modulo, step by step.
+struct LoopPart {
+  struct Step {
+    bool modulo = false;
+    int64_t size = 1;
+    bool operator==(const Step&) const = default;
+  };
+  std::string iterator;
+  std::vector<Step> steps;
+  bool operator==(const LoopPart&) const = default;
+
+  // What one step of the loop adds to the iterator: the product of the divisions.
+  int64_t multiplier() const;
+  int64_t evaluate(int64_t iterator_value) const;
+  // Number of values, where the iterator has a constant extent or a modulo bounds them.
+  std::optional<int64_t> extent(const Affine& iterator_extent) const;
+};
+
+struct TreeNode {
+  // Sequence: children in order. Loop: one child. Tile: its child becomes one leaf of the loop tree.
+  // Leaf: the instance of `statement`.
+  enum class Kind : uint8_t { Sequence, Loop, Tile, Leaf };
+  Kind kind = Kind::Leaf;
+  std::string name;                 // Loop: unique in the tree
+  std::map<int, LoopPart> members;  // Loop: by statement
+  bool parallel = false, vector = false, isolate = false;
+  int64_t unroll = 1;               // Loop: copies; 0: all
+  int statement = -1;               // Leaf
+  std::vector<TreeNode> children;
+};
+
+// The initial tree: a sequence of the statements, each under one loop per iterator.
+TreeNode initial_tree(const Kernel& kernel);
+
+// The loop of that name; null where absent.
+const TreeNode* find_loop(const TreeNode& tree, const std::string& name);
+TreeNode* find_loop(TreeNode& tree, const std::string& name);
+// The node whose child list holds `node`; null for the root.
+TreeNode* parent_of(TreeNode& tree, const TreeNode* node);
+
+// Statements below the node, in order.
+std::vector<int> statements_below(const TreeNode& node);
+// Names of all loops, in tree order.
+std::vector<std::string> loop_names(const TreeNode& tree);
+
+// Calls visit(node, loops above it) for every node, parents first.
+void visit_tree(const TreeNode& tree,
+                const std::function<void(const TreeNode&, const std::vector<const TreeNode*>&)>& visit);
+
+const Affine& iterator_extent(const Statement& statement, const std::string& iterator);
+
+// Removes sequences with one child and nests of sequences.
+void tidy(TreeNode& tree);
+
+// The position in time of one instance: sequence positions and loop values, outermost first. Lists
+// of different instances compare lexicographically.
+std::vector<int64_t> time_of(const TreeNode& tree, const Kernel& kernel, int statement,
+                             const std::vector<int64_t>& iterators);
+
+}  // namespace tc

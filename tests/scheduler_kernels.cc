@@ -1,0 +1,433 @@
+// Kernels of every class for the scheduler's tests.
+#include "tests/scheduler_kernels.h"
+
+#include <cmath>
+#include <sstream>
+
+#include "ir/error.h"
+#include "ir/scheduled.h"
+
+namespace tc::testing {
+namespace {
+
+uint32_t next(uint32_t& seed) {
+  seed = seed * 1664525 + 1013904223;
+  return seed >> 8;
+}
+
+double value(uint32_t& seed) { return static_cast<double>(next(seed)) / (1 << 23) - 1; }
+
+std::vector<int64_t> shape_of(const Buffer& buffer, const std::map<std::string, int64_t>& parameters) {
+  std::vector<int64_t> shape;
+  for (const Affine& size : buffer.shape) shape.push_back(size.evaluate(parameters));
+  return shape;
+}
+
+Tensor filled(DType dtype, std::vector<int64_t> shape, uint32_t seed) {
+  Tensor tensor(dtype, std::move(shape));
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    if (is_float(dtype)) tensor.set(i, value(seed));
+    else tensor.set_int(i, next(seed) % 7);
+  }
+  return tensor;
+}
+
+// Visits the elements of a tensor of `shape` with the element of the blocked form that holds it.
+void for_blocked(const std::vector<int64_t>& shape, size_t dim, int64_t block,
+                 const std::function<void(int64_t plain, int64_t blocked)>& visit) {
+  std::vector<int64_t> blocked_shape = shape;
+  blocked_shape[dim] = (shape[dim] + block - 1) / block;
+  blocked_shape.push_back(block);
+  std::vector<int64_t> index(shape.size());
+  int64_t count = 1;
+  for (int64_t size : shape) count *= size;
+  for (int64_t flat = 0; flat < count; ++flat) {
+    int64_t rest = flat;
+    for (size_t d = shape.size(); d-- > 0;) {
+      index[d] = rest % shape[d];
+      rest /= shape[d];
+    }
+    int64_t place = 0;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      place = place * blocked_shape[d] + (d == dim ? index[d] / block : index[d]);
+    }
+    visit(flat, place * block + index[dim] % block);
+  }
+}
+
+struct Blocking {
+  std::string buffer;
+  std::vector<int64_t> shape;   // before
+  size_t dim;
+  int64_t block;
+};
+
+// The layout lines of a trace, with the shapes that the buffers had before.
+std::vector<Blocking> blockings(const Kernel& kernel, const Schedule& schedule,
+                                const std::map<std::string, int64_t>& parameters) {
+  std::vector<Blocking> result;
+  Schedule shadow(kernel, schedule.target());
+  for (const std::string& line : schedule.trace()) {
+    std::istringstream words(line);
+    Blocking blocking;
+    std::string name;
+    words >> name >> blocking.buffer >> blocking.dim >> blocking.block;
+    if (name == "layout") {
+      const Kernel& now = shadow.kernel();
+      blocking.shape = shape_of(now.buffers.at(static_cast<size_t>(now.buffer_index(blocking.buffer))),
+                                parameters);
+      result.push_back(blocking);
+    }
+    if (auto refused = shadow.apply(line)) fail(ErrorKind::Internal, "replay: ", *refused);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::map<std::string, int64_t> parameter_values(const Kernel& kernel, uint32_t seed) {
+  std::map<std::string, int64_t> result;
+  for (const Parameter& parameter : kernel.parameters) {
+    result[parameter.name] = std::min(parameter.maximum, parameter.minimum + next(seed) % 17);
+  }
+  return result;
+}
+
+std::string difference(const Kernel& kernel, const Schedule& schedule, uint32_t seed,
+                       const std::map<std::string, int64_t>& parameters) {
+  const ScheduledKernel scheduled = schedule.finish();
+  const std::vector<Blocking> blocked = blockings(kernel, schedule, parameters);
+  std::map<std::string, Tensor> plain, fast;
+  for (const Buffer& buffer : kernel.buffers) {
+    const std::vector<int64_t> shape = shape_of(buffer, parameters);
+    const bool output = buffer.scope == Scope::Output;
+    if (!output && buffer.scope != Scope::Input && buffer.scope != Scope::Constant) continue;
+    const Buffer& now = scheduled.kernel.buffers.at(
+        static_cast<size_t>(scheduled.kernel.buffer_index(buffer.name)));
+    const std::vector<int64_t> now_shape = shape_of(now, parameters);
+    if (output) {
+      plain[buffer.name] = Tensor(is_float(buffer.dtype) ? DType::F64 : buffer.dtype, shape);
+      fast[buffer.name] = Tensor(is_float(buffer.dtype) ? DType::F64 : buffer.dtype, now_shape);
+      continue;
+    }
+    const Tensor data = filled(buffer.dtype, shape, seed + static_cast<uint32_t>(buffer.name[0]) * 97);
+    plain[buffer.name] = data;
+    if (buffer.scope == Scope::Constant) {
+      const Packing* packing = nullptr;
+      for (const Packing& each : scheduled.kernel.packings) {
+        if (each.buffer == buffer.name) packing = &each;
+      }
+      if (packing != nullptr) {
+        fast[buffer.name] = pack(*packing, scheduled.kernel, data);
+        continue;
+      }
+    }
+    Tensor converted = data;
+    for (const Blocking& blocking : blocked) {
+      if (blocking.buffer != buffer.name) continue;
+      std::vector<int64_t> new_shape = blocking.shape;
+      new_shape[blocking.dim] = (new_shape[blocking.dim] + blocking.block - 1) / blocking.block;
+      new_shape.push_back(blocking.block);
+      Tensor next_form = filled(buffer.dtype, new_shape, seed + 12345);
+      for_blocked(blocking.shape, blocking.dim, blocking.block, [&](int64_t from, int64_t to) {
+        next_form.set(to, converted.as_double(from));
+      });
+      converted = next_form;
+    }
+    converted.shape = now_shape;
+    fast[buffer.name] = converted;
+  }
+  // An output in the place of an input has its own memory here.
+  interpret(kernel, parameters, plain);
+  interpret(scheduled, parameters, fast);
+  for (const Buffer& buffer : kernel.buffers) {
+    if (buffer.scope != Scope::Output) continue;
+    Tensor result = fast.at(buffer.name);
+    for (size_t i = blocked.size(); i-- > 0;) {
+      if (blocked[i].buffer != buffer.name) continue;
+      Tensor next_form(result.dtype, blocked[i].shape);
+      for_blocked(blocked[i].shape, blocked[i].dim, blocked[i].block, [&](int64_t to, int64_t from) {
+        next_form.set(to, result.as_double(from));
+      });
+      for (int64_t lane = 0; lane < result.count(); ++lane) {
+        if (!std::isfinite(result.as_double(lane))) {
+          return text("output ", buffer.name, " has ", result.as_double(lane), " at element ", lane,
+                      " of the blocked form");
+        }
+      }
+      result = next_form;
+    }
+    const Tensor& expected = plain.at(buffer.name);
+    if (expected.count() != result.count()) return "output " + buffer.name + " has another size";
+    double largest = 1e-30;
+    for (int64_t i = 0; i < expected.count(); ++i) {
+      largest = std::max(largest, std::abs(expected.as_double(i)));
+    }
+    for (int64_t i = 0; i < expected.count(); ++i) {
+      const double a = expected.as_double(i), b = result.as_double(i);
+      if (!(std::abs(a - b) <= 1e-9 * largest)) {
+        return text("output ", buffer.name, " element ", i, ": ", b, " instead of ", a);
+      }
+    }
+  }
+  return "";
+}
+
+const std::vector<NamedKernel>& small_kernels() {
+  static const std::vector<NamedKernel> kernels = {
+      {"conv", R"(kernel "conv"
+  input I f32[1, 5, 7, 9]
+  constant K f32[6, 5, 3, 3]
+  constant B f32[6]
+  output O f32[1, 6, 7, 9]
+  local T f32[1, 6, 7, 9]
+  init[f:6, y:7, x:9]: T[0, f, y, x] = 0
+  macc[f:6, y:7, x:9, c:5, r:3, s:3] where r + y - 1 >= 0, 7 - r - y >= 0, s + x - 1 >= 0, 9 - s - x >= 0: T[0, f, y, x] += I[0, c, r + y - 1, s + x - 1] * K[f, c, r, s]
+  tail[f:6, y:7, x:9]: O[0, f, y, x] = max(T[0, f, y, x] + B[f], 0)
+)", {"layout I 1 4", "layout O 1 4"}},
+      {"conv_plain", R"(kernel "strided convolution without epilogue"
+  input I f32[2, 3, 9, 11]
+  constant K f32[4, 3, 3, 3]
+  output O f32[2, 4, 5, 6]
+  init[n:2, f:4, y:5, x:6]: O[n, f, y, x] = 0
+  macc[n:2, f:4, y:5, x:6, c:3, r:3, s:3] where 2*y + r - 1 >= 0, 9 - r - 2*y >= 0, s + 2*x - 1 >= 0, 11 - s - 2*x >= 0: O[n, f, y, x] += I[n, c, r + 2*y - 1, s + 2*x - 1] * K[f, c, r, s]
+)", {"layout O 1 4"}},
+      {"conv_group", R"(kernel "grouped convolution"
+  input I f32[1, 8, 5, 6]
+  constant K f32[12, 4, 3, 3]
+  constant B f32[12]
+  output O f32[1, 12, 3, 4]
+  local T f32[1, 12, 3, 4]
+  init[g:2, f:6, y:3, x:4]: T[0, 6*g + f, y, x] = 0
+  macc[g:2, f:6, y:3, x:4, c:4, r:3, s:3]: T[0, 6*g + f, y, x] += I[0, 4*g + c, y + r, x + s] * K[6*g + f, c, r, s]
+  tail[f:12, y:3, x:4]: O[0, f, y, x] = T[0, f, y, x] + B[f]
+)", {}},
+      {"pointwise", R"(kernel "1x1 convolution with residual"
+  input I f32[1, 8, 4, 5]
+  input R f32[1, 12, 4, 5]
+  constant K f32[12, 8, 1, 1]
+  constant B f32[12]
+  output O f32[1, 12, 4, 5]
+  local T f32[1, 12, 4, 5]
+  init[f:12, y:4, x:5]: T[0, f, y, x] = 0
+  macc[f:12, y:4, x:5, c:8]: T[0, f, y, x] += I[0, c, y, x] * K[f, c, 0, 0]
+  tail[f:12, y:4, x:5]: O[0, f, y, x] = max(T[0, f, y, x] + B[f] + R[0, f, y, x], 0)
+)", {"layout I 1 4", "layout R 1 4", "layout O 1 4"}},
+      {"depthwise", R"(kernel "depthwise convolution"
+  input I f32[1, 10, 6, 7]
+  constant K f32[10, 1, 3, 3]
+  constant B f32[10]
+  output O f32[1, 10, 6, 7]
+  local T f32[1, 10, 6, 7]
+  init[c:10, y:6, x:7]: T[0, c, y, x] = 0
+  macc[c:10, y:6, x:7, r:3, s:3] where r + y - 1 >= 0, 6 - r - y >= 0, s + x - 1 >= 0, 7 - s - x >= 0: T[0, c, y, x] += I[0, c, r + y - 1, s + x - 1] * K[c, 0, r, s]
+  tail[c:10, y:6, x:7]: O[0, c, y, x] = min(max(T[0, c, y, x] + B[c], 0), 6)
+)", {"layout I 1 4", "layout O 1 4"}},
+      {"conv1d", R"(kernel "one-dimensional convolution"
+  input I f32[1, 6, 20]
+  constant K f32[7, 6, 5]
+  output O f32[1, 7, 9]
+  local T f32[1, 7, 9]
+  init[f:7, x:9]: T[0, f, x] = 0
+  macc[f:7, x:9, c:6, s:5] where s + 2*x - 1 >= 0, 20 - s - 2*x >= 0: T[0, f, x] += I[0, c, s + 2*x - 1] * K[f, c, s]
+  tail[f:7, x:9]: O[0, f, x] = sigmoid(T[0, f, x])
+)", {}},
+      {"gemm", R"(kernel "gemm with bias and gelu"
+  input A f32[2, 5, 12]
+  constant K f32[12, 21]
+  constant B f32[21]
+  output O f32[2, 5, 21]
+  local T f32[2, 5, 21]
+  init[b:2, m:5, n:21]: T[b, m, n] = 0
+  macc[b:2, m:5, n:21, k:12]: T[b, m, n] += A[b, m, k] * K[k, n]
+  tail[b:2, m:5, n:21]: O[b, m, n] = (T[b, m, n] + B[n]) * erf(T[b, m, n] + B[n])
+)", {}},
+      {"gemm_direct", R"(kernel "product of two inputs"
+  input A f32[3, 7, 10]
+  input C f32[3, 10, 18]
+  output O f32[3, 7, 18]
+  init[h:3, m:7, n:18]: O[h, m, n] = 0
+  macc[h:3, m:7, n:18, k:10]: O[h, m, n] += A[h, m, k] * C[h, k, n]
+)", {}},
+      {"gemm_transposed", R"(kernel "scores"
+  input Q f32[9, 2, 8]
+  input K f32[7, 2, 8]
+  output S f32[2, 9, 7]
+  local T f32[2, 9, 7]
+  init[h:2, m:9, n:7]: T[h, m, n] = 0
+  macc[h:2, m:9, n:7, k:8]: T[h, m, n] += Q[m, h, k] * K[n, h, k]
+  tail[h:2, m:9, n:7]: S[h, m, n] = T[h, m, n] * 0.125
+)", {}},
+      {"gemv", R"(kernel "row times matrix"
+  input A f32[1, 30]
+  constant K f32[37, 30]
+  constant B f32[37]
+  output O f32[1, 37]
+  local T f32[1, 37]
+  init[n:37]: T[0, n] = 0
+  macc[n:37, k:30]: T[0, n] += A[0, k] * K[n, k]
+  tail[n:37]: O[0, n] = T[0, n] + B[n]
+)", {}},
+      {"gemm_symbolic", R"(kernel "product with symbolic rows"
+  parameter p0 = seq in [1, 1000]
+  input A f32[p0, 9]
+  constant K f32[9, 19]
+  output O f32[p0, 19]
+  local T f32[p0, 19]
+  init[m:p0, n:19]: T[m, n] = 0
+  macc[m:p0, n:19, k:9]: T[m, n] += A[m, k] * K[k, n]
+  tail[m:p0, n:19]: O[m, n] = max(T[m, n], 0)
+)", {}},
+      {"pool", R"(kernel "max pooling"
+  input I f32[1, 6, 7, 8]
+  output O f32[1, 6, 4, 4]
+  init[c:6, y:4, x:4]: O[0, c, y, x] = -inf
+  best[c:6, y:4, x:4, r:3, s:3] where r + 2*y - 1 >= 0, 7 - r - 2*y >= 0, s + 2*x - 1 >= 0, 8 - s - 2*x >= 0: O[0, c, y, x] max= I[0, c, r + 2*y - 1, s + 2*x - 1]
+)", {"layout I 1 4", "layout O 1 4"}},
+      {"average", R"(kernel "global average"
+  input I f32[1, 10, 5, 6]
+  output O f32[1, 10, 1, 1]
+  local T f32[1, 10, 1, 1]
+  init[c:10]: T[0, c, 0, 0] = 0
+  sum[c:10, y:5, x:6]: T[0, c, 0, 0] += I[0, c, y, x]
+  mean[c:10]: O[0, c, 0, 0] = T[0, c, 0, 0] / 30
+)", {"layout I 1 4", "layout O 1 4"}},
+      {"softmax", R"(kernel "softmax"
+  input I f32[3, 5, 21]
+  output O f32[3, 5, 21]
+  local M f32[3, 5, 1]
+  local E f32[3, 5, 21]
+  local S f32[3, 5, 1]
+  top_init[i:3, j:5]: M[i, j, 0] = -inf
+  top[i:3, j:5, k:21]: M[i, j, 0] max= I[i, j, k]
+  power[i:3, j:5, k:21]: E[i, j, k] = exp(I[i, j, k] - M[i, j, 0])
+  sum_init[i:3, j:5]: S[i, j, 0] = 0
+  sum[i:3, j:5, k:21]: S[i, j, 0] += E[i, j, k]
+  divide[i:3, j:5, k:21]: O[i, j, k] = E[i, j, k] / S[i, j, 0]
+)", {}},
+      {"softmax_symbolic", R"(kernel "softmax over a symbolic row"
+  parameter p0 = seq in [1, 1000]
+  input I f32[p0, p0]
+  output O f32[p0, p0]
+  local M f32[p0]
+  local E f32[p0, p0]
+  local S f32[p0]
+  top_init[j:p0]: M[j] = -inf
+  top[j:p0, k:p0]: M[j] max= I[j, k]
+  power[j:p0, k:p0]: E[j, k] = exp(I[j, k] - M[j])
+  sum_init[j:p0]: S[j] = 0
+  sum[j:p0, k:p0]: S[j] += E[j, k]
+  divide[j:p0, k:p0]: O[j, k] = E[j, k] / S[j]
+)", {}},
+      {"layer_norm", R"(kernel "layer norm"
+  input I f32[4, 24]
+  constant G f32[24]
+  constant B f32[24]
+  output O f32[4, 24]
+  local S f32[4]
+  local Q f32[4]
+  sum_init[i:4]: S[i] = 0
+  sum[i:4, k:24]: S[i] += I[i, k]
+  square_init[i:4]: Q[i] = 0
+  square[i:4, k:24]: Q[i] += (I[i, k] - S[i] / 24) * (I[i, k] - S[i] / 24)
+  scale[i:4, k:24]: O[i, k] = (I[i, k] - S[i] / 24) / sqrt(Q[i] / 24 + 1e-05) * G[k] + B[k]
+)", {}},
+      {"row_sum", R"(kernel "sum of rows"
+  input I f32[6, 37]
+  output O f32[6]
+  init[i:6]: O[i] = 0
+  sum[i:6, k:37]: O[i] += I[i, k]
+)", {}},
+      {"column_max", R"(kernel "maximum of columns"
+  input I f32[9, 22]
+  output O f32[22]
+  init[i:22]: O[i] = -inf
+  best[i:22, k:9]: O[i] max= I[k, i]
+)", {}},
+      {"elementwise", R"(kernel "addition with broadcast"
+  input A f32[2, 6, 5, 7]
+  input C f32[2, 6, 5, 7]
+  constant B f32[6, 1, 1]
+  output O f32[2, 6, 5, 7]
+  add[n:2, c:6, y:5, x:7]: O[n, c, y, x] = max(A[n, c, y, x] * C[n, c, y, x] + B[c, 0, 0], 0)
+)", {"layout A 1 4", "layout C 1 4", "layout O 1 4"}},
+      {"unsafe", R"(kernel "padded lanes that would not be finite"
+  input A f32[1, 6, 9]
+  constant B f32[6, 1]
+  output O f32[1, 6, 9]
+  div[c:6, x:9]: O[0, c, x] = exp(A[0, c, x]) / B[c, 0]
+)", {"layout A 1 4", "layout O 1 4"}},
+      {"reorder", R"(kernel "into blocks"
+  input I f32[1, 6, 5, 3]
+  output O f32[1, 6, 5, 3]
+  copy[c:6, y:5, x:3]: O[0, c, y, x] = I[0, c, y, x]
+)", {"layout O 1 4"}},
+      {"transpose", R"(kernel "transpose"
+  input I f32[4, 6, 8]
+  output O f32[6, 4, 8]
+  copy[i:6, j:4, k:8]: O[i, j, k] = I[j, i, k]
+)", {}},
+      {"pad", R"(kernel "constant padding"
+  input I f32[5, 9]
+  output O f32[8, 14]
+  copy[i:8, j:14]: O[i, j] = select(and(and(index(i - 1) >= 0, index(5 - i) >= 0), and(index(j - 2) >= 0, index(10 - j) >= 0)), I[i - 1, j - 2], 0.5)
+)", {}},
+      {"concat", R"(kernel "concatenation of channels"
+  input A f32[1, 8, 3, 5]
+  input C f32[1, 4, 3, 5]
+  output O f32[1, 12, 3, 5]
+  first[c:8, y:3, x:5]: O[0, c, y, x] = A[0, c, y, x]
+  second[c:4, y:3, x:5]: O[0, c + 8, y, x] = C[0, c, y, x]
+)", {"layout A 1 4", "layout C 1 4", "layout O 1 4"}},
+      {"gather", R"(kernel "rows by index"
+  input W f32[7, 20]
+  input N i64[3, 4]
+  output O f32[3, 4, 20]
+  row[i:3, j:4, k:20]: O[i, j, k] = W[{min(max(N[i, j], 0), 6)}, k]
+)", {}},
+      {"in_place", R"(kernel "in place"
+  input A f32[4, 30]
+  output O f32[4, 30] in_place_of A
+  add[i:4, j:30]: O[i, j] = A[i, j] + 1
+)", {}},
+      {"scan", R"(kernel "running sum"
+  input A f32[5, 9]
+  output O f32[5, 9]
+  first[i:5]: O[i, 0] = A[i, 0]
+  next[i:5, j:8]: O[i, j + 1] = O[i, j] + A[i, j + 1]
+)", {}},
+      {"dense_chain", R"(kernel "two products"
+  input A f32[5, 8]
+  constant K f32[8, 10]
+  constant L f32[10, 6]
+  output O f32[5, 6]
+  local T f32[5, 10]
+  local U f32[5, 10]
+  i1[m:5, n:10]: T[m, n] = 0
+  m1[m:5, n:10, k:8]: T[m, n] += A[m, k] * K[k, n]
+  t1[m:5, n:10]: U[m, n] = tanh(T[m, n])
+  i2[m:5, n:6]: O[m, n] = 0
+  m2[m:5, n:6, k:10]: O[m, n] += U[m, k] * L[k, n]
+)", {}},
+      {"scalar", R"(kernel "one element"
+  input A f32[1]
+  output O f32[1]
+  add[]: O[0] = A[0] + 1
+)", {}},
+      {"integers", R"(kernel "integer arithmetic"
+  input A i32[3, 17]
+  output O i32[3, 17]
+  add[i:3, j:17]: O[i, j] = A[i, j] * 3 - i32(index(i + j))
+)", {}},
+  };
+  return kernels;
+}
+
+Kernel small_kernel(const std::string& name) {
+  for (const NamedKernel& kernel : small_kernels()) {
+    if (kernel.name == name) return parse_kernel(kernel.text);
+  }
+  fail(ErrorKind::Internal, "no small kernel '", name, "'");
+}
+
+}  // namespace tc::testing

@@ -1,0 +1,35 @@
+// Kernels of every class for the scheduler's tests, and running schedules against the interpreter.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/loop.h"
+#include "scheduler/scheduler.h"
+
+namespace tc::testing {
+
+// A kernel as text, and lines that bring its arguments into the layouts that the graph would choose.
+struct NamedKernel {
+  std::string name;
+  std::string text;
+  std::vector<std::string> layout_lines;
+};
+// Small ones, a few thousand instances each: convolutions, products, pooling, rows, copies, symbolic
+// extents, in-place outputs.
+const std::vector<NamedKernel>& small_kernels();
+// The small kernel of that name.
+Kernel small_kernel(const std::string& name);
+
+// Runs the kernel by the plain interpreter and the finished schedule of it by the interpreter of
+// loops, on the same seeded data, with parameters bound; returns what differs, or nothing. Layout
+// lines of the trace are followed: inputs are brought into blocks with arbitrary finite values in
+// the padded lanes, and outputs back.
+std::string difference(const Kernel& kernel, const Schedule& schedule, uint32_t seed,
+                       const std::map<std::string, int64_t>& parameters = {});
+
+// Values for the kernel's parameters: small, and different per seed.
+std::map<std::string, int64_t> parameter_values(const Kernel& kernel, uint32_t seed);
+
+}  // namespace tc::testing
