@@ -352,6 +352,21 @@ class Builder {
     return label;
   }
 
+  // Names by role, so that traces of equal kernels are equal: in0, const0, out0, tmp0, …
+  static void rename_buffers(Kernel& kernel) {
+    std::map<Scope, std::pair<const char*, int>> roles = {
+        {Scope::Input, {"in", 0}}, {Scope::Constant, {"const", 0}}, {Scope::Output, {"out", 0}}, {Scope::Local, {"tmp", 0}}};
+    std::map<std::string, std::string> names;
+    for (Buffer& buffer : kernel.buffers) {
+      auto& [stem, count] = roles.at(buffer.scope);
+      names[buffer.name] = text(stem, count++);
+      buffer.name = names[buffer.name];
+    }
+    for (Buffer& buffer : kernel.buffers) {
+      if (!buffer.in_place_of.empty()) buffer.in_place_of = names.at(buffer.in_place_of);
+    }
+  }
+
   Scheduled schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines) {
     std::string key = workload_key(kernel);
     for (const std::string& line : layout_lines) key += "\n" + line;
@@ -380,6 +395,7 @@ class Builder {
     Kernel kernel = lower_group(graph, group.nodes, group.outputs, &arguments);
     inline_locals(kernel);
     kernel.name = label_of(graph, group);
+    rename_buffers(kernel);
 
     std::vector<std::string> layout_lines;
     size_t argument = 0;
