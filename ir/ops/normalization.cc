@@ -353,9 +353,7 @@ void lower_lp_normalization(LowerContext& context) {
                  absolute ? unary(UnaryOp::Abs, x) : binary(BinaryOp::Mul, x, x));
   ExprPtr length = context.read_buffer(sum, rows.statistics);
   if (!absolute) length = unary(UnaryOp::Sqrt, length);
-  // A row of zeros stays one.
-  ExprPtr zero = binary(BinaryOp::Eq, length, constant(type, 0));
-  context.assign("norm", rows.outer, norm, rows.statistics, select(zero, constant(type, 1), length));
+  context.assign("norm", rows.outer, norm, rows.statistics, length);
   context.assign("store", rows.all, context.output(0), rows.position,
                  binary(BinaryOp::Div, x, context.read_buffer(norm, rows.statistics)));
 }
