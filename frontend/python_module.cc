@@ -15,6 +15,7 @@
 #include "codegen/codegen.h"
 #include "frontend/compile.h"
 #include "frontend/kernel_module.h"
+#include "frontend/onnx/importer.h"
 #include "frontend/plan_builder.h"
 #include "frontend/python_runner.h"
 #include "ir/error.h"
@@ -240,6 +241,19 @@ void add_compile(py::module_& module) {
           import_and_simplify(source.bytes, source.name, source.folder, options, &dump), build);
     }
     return report_list(built.reports);
+  });
+  module.def("unsupported", [](const Source& source, const CompileOptions& options) {
+    ImportOptions import;
+    import.input_shapes = options.input_shapes;
+    import.symbols = options.symbols;
+    py::list result;
+    for (const ImportProblem& problem : check_onnx(source.bytes, source.name, source.folder, import)) {
+      result.append(problem.op_type.empty()
+                        ? problem.reason
+                        : text("node '", problem.node, "' (", problem.op_type, ", opset ", problem.opset,
+                               "): ", problem.reason));
+    }
+    return result;
   });
   module.def("targets", &known_targets);
   module.def("resolve_target", [](const std::string& target) {

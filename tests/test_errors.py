@@ -66,7 +66,7 @@ def test_truncated(name):
 
 def test_wrong_input_shape_and_dtype():
     module = tc.compile(small_model().SerializeToString())
-    refusal(tc.ShapeError, lambda: module(numpy.zeros((2, 4), numpy.float32)), "x", "(2, 4)", "(1, 4)")
+    refusal(tc.ShapeError, lambda: module(numpy.zeros((2, 4), numpy.float32)), "input 'x'", "axis 0 is 2", "expects 1")
     refusal(tc.Error, lambda: module(numpy.zeros((1, 4), numpy.float64)), "x", "float64", "float32")
 
 
@@ -142,6 +142,6 @@ def test_artefact_of_another_instruction_set(tmp_path):
     refusal(tc.Error, lambda: module(numpy.zeros((1, 4), numpy.float32)), "rv64gcv")
     path = tmp_path / "model.so"
     module.export(str(path), kind="shared")
-    refusal(tc.Error, lambda: tc.load(str(path)), "RISC-V")
+    refusal(tc.Error, lambda: tc.load(str(path)), "riscv64", "x86-64")
     (tmp_path / "junk.so").write_bytes(b"junk" * 100)
     refusal(tc.Error, lambda: tc.load(str(tmp_path / "junk.so")), "junk.so")

@@ -57,6 +57,11 @@ LIGHT = ["alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "
 
 LIMIT = 1e-3
 
+# Outputs whose reference is the farther one from float64. ONNX Runtime's float32 logistic is off by
+# 1e-7 in absolute terms; these outputs are at most 4e-5. They are held to the float64 logistic of
+# ONNX Runtime's own logits instead.
+LOGISTIC = {"yunet/yunet_n_320_320.onnx": ["obj_8", "obj_16"]}
+
 
 def reference(name):
     """Inputs and outputs, by name, of the reference beside the model."""
@@ -65,6 +70,20 @@ def reference(name):
         inputs = {key[len("in__"):]: file[key] for key in file if key.startswith("in__")}
         outputs = {key.split("__", 1)[1]: file[key] for key in file if key.startswith("out")}
     return path, inputs, outputs
+
+
+def exact_logistic(path, inputs, names):
+    """The float64 logistic of the logits that ONNX Runtime computes for these outputs."""
+    import onnx
+    import onnxruntime
+
+    model = onnx.load(path)
+    logits = {node.output[0]: node.input[0] for node in model.graph.node if node.op_type == "Sigmoid"}
+    for name in names:
+        model.graph.output.append(onnx.helper.make_empty_tensor_value_info(logits[name]))
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    values = session.run([logits[name] for name in names], inputs)
+    return {name: 1 / (1 + numpy.exp(-value.astype(numpy.float64))) for name, value in zip(names, values)}
 
 
 def check(label, actual, expected, limit=LIMIT):
@@ -88,6 +107,11 @@ def test_lists_are_exact():
 def test_agrees_on_this_machine(name):
     path, inputs, expected = reference(name)
     module = tc.compile(str(path), shapes={key: array.shape for key, array in inputs.items()})
+    if name in LOGISTIC:
+        exact = exact_logistic(path, inputs, LOGISTIC[name])
+        for key, array in exact.items():
+            assert worst_error(expected[key], array.reshape(expected[key].shape)) > LIMIT, "the reference is good enough now"
+        expected.update({key: array.reshape(expected[key].shape) for key, array in exact.items()})
     check(name, module.run(inputs), expected)
 
 

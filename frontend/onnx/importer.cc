@@ -385,9 +385,27 @@ class Importer {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] != kNoValue) define(outputs[i], node.outputs[i], scope);
     }
-    // Small results of constants are computed at once, so that what follows reads them as shapes.
-    if (fold_node(graph, node, kMostFolded)) return;
+    // Small results of constants and of known shapes are computed at once, so that what follows
+    // (conditions, axes, sizes) reads them.
+    if (known_by_shape(graph, node) || fold_node(graph, node, kMostFolded)) return;
     graph.nodes.push_back(std::move(node));
+  }
+
+  // Gives outputs whose elements are all numbers their data; true where that holds for all outputs.
+  static bool known_by_shape(Graph& graph, const Node& node) {
+    for (ValueId id : node.outputs) {
+      if (id == kNoValue) continue;
+      Value& value = graph[id];
+      if (!value.elements || !value.shape || !is_constant(*value.shape)) return false;
+      for (const Dim& element : *value.elements) {
+        if (!element.is_constant()) return false;
+      }
+      auto data = std::make_shared<Tensor>(value.dtype, constant_shape(*value.shape));
+      if (data->count() != static_cast<int64_t>(value.elements->size())) return false;
+      for (int64_t i = 0; i < data->count(); ++i) data->set_int(i, (*value.elements)[static_cast<size_t>(i)].constant());
+      value.constant = data;
+    }
+    return true;
   }
 
   void check_counts(const Node& node) const {

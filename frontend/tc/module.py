@@ -336,12 +336,14 @@ def load(path, *, threads=None):
 def check(model, *, shapes=None):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
     where nothing does. Damaged files and wrong shapes raise."""
-    source = _source(model)
-    try:
-        _tc.plan_kernels(source, _options(shapes=shapes))
-    except UnsupportedError as error:
-        return [line.strip() for line in str(error).splitlines() if line.strip()]
-    return []
+    source, options = _source(model), _options(shapes=shapes)
+    problems = _tc.unsupported(source, options)
+    if not problems:
+        try:
+            _tc.plan_kernels(source, options)
+        except UnsupportedError as error:
+            problems = [str(error)]
+    return problems
 
 
 def targets():
