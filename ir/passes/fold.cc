@@ -1,7 +1,5 @@
-// Computes while compiling: constant nodes, batch normalisation into weights.
-#include <cmath>
+// Computes constant nodes while compiling.
 #include <cstring>
-#include <set>
 
 #include "ir/error.h"
 #include "ir/ops/op.h"
@@ -28,71 +26,30 @@ TensorPtr filled(const Graph& graph, const Node& node) {
   return tensor;
 }
 
-struct ScaleShift {
-  std::vector<double> scale, shift;
-};
-
-std::optional<ScaleShift> scale_shift(const Graph& graph, const Node& node) {
-  std::vector<TensorPtr> parameters;
-  for (int i = 1; i <= 4; ++i) {
-    if (!graph[node.inputs[i]].constant) return std::nullopt;
-    parameters.push_back(graph[node.inputs[i]].constant);
+// Transposes by moving elements: weights may be large for the interpreter.
+TensorPtr transposed(const Tensor& in, const std::vector<int64_t>& order) {
+  std::vector<int64_t> shape, strides;
+  std::vector<int64_t> in_strides(in.shape.size(), 1);
+  for (size_t i = in.shape.size(); i > 1; --i) in_strides[i - 2] = in_strides[i - 1] * in.shape[i - 1];
+  for (int64_t axis : order) {
+    shape.push_back(in.shape[axis]);
+    strides.push_back(in_strides[axis]);
   }
-  const double epsilon = float_attribute(node, "epsilon");
-  ScaleShift result;
-  for (int64_t c = 0; c < parameters[0]->count(); ++c) {
-    const double scale = parameters[0]->as_double(c) / std::sqrt(parameters[3]->as_double(c) + epsilon);
-    result.scale.push_back(scale);
-    result.shift.push_back(parameters[1]->as_double(c) - parameters[2]->as_double(c) * scale);
+  auto out = std::make_shared<Tensor>(in.dtype, shape);
+  const size_t size = static_cast<size_t>(size_of(in.dtype));
+  std::vector<int64_t> at(shape.size(), 0);
+  int64_t from = 0;
+  const int64_t count = out->count();
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(out->bytes.data() + static_cast<size_t>(i) * size, in.bytes.data() + static_cast<size_t>(from) * size, size);
+    for (size_t d = shape.size(); d > 0; --d) {
+      from += strides[d - 1];
+      if (++at[d - 1] < shape[d - 1]) break;
+      from -= strides[d - 1] * shape[d - 1];
+      at[d - 1] = 0;
+    }
   }
-  return result;
-}
-
-// Scales the weights' output channels, and the bias with them.
-void fold_into(Graph& graph, Node& convolution, const ScaleShift& by, const std::string& name) {
-  const Tensor& weights = *graph[convolution.inputs[1]].constant;
-  auto scaled = std::make_shared<Tensor>(weights);
-  const int64_t channels = static_cast<int64_t>(by.scale.size());
-  const bool transposed = convolution.op->name == "ConvTranspose";
-  const int64_t groups = int_attribute(convolution, "group");
-  const int64_t axis1 = weights.shape[1];
-  int64_t inner = 1;
-  for (size_t i = 2; i < weights.shape.size(); ++i) inner *= weights.shape[i];
-  for (int64_t i = 0; i < weights.count(); ++i) {
-    int64_t channel = i / (inner * axis1);
-    if (transposed) channel = channel / (weights.shape[0] / groups) * axis1 + i / inner % axis1;
-    scaled->set(i, weights.as_double(i) * by.scale[channel]);
-  }
-  auto bias = std::make_shared<Tensor>(weights.dtype, std::vector<int64_t>{channels});
-  const bool had = convolution.inputs.size() > 2 && convolution.inputs[2] != kNoValue;
-  for (int64_t c = 0; c < channels; ++c) {
-    const double old = had ? graph[convolution.inputs[2]].constant->as_double(c) : 0.0;
-    bias->set(c, old * by.scale[c] + by.shift[c]);
-  }
-  convolution.inputs.resize(3, kNoValue);
-  convolution.inputs[1] = graph.add_constant(name + "_weights", scaled);
-  convolution.inputs[2] = graph.add_constant(name + "_bias", bias);
-}
-
-std::vector<Node> as_scale_and_shift(Graph& graph, const Node& node, const ScaleShift& by) {
-  const Value out = graph[node.outputs[0]];
-  std::vector<int64_t> shape(out.shape->size() - 1, 1);
-  shape[0] = static_cast<int64_t>(by.scale.size());
-  auto scale = std::make_shared<Tensor>(out.dtype, shape), shift = std::make_shared<Tensor>(out.dtype, shape);
-  for (int64_t c = 0; c < shape[0]; ++c) {
-    scale->set(c, by.scale[c]);
-    shift->set(c, by.shift[c]);
-  }
-  Node product = node, sum = node;
-  product.op = find_op("Mul");
-  sum.op = find_op("Add");
-  product.attributes.clear();
-  sum.attributes.clear();
-  product.inputs = {node.inputs[0], graph.add_constant(out.name + "_scale", scale)};
-  product.outputs = {graph.fresh_value(out.name + "_scaled", out.dtype, out.shape)};
-  sum.inputs = {product.outputs[0], graph.add_constant(out.name + "_shift", shift)};
-  sum.outputs = {node.outputs[0]};
-  return {product, sum};
+  return out;
 }
 
 }  // namespace
@@ -113,6 +70,14 @@ bool fold_node(Graph& graph, const Node& node, double most_operations) {
     auto tensor = std::make_shared<Tensor>(*graph[node.inputs[0]].constant);
     tensor->shape = constant_shape(*graph[node.outputs[0]].shape);
     graph[node.outputs[0]].constant = tensor;
+    return true;
+  }
+  if (node.op->name == "Transpose" && node.inputs.size() == 1) {
+    const Tensor& in = *graph[node.inputs[0]].constant;
+    std::vector<int64_t> order = has_attribute(node, "perm") ? ints_attribute(node, "perm") : std::vector<int64_t>();
+    for (int64_t& axis : order) axis += axis < 0 ? static_cast<int64_t>(in.shape.size()) : 0;
+    for (size_t d = in.shape.size(); d > order.size(); --d) order.push_back(static_cast<int64_t>(d) - 1);
+    graph[node.outputs[0]].constant = transposed(in, order);
     return true;
   }
   double elements = 0;
@@ -148,44 +113,6 @@ void fold_constants(Graph& graph) {
     if (!fold_node(graph, node, kMostOperations)) kept.push_back(std::move(node));
   }
   graph.nodes = std::move(kept);
-}
-
-void fold_batch_norm(Graph& graph) {
-  const std::set<ValueId> outputs(graph.outputs.begin(), graph.outputs.end());
-  const std::vector<int> producers = graph.producers();
-  const std::vector<std::vector<int>> consumers = graph.consumers();
-  std::vector<Node> nodes;
-  std::map<int, size_t> moved;     // old index of a node -> its place in `nodes`
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node node = graph.nodes[i];
-    moved[static_cast<int>(i)] = nodes.size();
-    if (node.op->name != "BatchNormalization" || node.outputs.size() != 1) {
-      nodes.push_back(node);
-      continue;
-    }
-    const auto by = scale_shift(graph, node);
-    if (!by) {
-      nodes.push_back(node);
-      continue;
-    }
-    const ValueId in = node.inputs[0];
-    const int maker = producers[in];
-    bool foldable = maker >= 0 && consumers[in].size() == 1 && !outputs.count(in);
-    if (foldable) {
-      const Node& before = nodes[moved[maker]];
-      const bool has_bias = before.inputs.size() > 2 && before.inputs[2] != kNoValue;
-      foldable = (before.op->name == "Conv" || before.op->name == "ConvTranspose") && graph[before.inputs[1]].constant &&
-                 (!has_bias || graph[before.inputs[2]].constant);
-    }
-    if (foldable) {
-      Node& convolution = nodes[moved[maker]];
-      fold_into(graph, convolution, *by, graph[node.outputs[0]].name);
-      convolution.outputs[0] = node.outputs[0];
-    } else {
-      for (Node& part : as_scale_and_shift(graph, node, *by)) nodes.push_back(std::move(part));
-    }
-  }
-  graph.nodes = std::move(nodes);
 }
 
 }  // namespace tc

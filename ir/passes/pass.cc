@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "ir/error.h"
+#include "ir/ops/op.h"
 #include "ir/passes/passes.h"
 
 namespace tc {
@@ -38,16 +39,22 @@ const std::vector<Pass>& pass_table() {
   static const std::vector<Pass> table = {
       {"promote_half", "Computes in float32 what the model computes in float16 or bfloat16.", promote_half},
       {"expand", "Replaces composite ops by the ops they are made of.", expand_composites},
+      {"fold_shapes", "Makes constants of values that follow from shapes.", fold_shapes},
       {"fold_constants", "Computes nodes whose inputs are all constant.", fold_constants},
       // Weights that become constant above are packed only where the subgraph knows them.
       {"sink_constants", "Gives subgraphs the constants that they capture.", sink_constants},
       // Before batch normalisation is folded: dropouts and identities hide the pairs.
-      {"eliminate", "Removes identities, casts to the same type and pairs of transposes.", eliminate},
-      {"fold_batch_norm", "Folds batch normalisation into the weights before it, else into a scale and a shift.",
-       fold_batch_norm},
+      {"eliminate", "Removes identities and whatever else gives back its operand.", eliminate},
+      {"merge_views", "Makes one of chains of views and of transposes.", merge_views},
+      // Pairs of transposes have become identities.
+      {"eliminate_again", "Removes identities that merging left.", eliminate},
+      {"fold_pads", "Moves zero padding into the convolution after it.", fold_pads},
+      {"fold_batch_norm", "Folds scales and shifts per channel into the weights before them.", fold_batch_norm},
       // The scale and shift of batch normalisation are constants of the weights' shape.
       {"fold_again", "Computes what earlier passes made constant.", fold_constants},
-      {"dead_code", "Drops nodes whose results nothing reads.", dead_code},
+      {"merge_duplicates", "Computes once what is computed twice.", merge_duplicates},
+      {"recover_normalizations", "Recognises layer normalisation spelled out.", recover_normalizations},
+      {"dead_code", "Drops nodes and values that no output needs.", dead_code},
   };
   return table;
 }
@@ -59,6 +66,7 @@ void run_passes(Graph& graph, const PassOptions& options) {
     const std::string before = dump ? str(graph) : "";
     const auto begin = std::chrono::steady_clock::now();
     run_on_all(pass, graph);
+    infer_shapes(graph);
     if (options.seconds) {
       options.seconds->emplace_back(
           pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());

@@ -19,13 +19,32 @@ void fold_constants(Graph& graph);
 // `most_operations`; they become constants. False, and nothing changed, where it does not apply.
 bool fold_node(Graph& graph, const Node& node, double most_operations);
 
-// Readers take the source; where the node makes a graph output it stays.
+// Values whose elements follow from shapes become constants.
+void fold_shapes(Graph& graph);
+
+// Readers take the source; a node that makes a graph output goes where its source can take the name.
 void eliminate(Graph& graph);
 
-// BatchNormalization with constant parameters: into Conv and ConvTranspose weights (computed in
-// double) where nothing else reads their result, else into Mul and Add by per-channel constants.
+// Chains of views become one Reshape, chains of transposes one Transpose, transposes that move only
+// axes of extent 1 a Reshape.
+void merge_views(Graph& graph);
+
+// Zero padding in front of a convolution that alone reads it becomes the convolution's.
+void fold_pads(Graph& graph);
+
+// BatchNormalization with constant parameters, and products and sums with one constant per channel:
+// into the weights and bias of Conv, ConvTranspose and Gemm (computed in double) where nothing else
+// reads their result; what is left of BatchNormalization into Mul and Add.
 void fold_batch_norm(Graph& graph);
 
+// Nodes with equal operators, operands and attributes; constants of up to 4 KiB with equal bytes.
+void merge_duplicates(Graph& graph);
+
+// (x - mean) / sqrt(mean of squares + epsilon) * scale + bias over the last axis becomes
+// LayerNormalization.
+void recover_normalizations(Graph& graph);
+
+// Values that nothing mentions go too, and captures that a subgraph does not read.
 void dead_code(Graph& graph);
 
 // Constants that a subgraph captures become constants of the subgraph.

@@ -4,6 +4,7 @@
 
 #include "ir/error.h"
 #include "ir/ops/op.h"
+#include "ir/passes/edit.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/passes.h"
 
@@ -42,39 +43,47 @@ Node cast_node(Graph& graph, ValueId from, ValueId to, const std::string& where)
   return node;
 }
 
-// The permutation of a Transpose, with the default (reversed axes) spelled out.
-std::vector<int64_t> permutation(const Graph& graph, const Node& node) {
-  const size_t rank = graph[node.inputs[0]].shape->size();
-  auto found = node.attributes.find("perm");
-  if (found != node.attributes.end()) {
-    const auto* given = std::get_if<std::vector<int64_t>>(&found->second);
-    if (given && !given->empty()) return *given;
-  }
-  std::vector<int64_t> reversed;
-  for (size_t i = rank; i-- > 0;) reversed.push_back(static_cast<int64_t>(i));
-  return reversed;
-}
-
-// What the node's result equals, where it is just another value; kNoValue otherwise.
-ValueId same_as(const Graph& graph, const Node& node, const std::vector<int>& producers) {
-  const std::string& op = node.op->name;
+// The input that the node's only output equals, or kNoValue.
+ValueId same_as(const Graph& graph, const Node& node) {
   if (node.outputs.size() != 1 || node.inputs.empty() || node.inputs[0] == kNoValue) return kNoValue;
-  const Value &in = graph[node.inputs[0]], &out = graph[node.outputs[0]];
-  const bool same_type = in.dtype == out.dtype && in.shape && out.shape && *in.shape == *out.shape;
-  if (op == "Identity" || op == "Dropout") return node.inputs[0];
-  if ((op == "Cast" || op == "Reshape" || op == "Flatten" || op == "Expand" || op == "Squeeze" || op == "Unsqueeze") && same_type) {
-    return node.inputs[0];
-  }
-  if (op == "Concat" && node.inputs.size() == 1) return node.inputs[0];
-  if (op == "Transpose" && producers[node.inputs[0]] >= 0) {
-    const Node& first = graph.nodes[producers[node.inputs[0]]];
-    if (first.op->name != "Transpose") return kNoValue;
-    const auto outer = permutation(graph, node), inner = permutation(graph, first);
-    for (size_t i = 0; i < outer.size(); ++i) {
-      if (inner[outer[i]] != static_cast<int64_t>(i)) return kNoValue;
+  const std::string& op = node.op->name;
+  const Value& in = graph[node.inputs[0]];
+  const Value& out = graph[node.outputs[0]];
+  const bool same_type = in.shape && out.shape && *in.shape == *out.shape && in.dtype == out.dtype;
+  if (node.op->kind == OpRow::Kind::View || op == "Cast" || op == "Expand" || op == "Slice" || op == "Tile") {
+    if (op == "Slice" && same_type && has_attribute(node, "steps")) {
+      // The same shape backwards is another tensor.
+      for (int64_t step : ints_attribute(node, "steps")) {
+        if (step < 0) return kNoValue;
+      }
     }
-    return first.inputs[0];
+    return same_type ? node.inputs[0] : kNoValue;
   }
+  if (op == "Transpose" && same_type) {
+    std::vector<int64_t> order = has_attribute(node, "perm") ? ints_attribute(node, "perm") : std::vector<int64_t>();
+    for (size_t i = 0; i < order.size(); ++i) {
+      if (order[i] != static_cast<int64_t>(i)) return kNoValue;
+    }
+    return order.size() == in.shape->size() ? node.inputs[0] : kNoValue;
+  }
+  if (op == "Concat" || op == "Split" || op == "Sum" || op == "Max" || op == "Min" || op == "Mean") {
+    return node.inputs.size() == 1 && same_type ? node.inputs[0] : kNoValue;
+  }
+  if (op == "Pad" && same_type) {
+    const std::vector<Dim> pads = dims_attribute(node, "pads");
+    return std::all_of(pads.begin(), pads.end(), [](const Dim& pad) { return pad == Dim(0); }) ? node.inputs[0] : kNoValue;
+  }
+  if ((op == "Add" || op == "Sub" || op == "Mul" || op == "Div") && node.inputs.size() == 2) {
+    const double neutral = op == "Add" || op == "Sub" ? 0 : 1;
+    const bool commutes = op == "Add" || op == "Mul";
+    for (int i : {0, 1}) {
+      if (i == 0 && !commutes) continue;
+      const auto scalar = scalar_of(graph, node.inputs[i]);
+      const Value& other = graph[node.inputs[1 - i]];
+      if (scalar && *scalar == neutral && other.shape && out.shape && *other.shape == *out.shape) return node.inputs[1 - i];
+    }
+  }
+  if (op == "Pow" && node.inputs.size() == 2 && scalar_of(graph, node.inputs[1]) == 1.0 && same_type) return node.inputs[0];
   return kNoValue;
 }
 
@@ -87,35 +96,35 @@ void expand_composites(Graph& graph) {
 }
 
 void eliminate(Graph& graph) {
-  const std::set<ValueId> outputs(graph.outputs.begin(), graph.outputs.end());
-  const std::vector<int> producers = graph.producers();
-  std::map<ValueId, ValueId> same;
-  auto root = [&](ValueId id) {
-    for (auto found = same.find(id); found != same.end(); found = same.find(id)) id = found->second;
-    return id;
-  };
-  for (Node& node : graph.nodes) {
-    for (ValueId& input : node.inputs) input = input == kNoValue ? input : root(input);
-    const ValueId source = same_as(graph, node, producers);
-    if (source != kNoValue && !outputs.count(node.outputs[0])) same[node.outputs[0]] = source;
+  std::vector<bool> removed(graph.nodes.size(), false);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const ValueId source = same_as(graph, graph.nodes[i]);
+    if (source != kNoValue) removed[i] = bypass(graph, graph.nodes[i].outputs[0], source);
   }
-  std::erase_if(graph.nodes, [&](const Node& node) {
-    return node.outputs.size() == 1 && node.outputs[0] != kNoValue && same.count(node.outputs[0]);
-  });
+  remove_nodes(graph, removed);
 }
 
-void dead_code(Graph& graph) {
-  std::set<ValueId> live(graph.outputs.begin(), graph.outputs.end());
-  std::vector<Node> kept;
-  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    const bool wanted = std::any_of(node->outputs.begin(), node->outputs.end(),
-                                    [&](ValueId id) { return id != kNoValue && live.count(id); });
-    if (!wanted) continue;
-    live.insert(node->inputs.begin(), node->inputs.end());
-    kept.push_back(std::move(*node));
+void fold_shapes(Graph& graph) {
+  std::vector<bool> removed(graph.nodes.size(), false);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    bool all = !node.outputs.empty() && node.op->kind != OpRow::Kind::Control;
+    for (ValueId id : node.outputs) {
+      if (id == kNoValue) continue;
+      const Value& value = graph[id];
+      all = all && value.elements && !is_output(graph, id) && is_constant(*value.elements) && is_constant(*value.shape);
+    }
+    if (!all) continue;
+    for (ValueId id : node.outputs) {
+      if (id == kNoValue) continue;
+      Value& value = graph[id];
+      auto tensor = std::make_shared<Tensor>(value.dtype, constant_shape(*value.shape));
+      for (size_t e = 0; e < value.elements->size(); ++e) tensor->set_int(static_cast<int64_t>(e), (*value.elements)[e].constant());
+      value.constant = tensor;
+    }
+    removed[i] = true;
   }
-  std::reverse(kept.begin(), kept.end());
-  graph.nodes = std::move(kept);
+  remove_nodes(graph, removed);
 }
 
 void sink_constants(Graph& graph) {

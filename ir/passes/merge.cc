@@ -1,0 +1,131 @@
+// Makes one of what is there twice: chains of views and transposes, equal nodes, equal constants.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ir/error.h"
+#include "ir/ops/op.h"
+#include "ir/passes/edit.h"
+#include "ir/passes/passes.h"
+
+namespace tc {
+namespace {
+
+std::vector<int64_t> permutation_of(const Node& node, size_t rank) {
+  std::vector<int64_t> order = has_attribute(node, "perm") ? ints_attribute(node, "perm") : std::vector<int64_t>();
+  if (order.empty()) {
+    for (size_t i = rank; i > 0; --i) order.push_back(static_cast<int64_t>(i) - 1);
+  }
+  return order;
+}
+
+// Text that is equal for nodes that compute the same.
+std::string key_of(const Node& node) {
+  std::string key = node.op->name;
+  for (ValueId id : node.inputs) key += text(" ", id);
+  key += text(" > ", node.outputs.size());
+  for (ValueId id : node.outputs) key += id == kNoValue ? "-" : "+";
+  for (const auto& [name, attribute] : node.attributes) {
+    key += text("\n", name, "=", attribute.index(), ":");
+    std::visit([&](const auto& value) {
+      using T = std::decay_t<decltype(value)>;
+      if constexpr (std::is_same_v<T, TensorPtr> || std::is_same_v<T, GraphPtr>) {
+        key += text(static_cast<const void*>(value.get()));
+      } else if constexpr (std::is_same_v<T, std::vector<Dim>>) {
+        key += str(value);
+      } else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, std::string>) {
+        key += text(value);
+      } else if constexpr (std::is_same_v<T, double>) {
+        key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+      } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+        key.append(reinterpret_cast<const char*>(value.data()), value.size() * sizeof(double));
+      } else {
+        for (const auto& part : value) key += text(part, ";");
+      }
+    }, attribute);
+  }
+  return key;
+}
+
+}  // namespace
+
+void merge_views(Graph& graph) {
+  const std::vector<int> producers = graph.producers();
+  for (Node& node : graph.nodes) {
+    if (node.inputs.empty() || node.inputs[0] == kNoValue || node.outputs.empty()) continue;
+    const int maker = producers[node.inputs[0]];
+    if (maker < 0) continue;
+    const Node& before = graph.nodes[maker];
+    if (node.op->kind == OpRow::Kind::View && before.op->kind == OpRow::Kind::View) {
+      // The last shape of a chain of views is all that counts.
+      const Shape shape = *graph[node.outputs[0]].shape;
+      node.op = find_op("Reshape");
+      node.inputs = {before.inputs[0]};
+      node.attributes = {{"shape", std::vector<Dim>(shape)}, {"allowzero", int64_t{1}}};
+    } else if (node.op->name == "Transpose" && before.op->name == "Transpose") {
+      const size_t rank = graph[node.outputs[0]].shape->size();
+      const std::vector<int64_t> first = permutation_of(before, rank), second = permutation_of(node, rank);
+      std::vector<int64_t> both;
+      for (int64_t axis : second) both.push_back(first[axis]);
+      node.inputs = {before.inputs[0]};
+      node.attributes = {{"perm", both}};
+    }
+  }
+  for (Node& node : graph.nodes) {
+    // A transpose that moves only axes of extent 1 is a view.
+    if (node.op->name != "Transpose") continue;
+    const Shape& in = *graph[node.inputs[0]].shape;
+    int64_t last = -1;
+    bool kept = true;
+    for (int64_t axis : permutation_of(node, in.size())) {
+      if (in[axis] == Dim(1)) continue;
+      kept = kept && axis > last;
+      last = axis;
+    }
+    if (!kept) continue;
+    node.op = find_op("Reshape");
+    node.attributes = {{"shape", std::vector<Dim>(*graph[node.outputs[0]].shape)}, {"allowzero", int64_t{1}}};
+  }
+}
+
+void merge_duplicates(Graph& graph) {
+  // Equal constants first, so that their readers become equal.
+  std::map<std::string, ValueId> constants;
+  const std::set<ValueId> captured = [&] {
+    std::set<ValueId> ids;
+    for (const auto& capture : graph.captures) ids.insert(capture.second);
+    return ids;
+  }();
+  std::map<ValueId, ValueId> replaced;
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    constexpr size_t kLargest = 4096;
+    if (!value.constant || value.constant->bytes.size() > kLargest || captured.count(static_cast<ValueId>(i))) continue;
+    std::string key = text(name_of(value.dtype), str(shape_of(value.constant->shape)));
+    key.append(reinterpret_cast<const char*>(value.constant->bytes.data()), value.constant->bytes.size());
+    auto [found, fresh] = constants.try_emplace(key, static_cast<ValueId>(i));
+    if (!fresh) replaced[static_cast<ValueId>(i)] = found->second;
+  }
+  std::map<std::string, size_t> seen;
+  std::vector<bool> removed(graph.nodes.size(), false);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    Node& node = graph.nodes[i];
+    for (ValueId& id : node.inputs) {
+      auto found = replaced.find(id);
+      if (found != replaced.end()) id = found->second;
+    }
+    if (node.op->kind == OpRow::Kind::Control || node.op->kind == OpRow::Kind::Expand) continue;
+    auto [found, fresh] = seen.try_emplace(key_of(node), i);
+    if (fresh) continue;
+    const Node& first = graph.nodes[found->second];
+    const bool named = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return id != kNoValue && is_output(graph, id); });
+    if (named) continue;
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      if (node.outputs[o] != kNoValue) replaced[node.outputs[o]] = first.outputs[o];
+    }
+    removed[i] = true;
+  }
+  remove_nodes(graph, removed);
+}
+
+}  // namespace tc
