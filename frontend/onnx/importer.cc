@@ -210,6 +210,9 @@ class Importer {
         }
       }
     }
+    for (const auto& [name, value] : options_.constants) {
+      if (!inputs.count(name)) fail(ErrorKind::Shape, "a constant is given for '", name, "', which is no input of ", file_name_);
+    }
     for (const auto& [name, shape] : options_.input_shapes) {
       if (!inputs.count(name)) {
         std::string all;
@@ -281,6 +284,7 @@ class Importer {
           fail(ErrorKind::Unsupported, "input '", input.name(), "' of ", file_name_, " is not a tensor");
         }
         const DType dtype = dtype_of_onnx(input.type().tensor_type().elem_type(), text("input '", input.name(), "' of ", file_name_));
+        if (bind_constant(graph, input, dtype, scope)) continue;
         id = graph.fresh_value(checked_name(input.name()), dtype, input_shape(graph, input));
       }
       ++position;
@@ -293,6 +297,21 @@ class Importer {
     for (const auto& output : proto.output()) {
       graph.outputs.push_back(resolve(output.name(), scope, text("output '", output.name(), "'")));
     }
+  }
+
+  // An input that the options fix to a value is a constant.
+  bool bind_constant(Graph& graph, const tc_onnx::ValueInfoProto& input, DType dtype, NameScope& scope) {
+    const auto fixed = options_.constants.find(input.name());
+    if (fixed == options_.constants.end()) return false;
+    const Tensor& tensor = *fixed->second;
+    const Shape shape = input.type().tensor_type().has_shape() ? input_shape(graph, input) : shape_of(tensor.shape);
+    if (tensor.dtype != dtype || tensor.shape.size() != shape.size() ||
+        (is_constant(shape) && constant_shape(shape) != tensor.shape)) {
+      fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, " is ", name_of(dtype), tc::str(shape),
+           ", but the constant given for it is ", name_of(tensor.dtype), tc::str(shape_of(tensor.shape)));
+    }
+    scope.names.emplace(input.name(), graph.add_constant(input.name(), fixed->second));
+    return true;
   }
 
   // The value of a name, captured from enclosing graphs where it is not of this one.

@@ -14,6 +14,8 @@ struct ImportOptions {
   // Sizes of inputs by name; -1 leaves a dimension as the file has it.
   std::map<std::string, std::vector<int64_t>> input_shapes;
   std::map<std::string, int64_t> symbols;
+  // Inputs that are constants of the compiled model (a sampling rate that chooses a branch).
+  std::map<std::string, TensorPtr> constants;
 };
 
 // Something in a model that cannot be compiled.

@@ -16,20 +16,51 @@ std::optional<bool> known_equal(const Dim& a, const Dim& b) {
   return std::nullopt;
 }
 
-OpRow equal_row() {
-  OpRow row = elementwise({"Equal", 1, "a == b", 2, "True where equal.", {}, ResultType::Bool});
+// Whether a < b, where that is known for all sizes.
+std::optional<bool> known_less(const Dim& a, const Dim& b) {
+  const Dim difference = b - a;
+  if (difference.is_constant()) return difference.constant() > 0;
+  // Dimensions of tensors are not negative.
+  if (a.is_constant() && a.constant() < 0 && b.is_symbol()) return true;
+  if (b.is_constant() && b.constant() <= 0 && a.is_symbol()) return false;
+  return std::nullopt;
+}
+
+std::optional<bool> negated(std::optional<bool> value) { return value ? std::optional<bool>(!*value) : std::nullopt; }
+
+std::optional<bool> known_logic(const std::string& op, const Dim& a, const Dim& b) {
+  if (!a.is_constant() || !b.is_constant()) return std::nullopt;
+  const bool x = a != Dim(0), y = b != Dim(0);
+  return op == "And" ? x && y : op == "Or" ? x || y : x != y;
+}
+
+// What is known of the comparison or logical operator `op` of two elements.
+std::optional<bool> known_result(const std::string& op, const Dim& a, const Dim& b) {
+  if (op == "Equal") return known_equal(a, b);
+  if (op == "Less") return known_less(a, b);
+  if (op == "Greater") return known_less(b, a);
+  if (op == "LessOrEqual") return negated(known_less(b, a));
+  if (op == "GreaterOrEqual") return negated(known_less(a, b));
+  return known_logic(op, a, b);
+}
+
+// Adds what is known of the elements: exporters choose branches by comparing shapes.
+OpRow with_known_elements(OpRow row) {
   auto infer = row.infer;
-  row.infer = [infer](InferContext& context) {
+  const std::string op = row.name;
+  row.infer = [infer, op](InferContext& context) {
     infer(context);
-    auto a = context.elements(0), b = context.elements(1);
-    if (!a || !b || context.rank(0) > 1 || context.rank(1) > 1) return;
-    const size_t count = std::max(a->size(), b->size());
+    const int last = op == "Not" ? 0 : 1;
+    auto a = context.elements(0), b = context.elements(last);
+    if (!a || !b || context.rank(0) > 1 || context.rank(last) > 1) return;
+    const size_t count = a->size() == 1 ? b->size() : a->size();
     if ((a->size() != count && a->size() != 1) || (b->size() != count && b->size() != 1)) return;
     std::vector<Dim> result;
     for (size_t i = 0; i < count; ++i) {
-      auto equal = known_equal((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
-      if (!equal) return;
-      result.push_back(Dim(*equal ? 1 : 0));
+      const Dim &x = (*a)[a->size() == 1 ? 0 : i], &y = (*b)[b->size() == 1 ? 0 : i];
+      const auto known = op == "Not" ? known_logic("Xor", x, Dim(1)) : known_result(op, x, y);
+      if (!known) return;
+      result.push_back(Dim(*known ? 1 : 0));
     }
     context.set_elements(0, std::move(result));
   };
@@ -135,8 +166,8 @@ OpRow is_inf_row() {
 }  // namespace
 
 void register_compare_ops(OpTable& table) {
-  table.add(equal_row());
   const ElementwiseRow rows[] = {
+      {"Equal", 1, "a == b", 2, "True where equal.", {}, ResultType::Bool},
       {"Greater", 1, "a > b", 2, "True where a is larger.", {}, ResultType::Bool},
       {"GreaterOrEqual", 12, "a >= b", 2, "True where a is not smaller.", {}, ResultType::Bool},
       {"Less", 1, "a < b", 2, "True where a is smaller.", {}, ResultType::Bool},
@@ -145,9 +176,9 @@ void register_compare_ops(OpTable& table) {
       {"Or", 1, "or(a, b)", 2, "Logical or.", {}, ResultType::Bool},
       {"Xor", 1, "xor(a, b)", 2, "Logical exclusive or.", {}, ResultType::Bool},
       {"Not", 1, "not(a)", 1, "Logical negation.", {}, ResultType::Bool},
-      {"IsNaN", 9, "isnan(a)", 1, "True where the element is no number.", {}, ResultType::Bool},
   };
-  for (const ElementwiseRow& row : rows) table.add(elementwise(row));
+  for (const ElementwiseRow& row : rows) table.add(with_known_elements(elementwise(row)));
+  table.add(elementwise({"IsNaN", 9, "isnan(a)", 1, "True where the element is no number.", {}, ResultType::Bool}));
   table.add(is_inf_row());
   table.add(where_row());
   table.add(cast_row());
