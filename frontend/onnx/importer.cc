@@ -4,7 +4,9 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <cmath>
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "frontend/onnx/onnx.pb.h"
@@ -596,6 +598,8 @@ class Importer {
     for (const auto& [name, attribute] : graphs) order.push_back(name);
     if (node.op->name == "If") order = {"then_branch", "else_branch"};
     std::vector<ValueId> captured;
+    std::vector<std::string> impossible;
+    std::optional<Error> refusal;
     for (const std::string& name : order) {
       const auto found = graphs.find(name);
       if (found == graphs.end()) fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", name, "'");
@@ -604,11 +608,38 @@ class Importer {
       std::vector<ValueId> here;
       NameScope inner{body.get(), &scope, {}, &here, scope.opsets, scope.function_attributes};
       const std::vector<Formal> formal = formal_inputs(node, scope);
-      import_graph(found->second->g(), inner, &formal, depth + 1);
+      try {
+        import_graph(found->second->g(), inner, &formal, depth + 1);
+      } catch (const Error& error) {
+        // A branch that the bound shapes contradict cannot be what a correct run takes.
+        if (node.op->name != "If" || error.kind() != ErrorKind::Shape || !impossible.empty()) throw;
+        impossible.push_back(name);
+        refusal = error;
+        continue;
+      }
       captured.insert(captured.end(), here.begin(), here.end());
       node.attributes[name] = GraphPtr(body);
     }
+    if (!impossible.empty()) {
+      const std::string other = impossible[0] == "then_branch" ? "else_branch" : "then_branch";
+      node.attributes[impossible[0]] = poison_like(*std::get<GraphPtr>(node.attributes.at(other)), *refusal);
+    }
     node.inputs.insert(node.inputs.end(), captured.begin(), captured.end());
+  }
+
+  // A branch that gives outputs of the same types and shapes as `other`, all NaN (0 for integers):
+  // what a run gets that takes a branch which the bound shapes contradict.
+  GraphPtr poison_like(const Graph& other, const Error& refusal) const {
+    auto body = std::make_shared<Graph>();
+    body->name = "impossible";
+    for (ValueId id : other.outputs) {
+      const Value& value = other[id];
+      if (!value.shape || !is_constant(*value.shape)) throw refusal;
+      auto data = std::make_shared<Tensor>(value.dtype, constant_shape(*value.shape));
+      for (int64_t i = 0; is_float(value.dtype) && i < data->count(); ++i) data->set(i, std::nan(""));
+      body->outputs.push_back(body->add_constant(value.name, data));
+    }
+    return body;
   }
 
   // Outputs carry the names of the file.
