@@ -1,19 +1,35 @@
-// The analytic default schedule.
-#include "ir/error.h"
-#include "scheduler/scheduler.h"
+// The analytic default schedule: ways of scheduling, most special first.
+#include "scheduler/builder.h"
+#include "scheduler/legality.h"
 
 namespace tc {
+namespace {
 
-std::vector<std::string> default_trace(const Schedule&, int) { return {}; }
+ScheduleState default_state(const ScheduleState& start, int threads) {
+  if (start.ordered) refuse("the default follows on rewrites only");
+  for (auto* way : {schedule_reduction, schedule_rows, schedule_separately}) {
+    Builder builder(start, threads);
+    try {
+      way(builder);
+      if (!check_state(builder.state())) return builder.state();
+    } catch (const Abandon&) {
+    }
+  }
+  return start;
+}
+
+}  // namespace
+
+std::vector<std::string> default_trace(const Schedule& start, int threads) {
+  const std::vector<std::string>& trace = default_state(ScheduleAccess::state(start), threads).trace;
+  return {trace.begin() + static_cast<std::ptrdiff_t>(start.trace().size()), trace.end()};
+}
 
 Schedule default_schedule(Kernel kernel, const Target& target, int threads,
                           const std::vector<std::string>& layout_lines) {
   Schedule schedule(std::move(kernel), target);
   if (auto refused = schedule.replay(layout_lines)) fail(ErrorKind::Schedule, *refused);
-  if (auto refused = schedule.replay(default_trace(schedule, threads))) {
-    fail(ErrorKind::Internal, "the default schedule is refused: ", *refused);
-  }
-  return schedule;
+  return ScheduleAccess::schedule(default_state(ScheduleAccess::state(schedule), threads));
 }
 
 double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads) {

@@ -10,6 +10,13 @@ namespace tc {
 
 struct Schedule::State : ScheduleState {};
 
+const ScheduleState& ScheduleAccess::state(const Schedule& schedule) { return *schedule.state_; }
+Schedule ScheduleAccess::schedule(ScheduleState state) {
+  auto inner = std::make_unique<Schedule::State>();
+  static_cast<ScheduleState&>(*inner) = std::move(state);
+  return Schedule(std::move(inner));
+}
+
 void end_rewrites(ScheduleState& state) {
   Kernel kernel = state.kernel->kernel;
   settle_padding(kernel, state.blocked);
@@ -21,6 +28,7 @@ Schedule::Schedule(Kernel kernel, const Target& target) : state_(std::make_uniqu
   state_->target = target;
   replace_kernel(*state_, std::move(kernel));
 }
+Schedule::Schedule(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Schedule::Schedule(const Schedule& other) : state_(std::make_unique<State>(*other.state_)) {}
 Schedule::Schedule(Schedule&&) noexcept = default;
 Schedule& Schedule::operator=(Schedule other) {

@@ -44,7 +44,9 @@ class Schedule {
   ScheduledKernel finish() const;
 
  private:
+  friend struct ScheduleAccess;
   struct State;
+  explicit Schedule(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

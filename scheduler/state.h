@@ -86,6 +86,12 @@ Primitive strip_primitive();
 Primitive merge_primitive();
 Primitive stage_primitive();
 
+// The state behind a schedule, for what the scheduler decides itself and for tests.
+struct ScheduleAccess {
+  static const ScheduleState& state(const Schedule& schedule);
+  static Schedule schedule(ScheduleState state);
+};
+
 // Applies one line; returns why it is refused (the state is then unchanged).
 std::optional<std::string> apply_line(ScheduleState& state, const std::string& line);
 

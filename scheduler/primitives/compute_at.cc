@@ -7,7 +7,8 @@ namespace tc {
 namespace {
 
 // For iterators of `target` the part of an iterator of `mover` that is at the same place of a buffer
-// that both access: subscripts `i` and `j` match as wholes, `8*io + ii` and `j` as parts of j.
+// that both access. Subscripts correspond term by term: `8*g + 2*fo + fn` and `8*g + f` say that g
+// is g, fo is f/2 and fn is f%2.
 std::map<std::string, LoopPart> matching_parts(const Statement& target, const Statement& mover) {
   std::map<std::string, LoopPart> result;
   std::set<std::string> used;
@@ -16,48 +17,76 @@ std::map<std::string, LoopPart> matching_parts(const Statement& target, const St
     for_each_load(statement.value, [&](const Expr& load) { all.push_back(load.access); });
     return all;
   };
+  auto match = [&](const Affine& from, const Affine& to) {
+    auto a = from.terms(), b = to.terms();
+    auto larger = [](const auto& x, const auto& y) { return x.second > y.second; };
+    std::sort(a.begin(), a.end(), larger);
+    std::sort(b.begin(), b.end(), larger);
+    if (from.constant() != to.constant() || a.empty() || b.empty() || b.back().second <= 0) return;
+    std::map<std::string, LoopPart> parts;
+    for (size_t i = 0, j = 0; i < a.size(); ++i) {
+      // The term of `to` that this one is a part of: the largest that is not larger.
+      size_t own = j;
+      while (own < b.size() && b[own].second > a[i].second) ++own;
+      if (own == b.size() || a[i].second % b[own].second != 0 || result.count(a[i].first)) return;
+      const bool first = own != j || i == 0;   // of the terms that make up this one
+      if (first && own != (i == 0 ? 0 : j + 1)) return;
+      if (!first && (a[i - 1].second == a[i].second || a[i - 1].second % a[i].second != 0)) return;
+      // It must not reach into the next larger term.
+      if (first && own > 0) {
+        const Affine& extent = iterator_extent(target, a[i].first);
+        if (!extent.is_constant() || a[i].second * extent.constant() > b[own - 1].second) return;
+      }
+      LoopPart part{b[own].first, {}};
+      if (!first) part.steps.push_back({true, a[i - 1].second / b[own].second});
+      if (a[i].second != b[own].second) part.steps.push_back({false, a[i].second / b[own].second});
+      parts[a[i].first] = part;
+      j = own;
+    }
+    if (a.back().second != b.back().second || parts.at(a.back().first).iterator != b.back().first) return;
+    for (const auto& [name, part] : parts) {
+      if (used.count(part.iterator)) return;
+    }
+    for (const auto& [name, part] : parts) used.insert(part.iterator);
+    result.insert(parts.begin(), parts.end());
+  };
   // What the target writes tells most; then what the mover writes.
   for (const Access& a : accesses(target)) {
     for (const Access& b : accesses(mover)) {
       if (a.buffer != b.buffer) continue;
       for (size_t d = 0; d < a.index.size(); ++d) {
-        if (a.index[d].dynamic || b.index[d].dynamic || a.index[d].affine.constant() != 0) continue;
-        const std::string to = b.index[d].affine.as_variable();
-        if (to.empty() || used.count(to)) continue;
-        auto terms = a.index[d].affine.terms();
-        std::sort(terms.begin(), terms.end(),
-                  [](const auto& x, const auto& y) { return x.second > y.second; });
-        bool radix = !terms.empty() && terms.back().second == 1;
-        for (size_t i = 0; i < terms.size(); ++i) {
-          if (result.count(terms[i].first)) radix = false;
-          if (i > 0 && (terms[i - 1].second % terms[i].second != 0 ||
-                        terms[i - 1].second == terms[i].second)) radix = false;
-        }
-        if (!radix) continue;
-        used.insert(to);
-        for (size_t i = 0; i < terms.size(); ++i) {
-          LoopPart part{to, {}};
-          if (i > 0) part.steps.push_back({true, terms[i - 1].second});
-          if (terms[i].second > 1) part.steps.push_back({false, terms[i].second});
-          result[terms[i].first] = part;
-        }
+        if (!a.index[d].dynamic && !b.index[d].dynamic) match(a.index[d].affine, b.index[d].affine);
       }
     }
   }
   return result;
 }
 
-// Two divisions after each other are one.
-std::vector<LoopPart::Step> joined(std::vector<LoopPart::Step> steps,
-                                   const std::vector<LoopPart::Step>& more) {
-  for (const LoopPart::Step& step : more) {
-    if (!steps.empty() && !steps.back().modulo && !step.modulo) {
-      steps.back().size *= step.size;
-    } else {
-      steps.push_back(step);
+// Steps as one: the value modulo `modulus` (0: all of it), divided by `divisor`. Nothing where they
+// do not reduce to that.
+struct Span {
+  int64_t modulus = 0, divisor = 1;
+};
+std::optional<Span> span_of(const std::vector<LoopPart::Step>& first,
+                            const std::vector<LoopPart::Step>& second = {}) {
+  Span span;
+  auto add = [&](const LoopPart::Step& step) {
+    if (!step.modulo) {
+      span.divisor *= step.size;
+      return true;
     }
+    const int64_t modulus = span.divisor * step.size;
+    if (span.modulus != 0 && span.modulus % modulus != 0) return span.modulus <= modulus;
+    span.modulus = modulus;
+    return true;
+  };
+  for (const LoopPart::Step& step : first) {
+    if (!add(step)) return std::nullopt;
   }
-  return steps;
+  for (const LoopPart::Step& step : second) {
+    if (!add(step)) return std::nullopt;
+  }
+  return span;
 }
 
 // Takes the outer loops `path` (of `leader`) out of the loops of one statement: what is left of each
@@ -69,33 +98,41 @@ std::vector<TreeNode> remaining_loops(const Kernel& kernel, const std::vector<co
   const Statement& statement = kernel.statements[static_cast<size_t>(mover)];
   const auto match = matching_parts(target, statement);
   for (const TreeNode* outer : path) {
-    LoopPart part = outer->members.at(leader);
+    const LoopPart& part = outer->members.at(leader);
     auto found = match.find(part.iterator);
     if (found == match.end()) {
       refuse("statement ", statement.name, " has no iterator that corresponds to ", part.iterator,
              " of ", target.name, " (loop ", outer->name, ")");
     }
-    part = {found->second.iterator, joined(found->second.steps, part.steps)};
-    members.push_back(part);
-    auto loop = std::find_if(loops.begin(), loops.end(), [&](const TreeNode& candidate) {
-      const LoopPart& own = candidate.members.at(mover);
-      return own.iterator == part.iterator && own.steps.size() <= part.steps.size() &&
-             std::equal(own.steps.begin(), own.steps.end(), part.steps.begin());
-    });
-    if (loop == loops.end()) {
-      refuse("iterator ", part.iterator, " of ", statement.name, " is split otherwise than loop ",
+    const std::string& iterator = found->second.iterator;
+    const auto wanted = span_of(found->second.steps, part.steps);
+    bool taken = false;
+    for (size_t i = 0; i < loops.size() && !taken; ++i) {
+      LoopPart& own = loops[i].members.at(mover);
+      const auto span = span_of(own.steps);
+      if (own.iterator != iterator || !span || !wanted) continue;
+      LoopPart member = own;
+      const int64_t ratio = wanted->divisor / span->divisor;
+      if (wanted->modulus == span->modulus && wanted->divisor == span->divisor) {
+        loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(i));
+      } else if (wanted->modulus == span->modulus && wanted->divisor % span->divisor == 0) {
+        member.steps.push_back({false, ratio});
+        own.steps.push_back({true, ratio});
+      } else if (wanted->divisor == span->divisor && wanted->modulus % wanted->divisor == 0 &&
+                 (span->modulus == 0 || span->modulus % wanted->modulus == 0)) {
+        const int64_t size = wanted->modulus / wanted->divisor;
+        member.steps.push_back({true, size});
+        own.steps.push_back({false, size});
+      } else {
+        continue;
+      }
+      members.push_back(member);
+      taken = true;
+    }
+    if (!taken) {
+      refuse("iterator ", iterator, " of ", statement.name, " is split otherwise than loop ",
              outer->name);
     }
-    LoopPart& own = loop->members.at(mover);
-    if (own.steps.size() == part.steps.size()) {
-      loops.erase(loop);
-      continue;
-    }
-    if (own.steps.size() + 1 != part.steps.size() || part.steps.back().modulo) {
-      refuse("loop ", outer->name, " is not an outer part of iterator ", part.iterator, " of ",
-             statement.name);
-    }
-    own.steps.push_back({true, part.steps.back().size});
   }
   return loops;
 }
@@ -165,15 +202,27 @@ Primitive compute_at_primitive() {
         node = &node->children[0];
       }
       for (TreeNode* loop : path) refuse_marked(*loop);
-      // The statement with the most iterators leads: its loops tell how the path counts.
-      int leader = -1;
-      for (const auto& [candidate, part] : path.back()->members) {
-        const auto size = [&](int s) { return kernel.statements[static_cast<size_t>(s)].iterators.size(); };
-        if (leader < 0 || size(candidate) > size(leader)) leader = candidate;
-      }
+      // One of the statements in the loops leads: it tells how they count. Those with many iterators
+      // come first; one that shares no buffer with the statement cannot.
+      std::vector<int> leaders;
+      for (const auto& [candidate, part] : path.back()->members) leaders.push_back(candidate);
+      auto size = [&](int s) { return kernel.statements[static_cast<size_t>(s)].iterators.size(); };
+      std::stable_sort(leaders.begin(), leaders.end(), [&](int a, int b) { return size(a) > size(b); });
       std::vector<LoopPart> members;
       std::vector<const TreeNode*> outer(path.begin(), path.end());
-      loops = remaining_loops(kernel, outer, leader, mover, std::move(loops), members);
+      std::optional<Refusal> refusal;
+      std::optional<std::vector<TreeNode>> left;
+      for (int leader : leaders) {
+        try {
+          members.clear();
+          left = remaining_loops(kernel, outer, leader, mover, loops, members);
+          break;
+        } catch (const Refusal& refused) {
+          if (!refusal) refusal = refused;
+        }
+      }
+      if (!left) throw *refusal;
+      loops = *left;
       for (size_t i = 0; i < path.size(); ++i) path[i]->members[mover] = members[i];
 
       TreeNode body;

@@ -72,14 +72,21 @@ Primitive layout_primitive() {
       while (true) {
         const auto box = box_of(kernel, statement);
         std::optional<Affine> obstacle;
-        visit_accesses(statement, [&](const Access& access, bool) {
+        visit_accesses(statement, [&](const Access& access, bool is_write) {
           if (access.buffer != which) return;
           Affine outer, inner;
           if (access.index[dim].dynamic) {
             refuse("statement ", statement.name, " accesses ", name, " at an index that depends on data");
           }
-          if (!divide(access.index[dim].affine, block, box, outer, inner)) {
-            obstacle = access.index[dim].affine;
+          const Affine& index = access.index[dim].affine;
+          const bool divided = divide(index, block, box, outer, inner);
+          // Padded lanes belong to the loops: whole blocks are counted.
+          const bool whole = extent.constant() % block == 0 || !divided || inner.is_constant() ||
+                             range_of(inner, box).high == block - 1;
+          if (!divided || (!whole && !index.as_variable().empty())) obstacle = index;
+          if (divided && !whole && is_write && index.as_variable().empty()) {
+            refuse("statement ", statement.name, " writes ", name, " at ", index.str(),
+                   ", which leaves lanes of the last block unwritten");
           }
         });
         if (!obstacle) break;

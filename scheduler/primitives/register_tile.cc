@@ -1,4 +1,6 @@
 // register_tile: what becomes one leaf.
+#include <algorithm>
+
 #include "scheduler/state.h"
 
 namespace tc {
@@ -19,19 +21,40 @@ void refuse_unless_tile(const TreeNode& node, bool top) {
   }
 }
 
+// The outermost loop that holds this statement and no other.
+TreeNode& own_loops(TreeNode& tree, int statement) {
+  TreeNode* node = &tree;
+  while (statements_below(*node) != std::vector<int>{statement}) {
+    for (TreeNode& child : node->children) {
+      const std::vector<int> below = statements_below(child);
+      if (std::find(below.begin(), below.end(), statement) == below.end()) continue;
+      node = &child;
+      break;
+    }
+  }
+  return *node;
+}
+
 }  // namespace
 
 Primitive register_tile_primitive() {
   Primitive primitive;
-  primitive.row = {"register_tile", "order", "register_tile LOOP|root",
-                   "All that LOOP holds (or the whole kernel) becomes one leaf: unrolled and vector "
-                   "loops are copies and lanes in registers, the others loops around them."};
+  primitive.row = {"register_tile", "order", "register_tile LOOP|STATEMENT|root",
+                   "All that LOOP holds (or one STATEMENT with its own loops, or the whole kernel) "
+                   "becomes one leaf: unrolled and vector loops are copies and lanes in registers, "
+                   "the others loops around them."};
   primitive.apply = [](ScheduleState& state, Words& words) {
     TreeNode* body = &state.tree;
     if (!words.accept("root")) {
-      TreeNode& loop = loop_or_refuse(state, words.name("a loop"));
-      if (inside_tile(state.tree, loop)) refuse("loop ", loop.name, " is inside a register tile");
-      body = &loop.children[0];
+      const std::string name = words.name("a loop");
+      const Statement* statement = state.kernel->kernel.find(name);
+      if (statement != nullptr && find_loop(state.tree, name) == nullptr) {
+        body = &own_loops(state.tree, static_cast<int>(statement - state.kernel->kernel.statements.data()));
+      } else {
+        TreeNode& loop = loop_or_refuse(state, name);
+        if (inside_tile(state.tree, loop)) refuse("loop ", loop.name, " is inside a register tile");
+        body = &loop.children[0];
+      }
     }
     refuse_unless_tile(*body, true);
     visit_tree(*body, [&](const TreeNode& node, const auto&) {

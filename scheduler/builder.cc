@@ -1,0 +1,134 @@
+// What the analytic default is built with.
+#include "scheduler/builder.h"
+
+#include <algorithm>
+
+#include "scheduler/rewriting.h"
+
+namespace tc {
+
+const Statement& Builder::statement(const std::string& name) const {
+  return kernel().statements.at(static_cast<size_t>(index_of(name)));
+}
+
+int Builder::index_of(const std::string& name) const {
+  const Statement* found = kernel().find(name);
+  TC_CHECK(found != nullptr, "statement ", name);
+  return static_cast<int>(found - kernel().statements.data());
+}
+
+std::vector<Builder::Loop> Builder::all_loops(const std::string& name) const {
+  const int index = index_of(name);
+  std::vector<Loop> result;
+  visit_tree(state_.tree, [&](const TreeNode& node, const std::vector<const TreeNode*>& loops) {
+    if (node.kind != TreeNode::Kind::Leaf || node.statement != index) return;
+    for (const TreeNode* loop : loops) {
+      const LoopPart& part = loop->members.at(index);
+      result.push_back({loop->name, part.iterator, loop->members.size() == 1,
+                        part.extent(iterator_extent(statement(name), part.iterator))});
+    }
+  });
+  return result;
+}
+
+std::vector<Builder::Loop> Builder::own_loops(const std::string& name) const {
+  std::vector<Loop> result;
+  for (const Loop& loop : all_loops(name)) {
+    if (loop.own) result.push_back(loop);
+  }
+  return result;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string result;
+  for (const std::string& name : names) result += " " + name;
+  return result;
+}
+
+void Builder::parallelise() {
+  if (threads_ <= 1) return;
+  std::string line = "parallel";
+  int64_t trips = 1;
+  const TreeNode* node = &state_.tree;
+  for (int depth = 0; depth < 2 && node->kind == TreeNode::Kind::Loop; ++depth) {
+    if (node->vector || node->unroll != 1) break;
+    Builder trial = *this;
+    if (!trial.attempt(line, " ", node->name) || check_state(trial.state())) break;
+    line += " " + node->name;
+    trips *= constant_extent(state_, *node).value_or(64);
+    if (trips >= 8 * threads_) {
+      node = nullptr;
+      break;
+    }
+    node = &node->children[0];
+  }
+  if (line != "parallel" && trips > 1) apply(line);
+}
+
+int64_t Builder::lanes(const Statement& statement) const {
+  int64_t widest = 4;
+  auto widen = [&](const Access& access, bool) {
+    widest = std::max(widest, size_of(kernel().buffers[static_cast<size_t>(access.buffer)].dtype));
+  };
+  visit_accesses(statement, widen);
+  return std::max<int64_t>(1, target().block * 4 / widest);
+}
+
+std::optional<int64_t> element_stride(const Kernel& kernel, const Access& access,
+                                      const std::string& iterator) {
+  const Buffer& buffer = kernel.buffers[static_cast<size_t>(access.buffer)];
+  int64_t stride = 0, size = 1;
+  bool known = true;   // sizes of the inner dimensions
+  for (size_t d = access.index.size(); d-- > 0;) {
+    const Subscript& subscript = access.index[d];
+    bool dynamic = false;
+    for_each_load(subscript.dynamic, [&](const Expr& load) {
+      dynamic = dynamic || depends_on(load.access, iterator);
+    });
+    if (dynamic) return std::nullopt;
+    const int64_t coefficient = subscript.affine.coefficient(iterator);
+    if (coefficient != 0 && !known) return std::nullopt;
+    stride += coefficient * size;
+    if (!buffer.shape[d].is_constant()) known = false;
+    else size *= buffer.shape[d].constant();
+  }
+  return stride;
+}
+
+bool depends_on(const Access& access, const std::string& iterator) {
+  for (const Subscript& subscript : access.index) {
+    if (subscript.affine.coefficient(iterator) != 0) return true;
+    bool inside = false;
+    for_each_load(subscript.dynamic, [&](const Expr& load) {
+      inside = inside || depends_on(load.access, iterator);
+    });
+    if (inside) return true;
+  }
+  return false;
+}
+
+int64_t extent_or(const Statement& statement, const std::string& iterator, int64_t fallback) {
+  const Affine& extent = iterator_extent(statement, iterator);
+  return extent.is_constant() ? extent.constant() : fallback;
+}
+
+bool same_access(const Access& a, const Access& b) {
+  if (a.buffer != b.buffer || a.index.size() != b.index.size()) return false;
+  for (size_t d = 0; d < a.index.size(); ++d) {
+    if (a.index[d].affine != b.index[d].affine || a.index[d].dynamic != b.index[d].dynamic) return false;
+  }
+  return true;
+}
+
+std::vector<Access> loads_of(const Statement& statement) {
+  std::vector<Access> result;
+  for_each_load(statement.value, [&](const Expr& load) {
+    const bool known = std::any_of(result.begin(), result.end(), [&](const Access& other) {
+      return same_access(other, load.access);
+    });
+    if (!known) result.push_back(load.access);
+  });
+  return result;
+}
+
+}  // namespace tc

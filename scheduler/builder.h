@@ -1,0 +1,85 @@
+// What the analytic default is built with: applying lines, asking about accesses and loops.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/state.h"
+
+namespace tc {
+
+// A way of scheduling that does not fit the kernel; the next simpler one is tried.
+struct Abandon {
+  std::string why;
+};
+
+// A state with the lines that led to it.
+class Builder {
+ public:
+  Builder(ScheduleState start, int threads) : threads_(threads), state_(std::move(start)) {}
+
+  // Applies a line made of the parts; false where it is refused, which changes nothing.
+  template <class... Parts>
+  bool attempt(const Parts&... parts) {
+    return !apply_line(state_, text(parts...));
+  }
+  // The same, abandoning where it is refused.
+  template <class... Parts>
+  void apply(const Parts&... parts) {
+    if (auto refused = apply_line(state_, text(parts...))) throw Abandon{*refused};
+  }
+
+  const ScheduleState& state() const { return state_; }
+  const Kernel& kernel() const { return state_.kernel->kernel; }
+  const Target& target() const { return state_.target; }
+  int threads() const { return threads_; }
+  const Statement& statement(const std::string& name) const;
+  int index_of(const std::string& statement) const;
+
+  // A loop around a statement, and the iterator of the statement that it counts.
+  struct Loop {
+    std::string name, iterator;
+    bool own = false;              // holds no other statement
+    std::optional<int64_t> extent;
+  };
+  // Loops around the statement, outermost first; those that hold it alone.
+  std::vector<Loop> all_loops(const std::string& statement) const;
+  std::vector<Loop> own_loops(const std::string& statement) const;
+  // `parallel` for the outermost loops of the whole kernel, where there are threads and enough trips.
+  void parallelise();
+  // Lanes of the vectors that a statement computes in: of the target's block in f32, fewer for wider
+  // types.
+  int64_t lanes(const Statement& statement) const;
+
+ private:
+  int threads_;
+  ScheduleState state_;
+};
+
+// Elements of the buffer's memory from one value of the iterator to the next, for an access; nothing
+// where it depends on data or on a symbolic size.
+std::optional<int64_t> element_stride(const Kernel& kernel, const Access& access,
+                                      const std::string& iterator);
+bool depends_on(const Access& access, const std::string& iterator);
+// Extent of an iterator, or `fallback` where it is symbolic.
+int64_t extent_or(const Statement& statement, const std::string& iterator, int64_t fallback);
+// All loads of the statement's value, equal ones once.
+std::vector<Access> loads_of(const Statement& statement);
+bool same_access(const Access& a, const Access& b);
+
+// " a b c": the names, each after a space.
+std::string joined(const std::vector<std::string>& names);
+
+// Lanes along the best iterator of the statement's own loops, reductions inside one leaf.
+void schedule_statement(Builder& builder, const std::string& statement);
+
+// Ways of scheduling, most special first; each throws Abandon where the kernel is not of its kind.
+// One reduction into a private buffer, with an initialisation and elementwise statements after it.
+void schedule_reduction(Builder& builder);
+// Statements that share outer iterators: rows.
+void schedule_rows(Builder& builder);
+// Every statement for itself.
+void schedule_separately(Builder& builder);
+
+}  // namespace tc

@@ -1,0 +1,90 @@
+// Closed forms: what a register tile costs on a target.
+#include "scheduler/cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tc {
+namespace {
+
+// Native registers, and vector instructions, per vector of `lanes` elements.
+double parts_of(const TileProblem& problem, const Target& target) {
+  if (target.vector_bits == 0) return problem.lanes;
+  return std::max(1.0, problem.lanes * problem.element_bytes * 8.0 / target.vector_bits);
+}
+
+double one_tile(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns,
+                double panel_bytes) {
+  const double parts = parts_of(problem, target);
+  const auto accumulators = static_cast<double>(vectors * columns);
+  double loads = 0, held = 0, streamed = 0;
+  for (const TileProblem::Operand& operand : problem.operands) {
+    double count = operand.along_columns ? static_cast<double>(columns) : 1;
+    if (operand.along_vector) {
+      count *= static_cast<double>(vectors);
+      loads += count * parts * operand.vector_cost;
+      held += operand.along_columns ? 1 : static_cast<double>(vectors);
+      if (operand.streams) {
+        streamed += static_cast<double>(vectors) * problem.lanes * problem.element_bytes;
+      }
+    } else {
+      loads += count;
+      if (!target.broadcast_operand) held += 1;
+    }
+  }
+  double step = std::max({accumulators * parts / target.multiply_adds, loads / target.loads,
+                          static_cast<double>(target.latency)});
+  // Packed constants larger than the cache come from the next level, step by step.
+  if (panel_bytes > static_cast<double>(target.l1_bytes) / 2) {
+    step = std::max(step, streamed / target.l2_bandwidth);
+  }
+  const double registers = (accumulators + std::max(held, 1 + problem.epilogue_loads)) * parts;
+  if (registers > target.vector_registers) {
+    step *= 1 + 0.25 * (registers - target.vector_registers) / parts / std::max(1.0, accumulators / 4);
+  }
+  const double finish = accumulators * parts *
+                        (problem.store_cost / target.stores + problem.epilogue_loads / target.loads +
+                         problem.finish);
+  constexpr double kStart = 12;   // of the tile's loops
+  return problem.steps * step + finish + kStart;
+}
+
+}  // namespace
+
+double tile_cycles(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns) {
+  vectors = std::min(vectors, problem.blocks);
+  columns = std::min(columns, problem.columns);
+  const double panel = problem.steps * static_cast<double>(vectors) * problem.lanes * problem.element_bytes;
+  const int64_t rest_vectors = problem.blocks % vectors, rest_columns = problem.columns % columns;
+  const auto full_vectors = static_cast<double>(problem.blocks / vectors);
+  const auto full_columns = static_cast<double>(problem.columns / columns);
+  double cycles = full_vectors * full_columns * one_tile(problem, target, vectors, columns, panel);
+  if (rest_columns > 0) {
+    cycles += full_vectors * one_tile(problem, target, vectors, rest_columns, panel);
+  }
+  if (rest_vectors > 0) {
+    cycles += full_columns * one_tile(problem, target, rest_vectors, columns, panel);
+    if (rest_columns > 0) cycles += one_tile(problem, target, rest_vectors, rest_columns, panel);
+    // The conditions of the last block cost something.
+    cycles *= 1.02;
+  }
+  return cycles * problem.others;
+}
+
+TileChoice choose_tile(const TileProblem& problem, const Target& target) {
+  TileChoice best;
+  best.cycles = INFINITY;
+  double preference = 1;
+  for (auto [vectors, columns] : target.tiles) {
+    // On scalar targets the menu counts scalars.
+    int64_t blocks = target.vector_bits == 0 ? std::max<int64_t>(1, vectors / problem.lanes) : vectors;
+    blocks = std::min(blocks, problem.blocks);
+    const int64_t width = std::min<int64_t>(columns, problem.columns);
+    const double cycles = tile_cycles(problem, target, blocks, width) * preference;
+    preference *= 1.002;   // the menu's order decides between near equals
+    if (cycles < best.cycles) best = {blocks, width, cycles};
+  }
+  return best;
+}
+
+}  // namespace tc

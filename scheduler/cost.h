@@ -1,0 +1,42 @@
+// Closed forms: what a register tile costs on a target.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/target/target.h"
+
+namespace tc {
+
+// A reduction as the cost model sees it: vectors along one iterator, columns along another, a
+// product of everything else.
+struct TileProblem {
+  struct Operand {
+    bool along_vector = false, along_columns = false;
+    double vector_cost = 1;        // loads per vector where it is along the vector: 1, or a gather's
+    bool streams = false;          // a packed constant, read once per tile
+  };
+  std::vector<Operand> operands;
+  double steps = 1;                // of the reduction
+  double others = 1;               // trips of all other loops
+  int64_t blocks = 1;              // vectors along the vector iterator
+  int64_t columns = 1;             // extent of the column iterator
+  double store_cost = 1;           // per vector stored
+  double epilogue_loads = 0;       // per vector stored
+  double finish = 0;               // per accumulator: horizontal sums
+  int lanes = 16;                  // of one vector
+  int element_bytes = 4;
+};
+
+struct TileChoice {
+  int64_t vectors = 1, columns = 1;
+  double cycles = 0;
+};
+
+// The tile of the target's menu (and its parts that fit the problem) with the least cycles. Tiles
+// whose accumulators, operands and epilogue do not fit the registers pay for spills.
+TileChoice choose_tile(const TileProblem& problem, const Target& target);
+// Cycles of the whole problem with a given tile.
+double tile_cycles(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns);
+
+}  // namespace tc

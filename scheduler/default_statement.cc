@@ -1,0 +1,152 @@
+// The default for rows and for statements by themselves: lanes along what is contiguous.
+#include <algorithm>
+#include <cmath>
+
+#include "scheduler/builder.h"
+
+namespace tc {
+namespace {
+
+// Loads and stores per instance when the iterator becomes the lanes; infinite where it cannot.
+double lane_cost(const Builder& builder, const Statement& statement, const std::string& iterator,
+                 int64_t lanes) {
+  const auto scattered = 1.5 * static_cast<double>(lanes);
+  auto cost_of = [&](const Access& access) {
+    const auto stride = element_stride(builder.kernel(), access, iterator);
+    if (stride == 1) return 1.0;
+    return stride == 0 ? 0.5 : scattered;
+  };
+  const bool moves = depends_on(statement.write, iterator);
+  double cost = 0;
+  if (statement.reduction != Reduction::None) {
+    if (!is_relaxed(statement)) return INFINITY;
+    cost = moves ? cost_of(statement.write) : 1;
+  } else {
+    if (!moves) return INFINITY;
+    cost = cost_of(statement.write);
+  }
+  for (const Access& load : loads_of(statement)) cost += cost_of(load);
+  const int64_t extent = extent_or(statement, iterator, 64);
+  const double used = static_cast<double>(extent) /
+                      (std::ceil(static_cast<double>(extent) / static_cast<double>(lanes)) *
+                       static_cast<double>(lanes));
+  return cost / used;
+}
+
+int weight_of(const ExprPtr& expr) {
+  int weight = expr->kind == Expr::Kind::Unary ? 8 : 1;
+  for (const ExprPtr& operand : expr->operands) weight += weight_of(operand);
+  return weight;
+}
+
+}  // namespace
+
+void schedule_statement(Builder& b, const std::string& name) {
+  const Statement statement = b.statement(name);
+  const std::vector<Builder::Loop> loops = b.own_loops(name);
+  if (loops.empty()) return;
+  const int64_t width = b.lanes(statement);
+  std::string lane;
+  double best = INFINITY;
+  for (const Builder::Loop& loop : loops) {
+    if (loop.extent && *loop.extent < 2) continue;
+    const double cost = lane_cost(b, statement, loop.iterator, width);
+    if (cost < best || (cost == best && loop.extent)) {
+      best = cost;
+      lane = loop.name;
+    }
+  }
+  // All elements gathered and scattered one by one: lanes gain nothing.
+  const double accesses = 1 + static_cast<double>(loads_of(statement).size());
+  if (best >= accesses * static_cast<double>(width)) lane.clear();
+  if (b.target().vector_bits == 0) lane.clear();
+
+  std::vector<std::string> outer, reductions;
+  std::string inner, copies;
+  bool symbolic_reduction = false;
+  for (const Builder::Loop& loop : loops) {
+    const bool output = depends_on(statement.write, loop.iterator) ||
+                        statement.reduction == Reduction::None;
+    std::string left = loop.name;
+    if (loop.name == lane) {
+      if (loop.extent && *loop.extent <= width) {
+        inner = loop.name;
+        continue;
+      }
+      left = loop.name + "_o";
+      inner = loop.name + "_i";
+      b.apply("split ", loop.name, " ", width, " as ", left, " ", inner);
+      symbolic_reduction = symbolic_reduction || (!output && !loop.extent);
+      constexpr int64_t kCopies = 4;
+      const int64_t trips = loop.extent ? (*loop.extent + width - 1) / width : 64;
+      if (output && statement.reduction == Reduction::None && trips >= 2 * kCopies &&
+          weight_of(statement.value) < 24) {
+        copies = loop.name + "_u";
+        b.apply("split ", left, " ", kCopies, " as ", left, " ", copies);
+      }
+    }
+    (output ? outer : reductions).push_back(left);
+  }
+  std::vector<std::string> order = outer;
+  order.insert(order.end(), reductions.begin(), reductions.end());
+  if (!copies.empty()) order.push_back(copies);
+  if (!inner.empty()) order.push_back(inner);
+  if (order.size() > 1) b.apply("order", joined(order));
+  if (!reductions.empty() && !symbolic_reduction) {
+    if (outer.empty()) b.attempt("register_tile ", name);
+    else b.apply("register_tile ", outer.back());
+  }
+  if (!inner.empty()) b.apply("vectorize ", inner);
+  if (!copies.empty()) b.apply("unroll ", copies);
+  if (!outer.empty() && !inner.empty()) b.apply("isolate ", outer.back());
+}
+
+void schedule_rows(Builder& b) {
+  std::vector<std::string> names;
+  for (const Statement& statement : b.kernel().statements) names.push_back(statement.name);
+  if (names.size() < 2) throw Abandon{"one statement"};
+  size_t least = SIZE_MAX, most = 0;
+  for (const std::string& name : names) {
+    least = std::min(least, b.statement(name).iterators.size());
+    most = std::max(most, b.statement(name).iterators.size());
+  }
+  size_t depth = 0;
+  const size_t wanted = least == most ? most - std::min<size_t>(most, 1) : least;
+  for (; depth < wanted; ++depth) {
+    std::string line = "fuse";
+    std::string iterator;
+    bool equal = true;
+    std::optional<Affine> extent;
+    for (const std::string& name : names) {
+      const Builder::Loop loop = b.own_loops(name).at(0);
+      line += " " + loop.name;
+      const Affine& own = iterator_extent(b.statement(name), loop.iterator);
+      equal = equal && (!extent || *extent == own);
+      extent = own;
+      iterator = loop.iterator;
+    }
+    std::string fused = "row_" + iterator;
+    while (find_loop(b.state().tree, fused) != nullptr) fused += "_";
+    if (!equal || !b.attempt(line, " as ", fused)) break;
+  }
+  if (depth == 0) throw Abandon{"no common rows"};
+  for (const std::string& name : names) schedule_statement(b, name);
+  b.parallelise();
+}
+
+void schedule_separately(Builder& b) {
+  std::vector<std::string> names;
+  for (const Statement& statement : b.kernel().statements) names.push_back(statement.name);
+  for (const std::string& name : names) {
+    for (size_t i = b.statement(name).iterators.size(); i-- > 1;) {
+      const auto& iterators = b.statement(name).iterators;
+      if (i >= iterators.size()) continue;
+      const std::string first = iterators[i - 1].name, second = iterators[i].name;
+      b.attempt("merge ", name, "_", first, " ", name, "_", second, " as ", second);
+    }
+  }
+  for (const std::string& name : names) schedule_statement(b, name);
+  b.parallelise();
+}
+
+}  // namespace tc
