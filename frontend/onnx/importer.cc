@@ -399,10 +399,7 @@ class Importer {
       node.outputs.push_back(name.empty() ? kNoValue : graph.fresh_value(name, DType::F32));
     }
     while (!node.outputs.empty() && node.outputs.back() == kNoValue) node.outputs.pop_back();
-    if (form.normalize) form.normalize(graph, node);
-    check_counts(node);
-    InferContext context(graph, node);
-    if (node.op->infer) node.op->infer(context);
+    canonical(graph, node, form);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] != kNoValue) define(outputs[i], node.outputs[i], scope);
     }
@@ -410,6 +407,43 @@ class Importer {
     // (conditions, axes, sizes) reads them.
     if (known_by_shape(graph, node) || fold_node(graph, node, kMostFolded)) return;
     graph.nodes.push_back(std::move(node));
+  }
+
+  // Brings the node to its row's form and infers its outputs. Attributes of a wrong kind may show
+  // themselves anywhere in there.
+  void canonical(Graph& graph, Node& node, const OnnxName& form) const {
+    std::string why;
+    try {
+      if (form.normalize) form.normalize(graph, node);
+      check_attributes(node);
+      check_counts(node);
+      infer_node(graph, node);
+      return;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Internal) throw;
+      why = error.what();
+    } catch (const std::logic_error& error) {
+      why = error.what();
+    }
+    fail(ErrorKind::Model, node.origin.str(), " is malformed: ", why);
+  }
+
+  // Every attribute is one of the row's and of its kind.
+  void check_attributes(Node& node) const {
+    for (auto& [name, value] : node.attributes) {
+      const AttributeRow* row = node.op->attribute(name);
+      if (!row) {
+        fail(ErrorKind::Unsupported, node.origin.str(), ": attribute '", name, "' is not supported");
+      }
+      if (row->fallback.index() == value.index()) continue;
+      if (std::holds_alternative<double>(row->fallback) && std::holds_alternative<int64_t>(value)) {
+        value = static_cast<double>(std::get<int64_t>(value));
+        continue;
+      }
+      const bool list = std::holds_alternative<std::vector<int64_t>>(row->fallback);
+      if (list && std::holds_alternative<std::vector<Dim>>(value)) continue;
+      fail(ErrorKind::Model, node.origin.str(), ": attribute '", name, "' is of the wrong kind");
+    }
   }
 
   // Gives outputs whose elements are all numbers their data; true where that holds for all outputs.
