@@ -8,46 +8,21 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <set>
 
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/onnx.pb.h"
-#include "frontend/onnx/tensor_reader.h"
 #include "ir/error.h"
 #include "ir/evaluate.h"
 #include "ir/passes/pass.h"
+#include "tests/onnx_node_data.h"
 
 namespace tc {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
-
-Tensor read_tensor_file(const fs::path& path) {
-  tc_onnx::TensorProto message;
-  if (!message.ParseFromString(read_file(path))) fail(ErrorKind::Unsupported, path.string(), " is no tensor");
-  return *read_tensor(message, "", path.filename().string());
-}
-
-// The folder of the node tests, or empty: the one named, or that of the Python package.
-fs::path data_folder() {
-  if (const char* named = std::getenv("TC_ONNX_NODE_TESTS")) return named;
-  FILE* python = popen("python3 -c 'import onnx, os; print(os.path.dirname(onnx.__file__), end=\"\")' 2>/dev/null", "r");
-  if (!python) return {};
-  std::string package;
-  char part[256];
-  while (size_t count = fread(part, 1, sizeof(part), python)) package.append(part, count);
-  pclose(python);
-  const fs::path folder = fs::path(package) / "backend/test/data/node";
-  return !package.empty() && fs::is_directory(folder) ? folder : fs::path();
-}
 
 // A mismatch in words, or nothing.
 std::string difference(const Tensor& found, const Tensor& expected) {
@@ -78,24 +53,6 @@ const std::set<std::string> kWrongVectors = {
     "test_qlinearmatmul_3D_int8_float16", "test_qlinearmatmul_3D_int8_float32"};
 
 enum class Outcome { Pass, Unsupported, Fail };
-
-// The model with inputs turned into initializers: all of type i64, i32 or bool and rank <= 1 (or
-// `all`: every one), as models have axes, sizes and scales.
-std::string with_constants(const std::string& bytes, const fs::path& data, bool all) {
-  tc_onnx::ModelProto model;
-  if (!model.ParseFromString(bytes)) return bytes;
-  for (int i = 0; i < model.graph().input_size(); ++i) {
-    if (!model.graph().input(i).type().has_tensor_type()) continue;
-    tc_onnx::TensorProto tensor;
-    if (!tensor.ParseFromString(read_file(data / text("input_", i, ".pb")))) continue;
-    const int type = tensor.data_type();
-    const bool shape_like = (type == 6 || type == 7 || type == 9) && tensor.dims_size() <= 1;
-    if (!all && !shape_like) continue;
-    tensor.set_name(model.graph().input(i).name());
-    *model.mutable_graph()->add_initializer() = tensor;
-  }
-  return model.SerializeAsString();
-}
 
 std::pair<Outcome, std::string> run_model(const std::string& bytes, const fs::path& folder, bool passes) {
   try {
@@ -132,11 +89,11 @@ std::pair<Outcome, std::string> run_model(const std::string& bytes, const fs::pa
 
 // What cannot be compiled for run-time operands is tried with constant ones.
 std::pair<Outcome, std::string> run_test(const fs::path& folder, bool passes) {
-  const std::string bytes = read_file(folder / "model.onnx");
+  const std::string bytes = read_whole_file(folder / "model.onnx");
   std::pair<Outcome, std::string> result = run_model(bytes, folder, passes);
   for (bool all : {false, true}) {
     if (result.first != Outcome::Unsupported) break;
-    auto again = run_model(with_constants(bytes, folder / "test_data_set_0", all), folder, passes);
+    auto again = run_model(constant_operands(bytes, folder / "test_data_set_0", all), folder, passes);
     if (again.first != Outcome::Unsupported) result = again;
   }
   return result;
@@ -145,23 +102,18 @@ std::pair<Outcome, std::string> run_test(const fs::path& folder, bool passes) {
 class NodeTests : public testing::TestWithParam<bool> {};
 
 TEST_P(NodeTests, MatchTheExpectedOutputs) {
-  const fs::path folder = data_folder();
-  if (folder.empty()) GTEST_SKIP() << "no ONNX node tests here; set TC_ONNX_NODE_TESTS to their folder";
+  const std::vector<fs::path> tests = onnx_node_tests();
+  if (tests.empty()) GTEST_SKIP() << "no ONNX node tests here; set TC_ONNX_NODE_TESTS to their folder";
   const char* filter = std::getenv("TC_ONNX_NODE_FILTER");
-  std::vector<fs::path> tests;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (filter && entry.path().filename().string().find(filter) == std::string::npos) continue;
-    if (fs::exists(entry.path() / "model.onnx")) tests.push_back(entry.path());
-  }
-  std::sort(tests.begin(), tests.end());
   std::map<Outcome, int> counts;
   for (const fs::path& test : tests) {
-    if (kWrongVectors.count(test.filename().string())) continue;
+    const std::string name = test.filename().string();
+    if (kWrongVectors.count(name) || (filter && name.find(filter) == std::string::npos)) continue;
     const auto [outcome, why] = run_test(test, GetParam());
     ++counts[outcome];
-    if (outcome == Outcome::Fail) ADD_FAILURE() << test.filename().string() << ": " << why;
+    if (outcome == Outcome::Fail) ADD_FAILURE() << name << ": " << why;
     if (outcome == Outcome::Unsupported && std::getenv("TC_ONNX_NODE_UNSUPPORTED")) {
-      std::cout << "unsupported " << test.filename().string() << ": " << why << "\n";
+      std::cout << "unsupported " << name << ": " << why << "\n";
     }
   }
   std::cout << (GetParam() ? "after all passes" : "as imported") << ": " << counts[Outcome::Pass] << " pass, "

@@ -145,7 +145,7 @@ class Importer {
       const int opset = version == opsets.end() ? 0 : version->second;
       if (function != functions_.end()) {
         scan(function->second->node(), opsets_of(function->second->opset_import()), depth + 1, problems);
-      } else if (node.op_type() != "Constant" &&
+      } else if (!(domain.empty() && node.op_type() == "Constant") &&
                  !find_onnx_op(domain, node.op_type(), std::max(1, opset), nullptr)) {
         problems.push_back({node_name(node), full_type(node), opset, "no operator of this name and version"});
       }
@@ -607,6 +607,10 @@ class Importer {
     std::vector<Formal> result;
     if (node.op->name == "If") return result;
     auto shape = [&](ValueId id) { return *(*scope.graph)[id].shape; };
+    const size_t optional = node.op->name == "Loop" ? 2 : 0;
+    for (size_t i = optional; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue) fail(ErrorKind::Model, node.origin.str(), " leaves out input ", i);
+    }
     if (node.op->name == "Loop") {
       result.push_back({DType::I64, {}});
       result.push_back({DType::Bool, {}});

@@ -156,6 +156,9 @@ TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const std::string& fold
       fail(ErrorKind::Model, where, ": its shape needs ", bytes, " bytes but its raw data has ", proto.raw_data().size());
     }
     tensor->bytes.assign(proto.raw_data().begin(), proto.raw_data().end());
+    if (dtype == DType::Bool) {
+      for (uint8_t& byte : tensor->bytes) byte = byte != 0;
+    }
     return tensor;
   }
   if (external) {

@@ -194,6 +194,10 @@ void infer_transposed(InferContext& context) {
   if (weights[0] != input[1] || (input[1].is_constant() && input[1].constant() % groups != 0)) {
     context.error("the input of shape ", str(input), " does not fit weights of shape ", str(weights), " with group ", groups);
   }
+  const Dim filters = weights[1] * Dim(groups);
+  if (context.has_input(2) && context.shape(2) != Shape{filters}) {
+    context.error("the bias has shape ", str(context.shape(2)), "; [", filters.str(), "] is needed");
+  }
   const Window window = transposed_window(context.node(), input, kernel_of(context.node(), weights));
   Shape shape = {input[0], weights[1] * Dim(groups)};
   shape.insert(shape.end(), window.output.begin(), window.output.end());

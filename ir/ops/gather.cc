@@ -80,12 +80,24 @@ void lower_gather(LowerContext& context) {
 
 // --- GatherElements, GatherND ----------------------------------------------------------------------
 
+// Along the other axes the indices do not reach over the data.
+void check_inside(InferContext& context) {
+  const Shape& data = context.shape(0);
+  const Shape& indices = context.shape(1);
+  const int64_t axis = axis_of(context.node(), data.size());
+  for (size_t i = 0; i < data.size(); ++i) {
+    if (static_cast<int64_t>(i) == axis || dim_range(data[i] - indices[i], context.graph()).low >= 0) continue;
+    context.error("indices of shape ", str(indices), " reach over data of shape ", str(data), " along axis ", i);
+  }
+}
+
 void infer_gather_elements(InferContext& context) {
   check_indices(context, 1);
   context.axis(int_attribute(context.node(), "axis"), context.rank(0));
   if (context.rank(0) != context.rank(1)) {
     context.error("data of shape ", str(context.shape(0)), " and indices of shape ", str(context.shape(1)), " differ in rank");
   }
+  check_inside(context);
   context.set_output(0, context.dtype(0), context.shape(1));
 }
 
@@ -188,6 +200,7 @@ void infer_scatter_elements(InferContext& context) {
   if (context.shape(1) != context.shape(2) || context.rank(1) != context.rank(0)) {
     context.error("data ", str(context.shape(0)), ", indices ", str(context.shape(1)), " and updates ", str(context.shape(2)), " do not fit together");
   }
+  check_inside(context);
   infer_scatter(context);
 }
 
@@ -249,7 +262,14 @@ void lower_one_hot(LowerContext& context) {
 }
 
 void infer_reverse_sequence(InferContext& context) {
-  if (context.rank(0) < 2) context.error("the input has shape ", str(context.shape(0)), "; rank 2 or more is needed");
+  const Shape& shape = context.shape(0);
+  if (shape.size() < 2) context.error("the input has shape ", str(shape), "; rank 2 or more is needed");
+  check_indices(context, 1);
+  const int64_t time = int_attribute(context.node(), "time_axis"), batch = int_attribute(context.node(), "batch_axis");
+  if (time + batch != 1 || (time != 0 && time != 1)) context.error("time_axis is ", time, " and batch_axis is ", batch);
+  if (context.shape(1) != Shape{shape[batch]}) {
+    context.error("sequence_lens has shape ", str(context.shape(1)), "; [", shape[batch].str(), "] is needed");
+  }
   infer_same(context);
 }
 

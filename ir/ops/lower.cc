@@ -9,8 +9,6 @@ namespace {
 
 constexpr int64_t kLargestDim = int64_t{1} << 40;
 
-Interval range_of_dim(const Dim& dim, const Graph& graph);
-
 int64_t saturated(__int128 value) {
   return static_cast<int64_t>(std::clamp<__int128>(value, -kLargestDim, kLargestDim));
 }
@@ -21,29 +19,13 @@ Interval range_of_atom(const Dim::Atom& atom, const Graph& graph) {
     if (found == graph.symbols.end()) return {0, kLargestDim};
     return {found->second.first, found->second.second};
   }
-  const Interval a = range_of_dim(atom.left, graph), b = range_of_dim(atom.right, graph);
+  const Interval a = dim_range(atom.left, graph), b = dim_range(atom.right, graph);
   switch (atom.kind) {
     case Dim::AtomKind::Min: return {std::min(a.low, b.low), std::min(a.high, b.high)};
     case Dim::AtomKind::Max: return {std::max(a.low, b.low), std::max(a.high, b.high)};
     case Dim::AtomKind::Mod: return {0, std::max<int64_t>(b.high - 1, 0)};
     default: return {a.low < 0 ? a.low : a.low / std::max<int64_t>(b.high, 1), a.high / std::max<int64_t>(b.low, 1)};
   }
-}
-
-// Every value that the Dim may take lies in it; factors are not negative.
-Interval range_of_dim(const Dim& dim, const Graph& graph) {
-  __int128 low = 0, high = 0;
-  for (const Dim::Term& term : dim.terms()) {
-    int64_t least = 1, most = 1;
-    for (const Dim::AtomPtr& atom : term.factors) {
-      const Interval range = range_of_atom(*atom, graph);
-      least = saturated(static_cast<__int128>(least) * std::max<int64_t>(range.low, 0));
-      most = saturated(static_cast<__int128>(most) * std::max<int64_t>(range.high, 0));
-    }
-    low += static_cast<__int128>(term.coefficient) * (term.coefficient < 0 ? most : least);
-    high += static_cast<__int128>(term.coefficient) * (term.coefficient < 0 ? least : most);
-  }
-  return {saturated(low), saturated(high)};
 }
 
 Dim atom_as_dim(const Dim::Atom& atom) {
@@ -113,6 +95,22 @@ void drop_unused_buffers(Kernel& kernel, std::vector<ValueId>& arguments) {
 
 }  // namespace
 
+// Factors are not negative.
+Interval dim_range(const Dim& dim, const Graph& graph) {
+  __int128 low = 0, high = 0;
+  for (const Dim::Term& term : dim.terms()) {
+    int64_t least = 1, most = 1;
+    for (const Dim::AtomPtr& atom : term.factors) {
+      const Interval range = range_of_atom(*atom, graph);
+      least = saturated(static_cast<__int128>(least) * std::max<int64_t>(range.low, 0));
+      most = saturated(static_cast<__int128>(most) * std::max<int64_t>(range.high, 0));
+    }
+    low += static_cast<__int128>(term.coefficient) * (term.coefficient < 0 ? most : least);
+    high += static_cast<__int128>(term.coefficient) * (term.coefficient < 0 ? least : most);
+  }
+  return {saturated(low), saturated(high)};
+}
+
 LowerContext::LowerContext(const Graph& graph, const Node& node, Kernel& kernel,
                            const std::map<ValueId, int>& buffers, std::map<std::string, std::string>& parameters)
     : graph_(graph), node_(node), kernel_(kernel), buffers_(buffers), parameters_(parameters) {}
@@ -156,7 +154,7 @@ Affine LowerContext::dim(const Dim& dim) {
     for (const Dim::AtomPtr& atom : term.factors) product = product * atom_as_dim(*atom);
     auto [found, fresh] = parameters_.try_emplace(product.str(), text("p", parameters_.size()));
     if (fresh) {
-      const Interval range = range_of_dim(product, graph_);
+      const Interval range = dim_range(product, graph_);
       kernel_.parameters.push_back({found->second, product, range.low, range.high});
     }
     result = result + Affine::variable(found->second, term.coefficient);

@@ -73,6 +73,10 @@ std::vector<Dim> split_sizes(const Node& node, const Dim& extent, size_t parts) 
     if (!sizes.empty()) return sizes;
   }
   std::vector<Dim> sizes;
+  if (!extent.is_constant() && mod(extent, Dim(static_cast<int64_t>(parts))) != Dim(0)) {
+    fail(ErrorKind::Unsupported, node.origin.str(), ": an axis of size '", extent.str(), "' may not divide into ", parts,
+         " parts; bind the symbol to a number");
+  }
   // With num_outputs that does not divide the extent the last part is smaller.
   const Dim each = ceil_div(extent, Dim(static_cast<int64_t>(parts)));
   Dim left = extent;
@@ -137,28 +141,19 @@ struct Range {
 };
 
 // A position given by the model in [0, extent], or in [-1, extent-1] for negative steps.
-Dim clamped(const Dim& position, const Dim& extent, bool backwards) {
+Dim clamped(const Dim& position, const Dim& extent, bool backwards, const Graph& graph) {
   const Dim low = backwards ? Dim(-1) : Dim(0), high = backwards ? extent - Dim(1) : extent;
   // What exporters write for "to the end".
   constexpr int64_t kFar = int64_t{1} << 30;
   if (position.is_constant() && position.constant() >= kFar) return high;
   if (position.is_constant() && position.constant() <= -kFar) return low;
-  Dim at = position;
-  if (position.is_constant() && position.constant() < 0) at = extent + position;
-  if (extent.is_constant() && at.is_constant()) {
-    return std::clamp(at.constant(), low.constant(), std::max(low.constant(), high.constant()));
-  }
-  if (at == extent || at == high) return at == extent ? high : at;
-  if (at == low) return at;
-  // A symbol is taken to reach over a small constant position, counted from either end: sizes for
-  // which it does not are refused when the plan's shapes are computed.
-  if (at.is_constant()) return at;
-  const Dim rest = extent - at;
-  if (rest.is_constant()) return rest.constant() >= 0 ? at : high;
-  return min(at, high);
+  const Dim at = position.is_constant() && position.constant() < 0 ? extent + position : position;
+  auto at_least = [&](const Dim& a, const Dim& b) { return dim_range(a - b, graph).low >= 0; };
+  const Dim bounded = at_least(high, at) ? at : at_least(at, high) ? high : min(at, high);
+  return at_least(bounded, low) ? bounded : backwards ? max(bounded + Dim(1), Dim(0)) - Dim(1) : max(bounded, low);
 }
 
-std::vector<Range> slice_ranges(const Node& node, const Shape& shape) {
+std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Graph& graph) {
   std::vector<Range> ranges;
   for (const Dim& extent : shape) ranges.push_back({Dim(0), extent, 1});
   const int64_t rank = static_cast<int64_t>(shape.size());
@@ -181,11 +176,12 @@ std::vector<Range> slice_ranges(const Node& node, const Shape& shape) {
     }
     const int64_t step = steps[i];
     if (step == 0) fail(ErrorKind::Shape, node.origin.str(), ": step of axis ", axis, " is 0");
-    const Dim start = clamped(starts[i], shape[axis], step < 0), end = clamped(ends[i], shape[axis], step < 0);
+    const Dim start = clamped(starts[i], shape[axis], step < 0, graph), end = clamped(ends[i], shape[axis], step < 0, graph);
     const Dim distance = step < 0 ? start - end : end - start;
     const int64_t size = step < 0 ? (step == INT64_MIN ? INT64_MAX : -step) : step;
     Dim length = ceil_div(distance, Dim(size));
     if (length.is_constant() && length.constant() < 0) length = 0;
+    if (!length.is_constant() && dim_range(length, graph).low < 0) length = max(length, Dim(0));
     ranges[axis] = {start, length, step};
     if (length == Dim(0)) ranges[axis].start = 0;
     if (length == Dim(0) || length == Dim(1)) ranges[axis].step = 1;
@@ -194,7 +190,7 @@ std::vector<Range> slice_ranges(const Node& node, const Shape& shape) {
 }
 
 void infer_slice(InferContext& context) {
-  const std::vector<Range> ranges = slice_ranges(context.node(), context.shape(0));
+  const std::vector<Range> ranges = slice_ranges(context.node(), context.shape(0), context.graph());
   Shape shape;
   for (const Range& range : ranges) shape.push_back(range.length);
   context.set_output(0, context.dtype(0), shape);
@@ -210,7 +206,7 @@ void infer_slice(InferContext& context) {
 }
 
 void lower_slice(LowerContext& context) {
-  const std::vector<Range> ranges = slice_ranges(context.node(), context.shape(0));
+  const std::vector<Range> ranges = slice_ranges(context.node(), context.shape(0), context.graph());
   auto space = context.space("i", *context.output_value(0).shape);
   std::vector<Affine> in;
   for (size_t i = 0; i < ranges.size(); ++i) {

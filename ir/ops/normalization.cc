@@ -84,7 +84,8 @@ std::set<int64_t> softmax_axes(const Node& node, int64_t rank) {
 }
 
 void infer_softmax(InferContext& context) {
-  if (context.rank(0) > 0) context.axis(int_attribute(context.node(), "axis"), context.rank(0));
+  require_float(context);
+  context.axis(int_attribute(context.node(), "axis"), context.rank(0));
   infer_same(context);
 }
 
@@ -265,6 +266,11 @@ void lower_rms_normalization(LowerContext& context) {
 void infer_channels(InferContext& context) {
   const Shape& shape = context.shape(0);
   if (shape.size() < 2) context.error("the input has shape ", str(shape), "; [batch, channels, …] is needed");
+  for (int i : {1, 2}) {
+    if (context.shape(i) != Shape{shape[1]}) {
+      context.error("input ", i, " has shape ", str(context.shape(i)), "; [", shape[1].str(), "] is needed");
+    }
+  }
   infer_same(context);
 }
 
@@ -284,6 +290,11 @@ void infer_group_normalization(InferContext& context) {
   const int64_t groups = int_attribute(context.node(), "num_groups");
   if (!shape[1].is_constant() || groups < 1 || shape[1].constant() % groups != 0) {
     context.error(shape[1].str(), " channels do not divide into ", groups, " groups");
+  }
+  for (int i : {1, 2}) {
+    if (context.shape(i) != Shape{shape[1]} && context.shape(i) != Shape{Dim(groups)}) {
+      context.error("input ", i, " has shape ", str(context.shape(i)), "; [", shape[1].str(), "] is needed");
+    }
   }
   infer_same(context);
 }
@@ -380,7 +391,10 @@ OpRow row_program(const std::string& name, const std::string& doc, int since, in
   row.minimum_inputs = minimum;
   row.maximum_inputs = maximum;
   row.attributes = std::move(attributes);
-  row.infer = std::move(infer);
+  row.infer = [infer](InferContext& context) {
+    require_float(context);
+    infer(context);
+  };
   row.lower = std::move(lower);
   return row;
 }

@@ -31,13 +31,16 @@ std::vector<Affine> scale_index(LowerContext& context, int input, const std::vec
   fail(ErrorKind::Unsupported, context.node().origin.str(), ": blocked quantisation is not supported");
 }
 
+// The scale and the zero point are one number, or one per element of the axis.
 void check_scales(InferContext& context) {
-  const Shape& scale = context.shape(1);
-  if (scale.size() > 1) context.unsupported("a scale of shape ", str(scale), " (blocked quantisation) is not supported");
-  if (scale.size() == 1 && scale[0] != Dim(1)) {
+  for (int i : {1, 2}) {
+    if (!context.has_input(i)) continue;
+    const Shape& shape = context.shape(i);
+    if (shape.size() > 1) context.unsupported("input ", i, " of shape ", str(shape), " (blocked quantisation) is not supported");
+    if (shape.empty() || shape[0] == Dim(1)) continue;
     const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
-    if (scale[0] != context.shape(0)[axis]) {
-      context.error("the scale has shape ", str(scale), " but axis ", axis, " of ", str(context.shape(0)), " is ", context.shape(0)[axis].str());
+    if (shape[0] != context.shape(0)[axis]) {
+      context.error("input ", i, " has shape ", str(shape), " but axis ", axis, " of ", str(context.shape(0)), " is ", context.shape(0)[axis].str());
     }
   }
 }

@@ -23,6 +23,11 @@ int64_t directions_of(const Node& node) { return string_attribute(node, "directi
 // Inputs: X, W, R, B, sequence_lens, initial_h, then initial_c and P of an LSTM.
 void infer_recurrent(InferContext& context, const Cell& cell) {
   const Node& node = context.node();
+  for (int i : {0, 1, 2}) {
+    if (!is_float(context.dtype(i)) || context.dtype(i) != context.dtype(0)) {
+      context.error("input ", i, " has type ", name_of(context.dtype(i)), "; one float type is needed");
+    }
+  }
   if (context.rank(0) != 3 || context.rank(1) != 3 || context.rank(2) != 3) {
     context.error("X, W and R have shapes ", str(context.shape(0)), ", ", str(context.shape(1)), " and ", str(context.shape(2)), "; rank 3 is needed");
   }

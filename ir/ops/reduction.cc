@@ -56,6 +56,9 @@ Shape reduced_shape(const Shape& shape, const std::set<int64_t>& axes, bool keep
 }
 
 void infer_reduction(InferContext& context, Reduction reduction, const std::string& name) {
+  if (name == "ReduceL2" || name.rfind("ReduceLog", 0) == 0) require_float(context);
+  const bool extremum = name == "ReduceMax" || name == "ReduceMin";
+  if (context.dtype(0) == DType::Bool && !extremum) context.error("input 0 has type bool; a number type is needed");
   const Shape& shape = context.shape(0);
   const auto axes = reduced_axes(context.node(), context.rank(0));
   context.set_output(0, context.dtype(0), reduced_shape(shape, axes, int_attribute(context.node(), "keepdims") != 0));
@@ -272,7 +275,7 @@ void register_reduction_ops(OpTable& table) {
     table.add(std::move(row));
   }
   OpRow log_sum_exp = reduction_row("ReduceLogSumExp", "Logarithm of the sum of exponentials over axes.");
-  log_sum_exp.infer = [](InferContext& context) { infer_reduction(context, Reduction::Sum, ""); };
+  log_sum_exp.infer = [](InferContext& context) { infer_reduction(context, Reduction::Sum, "ReduceLogSumExp"); };
   log_sum_exp.lower = lower_log_sum_exp;
   table.add(std::move(log_sum_exp));
 

@@ -2,6 +2,7 @@
 #include "ir/ops/rows.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/ops/equation.h"
 
@@ -26,7 +27,34 @@ Normalize input_to(int input, std::string attribute,
        "' depends on data; it must be a constant or follow from shapes");
 }
 
+// What a formula needs its operands to be.
+struct FormulaTypes {
+  bool floats = false, logic = false, arithmetic = false;
+};
+
+void collect_types(const Formula& formula, FormulaTypes& types) {
+  static const std::set<std::string> for_all = {"neg", "abs", "sign", "max", "min", "mod", "select"};
+  static const std::set<std::string> for_integers = {"and", "or", "xor", "not", "bitnot", "shl", "shr"};
+  if (formula.kind == Formula::Kind::Call) {
+    if (for_integers.count(formula.name)) types.logic = true;
+    else if (for_all.count(formula.name)) types.arithmetic = types.arithmetic || formula.name != "select";
+    else types.floats = true;
+  }
+  if (formula.kind == Formula::Kind::Binary) {
+    types.arithmetic = types.arithmetic || !(formula.binary >= BinaryOp::Eq && formula.binary <= BinaryOp::Ge);
+  }
+  for (const FormulaPtr& operand : formula.operands) collect_types(*operand, types);
+}
+
 }  // namespace
+
+void require_float(InferContext& context) {
+  for (int i = 0; i < context.input_count(); ++i) {
+    if (context.has_input(i) && !is_float(context.dtype(i))) {
+      context.error("input ", i, " has type ", name_of(context.dtype(i)), "; a float type is needed");
+    }
+  }
+}
 
 bool input_given(const Node& node, int input) {
   return input < static_cast<int>(node.inputs.size()) && node.inputs[input] != kNoValue;
@@ -228,8 +256,18 @@ OpRow elementwise(const ElementwiseRow& entry) {
   row.attributes = entry.attributes;
   row.elementwise = true;
   const ResultType result = entry.result;
-  row.infer = [result](InferContext& context) {
+  FormulaTypes types;
+  collect_types(*formula, types);
+  // The formulas of logic are named by what they take: bools, or integers.
+  const bool bools = result == ResultType::Bool && types.logic;
+  row.infer = [result, types, bools](InferContext& context) {
+    if (types.floats) require_float(context);
     std::vector<Shape> shapes;
+    const DType type = context.dtype(0);
+    const bool fits = bools ? type == DType::Bool : types.logic ? is_integer(type) : !types.arithmetic || type != DType::Bool;
+    if (!fits) {
+      context.error("input 0 has type ", name_of(type), "; ", bools ? "bool" : types.logic ? "an integer type" : "a number type", " is needed");
+    }
     for (int i = 0; i < context.input_count(); ++i) {
       shapes.push_back(context.shape(i));
       if (context.dtype(i) != context.dtype(0)) {

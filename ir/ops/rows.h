@@ -43,6 +43,9 @@ bool input_given(const Node& node, int input);
 // The integers of a list of dimensions; Unsupported error naming the node where one is a symbol.
 std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const char* what);
 
+// An interval in which the dimension lies for all sizes that the graph allows.
+Interval dim_range(const Dim& dim, const Graph& graph);
+
 // Appends `node` with one new output to `nodes` and gives back its output.
 class NodeBuilder {
  public:
@@ -80,6 +83,9 @@ struct ElementwiseRow {
   std::vector<OnnxName> more_names = {};
 };
 OpRow elementwise(const ElementwiseRow& row);
+
+// Shape errors where inputs are of other types: all that are given must be floats.
+void require_float(InferContext& context);
 
 // Inference for ops whose result has the type and shape of input 0.
 void infer_same(InferContext& context);

@@ -1,0 +1,70 @@
+// The node tests that the ONNX project publishes, as files.
+#include "tests/onnx_node_data.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "frontend/onnx/onnx.pb.h"
+#include "frontend/onnx/tensor_reader.h"
+#include "ir/error.h"
+
+namespace tc {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path data_folder() {
+  if (const char* named = std::getenv("TC_ONNX_NODE_TESTS")) return named;
+  FILE* python = popen("python3 -c 'import onnx, os; print(os.path.dirname(onnx.__file__), end=\"\")' 2>/dev/null", "r");
+  if (!python) return {};
+  std::string package;
+  char part[256];
+  while (size_t count = fread(part, 1, sizeof(part), python)) package.append(part, count);
+  pclose(python);
+  const fs::path folder = fs::path(package) / "backend/test/data/node";
+  return !package.empty() && fs::is_directory(folder) ? folder : fs::path();
+}
+
+}  // namespace
+
+std::vector<fs::path> onnx_node_tests() {
+  std::vector<fs::path> tests;
+  const fs::path folder = data_folder();
+  if (folder.empty()) return tests;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (fs::exists(entry.path() / "model.onnx")) tests.push_back(entry.path());
+  }
+  std::sort(tests.begin(), tests.end());
+  return tests;
+}
+
+std::string read_whole_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+Tensor read_tensor_file(const fs::path& path) {
+  tc_onnx::TensorProto message;
+  if (!message.ParseFromString(read_whole_file(path))) fail(ErrorKind::Unsupported, path.string(), " is no tensor");
+  return *read_tensor(message, "", path.filename().string());
+}
+
+std::string constant_operands(const std::string& bytes, const fs::path& data, bool all) {
+  tc_onnx::ModelProto model;
+  if (!model.ParseFromString(bytes)) return bytes;
+  for (int i = 0; i < model.graph().input_size(); ++i) {
+    if (!model.graph().input(i).type().has_tensor_type()) continue;
+    tc_onnx::TensorProto tensor;
+    if (!tensor.ParseFromString(read_whole_file(data / text("input_", i, ".pb")))) continue;
+    const int type = tensor.data_type();
+    const bool shape_like = (type == 6 || type == 7 || type == 9) && tensor.dims_size() <= 1;
+    if (!all && !shape_like) continue;
+    tensor.set_name(model.graph().input(i).name());
+    *model.mutable_graph()->add_initializer() = tensor;
+  }
+  return model.SerializeAsString();
+}
+
+}  // namespace tc

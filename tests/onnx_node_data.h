@@ -1,0 +1,25 @@
+// The node tests that the ONNX project publishes, as files: those of the Python package `onnx`, or of
+// the folder that TC_ONNX_NODE_TESTS names.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ir/tensor.h"
+
+namespace tc {
+
+// The folders of the tests, sorted; none where there are none here.
+std::vector<std::filesystem::path> onnx_node_tests();
+
+std::string read_whole_file(const std::filesystem::path& path);
+
+// A tensor of the test data; Unsupported error where the file holds something else.
+Tensor read_tensor_file(const std::filesystem::path& path);
+
+// The model with inputs turned into initializers that hold the test data: those of integers or bools
+// with rank <= 1 (or `all`: every tensor), as models have axes, sizes and scales.
+std::string constant_operands(const std::string& model, const std::filesystem::path& data, bool all);
+
+}  // namespace tc
