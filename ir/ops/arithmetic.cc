@@ -114,7 +114,16 @@ OpRow clip_row() {
   row.minimum_inputs = 1;
   row.attributes = {{"min", -std::numeric_limits<double>::infinity()}, {"max", std::numeric_limits<double>::infinity()}};
   row.onnx = {{"Clip", 6}, {"Clip", 11}};
-  row.infer = infer_same;
+  row.infer = [](InferContext& context) {
+    for (int i : {1, 2}) {
+      if (!context.has_input(i)) continue;
+      if (element_count(context.shape(i)) != Dim(1) || context.dtype(i) != context.dtype(0)) {
+        context.error("bound ", i, " is ", name_of(context.dtype(i)), str(context.shape(i)), "; one element of type ",
+                      name_of(context.dtype(0)), " is needed");
+      }
+    }
+    infer_same(context);
+  };
   row.lower = [](LowerContext& context) {
     auto space = context.space("i", *context.output_value(0).shape);
     ExprPtr value = context.read(0, space.position);

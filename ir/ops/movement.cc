@@ -363,6 +363,10 @@ Padding padding_of(const Node& node, const Shape& shape) {
 void infer_pad(InferContext& context) {
   Shape shape = context.shape(0);
   const Padding padding = padding_of(context.node(), shape);
+  if (context.has_input(1) && (element_count(context.shape(1)) != Dim(1) || context.dtype(1) != context.dtype(0))) {
+    context.error("the value is ", name_of(context.dtype(1)), str(context.shape(1)), "; one element of type ",
+                  name_of(context.dtype(0)), " is needed");
+  }
   const std::string mode = string_attribute(context.node(), "mode");
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") context.unsupported("mode '", mode, "' is not supported");
   for (size_t i = 0; i < shape.size(); ++i) {

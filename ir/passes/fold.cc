@@ -75,8 +75,10 @@ bool fold_node(Graph& graph, const Node& node, double most_operations) {
   if (node.op->name == "Transpose" && node.inputs.size() == 1) {
     const Tensor& in = *graph[node.inputs[0]].constant;
     std::vector<int64_t> order = has_attribute(node, "perm") ? ints_attribute(node, "perm") : std::vector<int64_t>();
+    if (order.empty()) {
+      for (size_t d = in.shape.size(); d > 0; --d) order.push_back(static_cast<int64_t>(d) - 1);
+    }
     for (int64_t& axis : order) axis += axis < 0 ? static_cast<int64_t>(in.shape.size()) : 0;
-    for (size_t d = in.shape.size(); d > order.size(); --d) order.push_back(static_cast<int64_t>(d) - 1);
     graph[node.outputs[0]].constant = transposed(in, order);
     return true;
   }

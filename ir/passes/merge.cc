@@ -19,6 +19,18 @@ std::vector<int64_t> permutation_of(const Node& node, size_t rank) {
   return order;
 }
 
+// True for a transpose that moves only axes of extent 1.
+bool moves_nothing(const Graph& graph, const Node& node) {
+  const Shape& in = *graph[node.inputs[0]].shape;
+  int64_t last = -1;
+  for (int64_t axis : permutation_of(node, in.size())) {
+    if (in[axis] == Dim(1)) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
 // Text that is equal for nodes that compute the same.
 std::string key_of(const Node& node) {
   std::string key = node.op->name;
@@ -54,37 +66,27 @@ void merge_views(Graph& graph) {
   for (Node& node : graph.nodes) {
     if (node.inputs.empty() || node.inputs[0] == kNoValue || node.outputs.empty()) continue;
     const int maker = producers[node.inputs[0]];
-    if (maker < 0) continue;
-    const Node& before = graph.nodes[maker];
-    if (node.op->kind == OpRow::Kind::View && before.op->kind == OpRow::Kind::View) {
-      // The last shape of a chain of views is all that counts.
-      const Shape shape = *graph[node.outputs[0]].shape;
-      node.op = find_op("Reshape");
-      node.inputs = {before.inputs[0]};
-      node.attributes = {{"shape", std::vector<Dim>(shape)}, {"allowzero", int64_t{1}}};
-    } else if (node.op->name == "Transpose" && before.op->name == "Transpose") {
+    const Node* before = maker < 0 ? nullptr : &graph.nodes[maker];
+    if (before && node.op->name == "Transpose" && before->op->name == "Transpose") {
       const size_t rank = graph[node.outputs[0]].shape->size();
-      const std::vector<int64_t> first = permutation_of(before, rank), second = permutation_of(node, rank);
+      const std::vector<int64_t> first = permutation_of(*before, rank), second = permutation_of(node, rank);
       std::vector<int64_t> both;
       for (int64_t axis : second) both.push_back(first[axis]);
-      node.inputs = {before.inputs[0]};
+      node.inputs = {before->inputs[0]};
       node.attributes = {{"perm", both}};
     }
-  }
-  for (Node& node : graph.nodes) {
-    // A transpose that moves only axes of extent 1 is a view.
-    if (node.op->name != "Transpose") continue;
-    const Shape& in = *graph[node.inputs[0]].shape;
-    int64_t last = -1;
-    bool kept = true;
-    for (int64_t axis : permutation_of(node, in.size())) {
-      if (in[axis] == Dim(1)) continue;
-      kept = kept && axis > last;
-      last = axis;
+    const Attribute shape = std::vector<Dim>(*graph[node.outputs[0]].shape);
+    if (node.op->name == "Transpose" && moves_nothing(graph, node)) {
+      node.op = find_op("Reshape");
+      node.attributes = {{"shape", shape}, {"allowzero", int64_t{1}}};
     }
-    if (!kept) continue;
-    node.op = find_op("Reshape");
-    node.attributes = {{"shape", std::vector<Dim>(*graph[node.outputs[0]].shape)}, {"allowzero", int64_t{1}}};
+    const int source = producers[node.inputs[0]];
+    if (source >= 0 && node.op->kind == OpRow::Kind::View && graph.nodes[source].op->kind == OpRow::Kind::View) {
+      // The last shape of a chain of views is all that counts.
+      node.op = find_op("Reshape");
+      node.inputs = {graph.nodes[source].inputs[0]};
+      node.attributes = {{"shape", shape}, {"allowzero", int64_t{1}}};
+    }
   }
 }
 

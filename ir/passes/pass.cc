@@ -59,14 +59,18 @@ const std::vector<Pass>& pass_table() {
   return table;
 }
 
+void run_pass(const Pass& pass, Graph& graph) {
+  run_on_all(pass, graph);
+  infer_shapes(graph);
+}
+
 void run_passes(Graph& graph, const PassOptions& options) {
   check_name(options.dump);
   for (const Pass& pass : pass_table()) {
     const bool dump = options.dump_text && (options.dump == "all" || options.dump == pass.name);
     const std::string before = dump ? str(graph) : "";
     const auto begin = std::chrono::steady_clock::now();
-    run_on_all(pass, graph);
-    infer_shapes(graph);
+    run_pass(pass, graph);
     if (options.seconds) {
       options.seconds->emplace_back(
           pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());

@@ -26,7 +26,10 @@ struct PassOptions {
   std::vector<std::pair<std::string, double>>* seconds = nullptr;  // per pass
 };
 
-// Runs all passes on the graph and, for each, on its subgraphs first.
+// Runs one pass on the graph's subgraphs, then on the graph, and infers shapes again.
+void run_pass(const Pass& pass, Graph& graph);
+
+// Runs all passes in order.
 void run_passes(Graph& graph, const PassOptions& options = {});
 
 // --- what passes share ---
