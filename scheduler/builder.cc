@@ -131,4 +131,28 @@ std::vector<Access> loads_of(const Statement& statement) {
   return result;
 }
 
+int weight_of(const ExprPtr& expr) {
+  int weight = 1;
+  if (expr->kind == Expr::Kind::Unary) {
+    switch (expr->unary) {
+      case UnaryOp::Neg:
+      case UnaryOp::Abs:
+      case UnaryOp::Not:
+      case UnaryOp::Floor:
+      case UnaryOp::Ceil:
+      case UnaryOp::Round:
+      case UnaryOp::Trunc: break;
+      case UnaryOp::Sqrt: weight = 4; break;
+      default: weight = 20;
+    }
+  }
+  if (expr->kind == Expr::Kind::Binary) {
+    if (expr->binary == BinaryOp::Pow) weight = 60;
+    if (expr->binary == BinaryOp::Div) weight = 4;
+    if (expr->binary == BinaryOp::Mod || expr->binary == BinaryOp::Fmod || expr->binary == BinaryOp::Atan2) weight = 40;
+  }
+  for (const ExprPtr& operand : expr->operands) weight += weight_of(operand);
+  return weight;
+}
+
 }  // namespace tc

@@ -68,6 +68,9 @@ int64_t extent_or(const Statement& statement, const std::string& iterator, int64
 std::vector<Access> loads_of(const Statement& statement);
 bool same_access(const Access& a, const Access& b);
 
+// Vector instructions that the expression takes, roughly.
+int weight_of(const ExprPtr& expr);
+
 // " a b c": the names, each after a space.
 std::string joined(const std::vector<std::string>& names);
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kAssumedSymbolic = 64;   // of extents that are not known
 constexpr double kMostCopies = 900;        // multiply-adds of one tile's straight-line code
+constexpr double kHeavyEpilogue = 250;     // operations of the epilogue's straight-line code
 
 // How the reduction is computed: which iterators become lanes and columns.
 struct Choice {
@@ -215,6 +216,13 @@ class ReductionScheduler {
     return count;
   }
 
+  // Instructions of the epilogue per accumulator, roughly.
+  double epilogue_weight() const {
+    double weight = 0;
+    for (const std::string& tail : tails_) weight += weight_of(b_.statement(tail).value);
+    return weight;
+  }
+
   TileProblem problem_for(const std::string& vector, const std::string& columns, int64_t lanes) const {
     TileProblem problem;
     problem.lanes = static_cast<int>(lanes);
@@ -255,7 +263,9 @@ class ReductionScheduler {
 
   void choose() {
     double best = INFINITY;
+    // The innermost first: it wins between equals.
     std::vector<std::string> column_choices = outputs();
+    std::reverse(column_choices.begin(), column_choices.end());
     column_choices.push_back("");
     const int64_t lanes = b_.lanes(macc());
     for (const Iterator& iterator : macc().iterators) {
@@ -459,11 +469,22 @@ class ReductionScheduler {
     if (!vector_in.empty()) inside.push_back(loop(vector_in));
     order.insert(order.end(), inside.begin(), inside.end());
     order.push_back(loop(inner));
+    const int64_t copies = vectors * (columns.empty() ? 1 : choice_.tile.columns);
+    const bool apart = !around.empty() && epilogue_weight() * static_cast<double>(copies) > kHeavyEpilogue;
     if (order.size() > 1) b_.apply("order", joined(order));
-    if (!around.empty()) b_.apply("compute_at ", init_, joined(tails_), " at ", around);
-    finish_copies(init_);
-    for (const std::string& name : tails_) finish_copies(name);
-    b_.apply("register_tile ", around.empty() ? "root" : around);
+    std::string tile = around;
+    if (apart) {
+      // A loop of one trip holds the accumulators' part; the epilogue follows in loops of its own.
+      tile = around + "_t";
+      b_.apply("split ", around, " 1 as ", around, " ", tile);
+    }
+    if (!around.empty()) {
+      b_.apply("compute_at ", init_, " at ", tile);
+      b_.apply("compute_at", joined(tails_), " at ", around);
+    }
+    finish_copies(init_, true);
+    for (const std::string& name : tails_) finish_copies(name, !apart);
+    b_.apply("register_tile ", around.empty() ? "root" : tile);
     b_.apply("vectorize ", loop(inner));
     for (const std::string& name : inside) b_.apply("unroll ", name);
     unroll_reductions(reductions, columns, vectors);
@@ -533,7 +554,7 @@ class ReductionScheduler {
   }
 
   // The loops of an initialisation or epilogue inside the tile: copies, and lanes.
-  void finish_copies(const std::string& name) {
+  void finish_copies(const std::string& name, bool unroll) {
     const std::string lane = lane_iterator(name);
     std::vector<std::string> order;
     std::string last;
@@ -545,7 +566,7 @@ class ReductionScheduler {
     if (order.size() > 1) b_.apply("order", joined(order));
     for (const std::string& loop : order) {
       if (loop == last) b_.apply("vectorize ", loop);
-      else b_.apply("unroll ", loop);
+      else if (unroll) b_.apply("unroll ", loop);
     }
   }
 

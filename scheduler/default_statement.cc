@@ -33,10 +33,13 @@ double lane_cost(const Builder& builder, const Statement& statement, const std::
   return cost / used;
 }
 
-int weight_of(const ExprPtr& expr) {
-  int weight = expr->kind == Expr::Kind::Unary ? 8 : 1;
-  for (const ExprPtr& operand : expr->operands) weight += weight_of(operand);
-  return weight;
+// Rows that one trip of the common loop computes together.
+constexpr int64_t kRows = 4;
+constexpr const char* kRowsSuffix = "_rows";
+
+bool is_interleaved(const std::string& loop) {
+  const std::string suffix = kRowsSuffix;
+  return loop.size() > suffix.size() && loop.substr(loop.size() - suffix.size()) == suffix;
 }
 
 }  // namespace
@@ -68,6 +71,10 @@ void schedule_statement(Builder& b, const std::string& name) {
     const bool output = depends_on(statement.write, loop.iterator) ||
                         statement.reduction == Reduction::None;
     std::string left = loop.name;
+    if (output && statement.reduction != Reduction::None && is_interleaved(loop.name)) {
+      copies = loop.name;
+      continue;
+    }
     if (loop.name == lane) {
       if (loop.extent && *loop.extent <= width) {
         inner = loop.name;
@@ -80,7 +87,7 @@ void schedule_statement(Builder& b, const std::string& name) {
       constexpr int64_t kCopies = 4;
       const int64_t trips = loop.extent ? (*loop.extent + width - 1) / width : 64;
       if (output && statement.reduction == Reduction::None && trips >= 2 * kCopies &&
-          weight_of(statement.value) < 24) {
+          weight_of(statement.value) < 32) {
         copies = loop.name + "_u";
         b.apply("split ", left, " ", kCopies, " as ", left, " ", copies);
       }
@@ -110,6 +117,17 @@ void schedule_rows(Builder& b) {
     least = std::min(least, b.statement(name).iterators.size());
     most = std::max(most, b.statement(name).iterators.size());
   }
+  // Sums over several rows at a time do not wait for each other, where the rows fit the near cache.
+  int64_t row_bytes = 0;
+  for (const std::string& name : names) {
+    const Statement& statement = b.statement(name);
+    int64_t elements = 1;
+    for (size_t i = least; i < statement.iterators.size(); ++i) {
+      elements *= extent_or(statement, statement.iterators[i].name, 1024);
+    }
+    row_bytes = std::max(row_bytes, 4 * elements);
+  }
+  const bool interleave = least < most && 2 * kRows * row_bytes <= b.target().l1_bytes;
   size_t depth = 0;
   const size_t wanted = least == most ? most - std::min<size_t>(most, 1) : least;
   for (; depth < wanted; ++depth) {
@@ -117,8 +135,10 @@ void schedule_rows(Builder& b) {
     std::string iterator;
     bool equal = true;
     std::optional<Affine> extent;
+    const bool split = interleave && depth + 1 == wanted;
     for (const std::string& name : names) {
       const Builder::Loop loop = b.own_loops(name).at(0);
+      if (split) b.apply("split ", loop.name, " ", kRows, " as ", loop.name, " ", loop.name, kRowsSuffix);
       line += " " + loop.name;
       const Affine& own = iterator_extent(b.statement(name), loop.iterator);
       equal = equal && (!extent || *extent == own);
@@ -129,8 +149,9 @@ void schedule_rows(Builder& b) {
     while (find_loop(b.state().tree, fused) != nullptr) fused += "_";
     if (!equal || !b.attempt(line, " as ", fused)) break;
   }
-  if (depth == 0) throw Abandon{"no common rows"};
+  if (depth == 0 || (interleave && depth < wanted)) throw Abandon{"no common rows"};
   for (const std::string& name : names) schedule_statement(b, name);
+  if (interleave) b.apply("isolate ", b.all_loops(names[0]).at(depth - 1).name);
   b.parallelise();
 }
 

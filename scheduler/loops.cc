@@ -203,9 +203,7 @@ class AstReader {
         isl::ast_expr call = owned(isl_ast_node_user_get_expr(ast.get()));
         OuterLoops::Call entry;
         const int count = isl_ast_expr_get_op_n_arg(call.get());
-        isl::ast_expr callee = owned(isl_ast_expr_get_op_arg(call.get(), 0));
-        isl::id id = owned(isl_ast_expr_get_id(callee.get()));
-        entry.region = std::atoi(isl_id_get_name(id.get()) + 1);
+        entry.region = static_cast<int>(region_of_call(ast));
         for (int i = 1; i < count; ++i) {
           entry.arguments.push_back(expr(owned(isl_ast_expr_get_op_arg(call.get(), i))));
         }
@@ -224,7 +222,14 @@ class AstReader {
     result->kind = LoopNode::Kind::For;
     isl::ast_expr iterator = owned(isl_ast_node_for_get_iterator(ast.get()));
     isl::id id = owned(isl_ast_expr_get_id(iterator.get()));
-    const std::string name = isl_id_get_name(id.get());
+    const std::string depth_name = isl_id_get_name(id.get());
+    // The loop of the tree at this depth, the same for all regions below, gives the name.
+    size_t depth = 0;
+    while (iterators_.at(depth) != depth_name) ++depth;
+    isl::ast_node body = owned(isl_ast_node_for_get_body(ast.get()));
+    const TreeNode* loop = regions_[first_region(body)].outer.at(depth);
+    const std::string& name = loop->name;
+    names_[depth_name] = name;
     result->lower = expr(owned(isl_ast_node_for_get_init(ast.get())));
     if (isl_ast_node_for_is_degenerate(ast.get()) == isl_bool_true) {
       result->upper = result->lower;
@@ -240,18 +245,31 @@ class AstReader {
       result->upper = condition->operands[1];
       if (less) result->upper = loop_expr(Kind::Sub, {result->upper, loop_constant(1)});
     }
-    const size_t calls = result_.calls.size();
-    LoopNodePtr body = node(owned(isl_ast_node_for_get_body(ast.get())));
-    result->children = {body};
-    // The loop of the tree at this depth, the same for all regions below.
-    size_t depth = 0;
-    while (iterators_.at(depth) != name) ++depth;
-    TC_CHECK(result_.calls.size() > calls, "in loop ", name);
-    const TreeNode* loop = regions_[static_cast<size_t>(result_.calls[calls].region)].outer.at(depth);
+    result->children = {node(body)};
     result->variable = name;
     result->parallel = loop->parallel;
     result->unroll = static_cast<int>(loop->unroll);
     return result;
+  }
+
+  static size_t region_of_call(const isl::ast_node& ast) {
+    isl::ast_expr call = owned(isl_ast_node_user_get_expr(ast.get()));
+    isl::ast_expr callee = owned(isl_ast_expr_get_op_arg(call.get(), 0));
+    isl::id id = owned(isl_ast_expr_get_id(callee.get()));
+    return static_cast<size_t>(std::atoi(isl_id_get_name(id.get()) + 1));
+  }
+
+  static size_t first_region(const isl::ast_node& ast) {
+    switch (isl_ast_node_get_type(ast.get())) {
+      case isl_ast_node_for: return first_region(owned(isl_ast_node_for_get_body(ast.get())));
+      case isl_ast_node_mark: return first_region(owned(isl_ast_node_mark_get_node(ast.get())));
+      case isl_ast_node_if: return first_region(owned(isl_ast_node_if_get_then_node(ast.get())));
+      case isl_ast_node_block: {
+        isl::ast_node_list list = owned(isl_ast_node_block_get_children(ast.get()));
+        return first_region(owned(isl_ast_node_list_get_ast_node(list.get(), 0)));
+      }
+      default: return region_of_call(ast);
+    }
   }
 
   static int64_t integer(const isl::ast_expr& ast) {
@@ -264,7 +282,8 @@ class AstReader {
       case isl_ast_expr_int: return loop_constant(integer(ast));
       case isl_ast_expr_id: {
         isl::id id = owned(isl_ast_expr_get_id(ast.get()));
-        return loop_variable(isl_id_get_name(id.get()));
+        auto found = names_.find(isl_id_get_name(id.get()));
+        return loop_variable(found == names_.end() ? isl_id_get_name(id.get()) : found->second);
       }
       default: break;
     }
@@ -302,6 +321,7 @@ class AstReader {
   const std::vector<Region>& regions_;
   const std::vector<std::string>& iterators_;
   OuterLoops& result_;
+  std::map<std::string, std::string> names_;  // of the loops around, by isl's name for their depth
 };
 
 }  // namespace

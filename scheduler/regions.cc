@@ -3,6 +3,7 @@
 
 #include "ir/error.h"
 #include "scheduler/generate.h"
+#include "scheduler/rewriting.h"
 
 namespace tc {
 namespace {
@@ -93,6 +94,19 @@ std::map<std::string, Affine> iterator_values(const Statement& statement, int in
   return result;
 }
 
+// What the value of an outer loop is called in the accesses of private buffers.
+std::string outer_name(const TreeNode& loop) { return "at_" + loop.name; }
+
+bool mentions(const Statement& statement, const std::string& name) {
+  bool found = false;
+  visit_accesses(statement, [&](const Access& access, bool) {
+    for (const Subscript& subscript : access.index) {
+      found = found || subscript.affine.coefficient(name) != 0;
+    }
+  });
+  return found;
+}
+
 }  // namespace
 
 std::vector<Region> regions_of(const TreeNode& tree) {
@@ -138,6 +152,10 @@ void fill_leaf(const Kernel& kernel, const Region& region,
     for (const Affine& constraint : statement.constraints) {
       tile.constraints.push_back(constraint.substitute(tile.iterators));
     }
+    for (size_t i = 0; i < region.outer.size(); ++i) {
+      const std::string name = outer_name(*region.outer[i]);
+      if (mentions(statement, name)) tile.iterators[name] = outer_values[i];
+    }
     leaf.statements.push_back(std::move(tile));
   }
 }
@@ -147,149 +165,203 @@ namespace {
 // One use of a private buffer.
 struct Use {
   size_t region;
-  std::vector<Affine> outer, inner;   // per dimension: parts in outer loops and in the region's
+  std::vector<Affine> index;          // in loops around and inside the region
+  std::map<std::string, Interval> ranges;
   bool serial = false;                // a serial loop of the region moves along it
 };
 
 constexpr int64_t kMostRegisterElements = 4096;
 
-}  // namespace
-
-void decide_scopes(Kernel& kernel, const std::vector<Region>& regions) {
-  std::vector<std::vector<Use>> uses(kernel.buffers.size());
-  std::vector<std::vector<std::string>> loops_of_region;
-  std::vector<bool> dynamic(kernel.buffers.size());
-  for (size_t r = 0; r < regions.size(); ++r) {
-    const Region& region = regions[r];
-    std::set<std::string> outer;
-    for (const TreeNode* loop : region.outer) outer.insert(loop->name);
-    for (const Region::Member& member : region.members) {
-      const Statement& statement = kernel.statements[static_cast<size_t>(member.statement)];
-      std::vector<const TreeNode*> loops = region.outer;
-      loops.insert(loops.end(), member.loops.begin(), member.loops.end());
-      std::vector<Affine> values, ignored;
-      std::set<std::string> serial;
-      for (const TreeNode* loop : loops) values.push_back(Affine::variable(loop->name));
-      for (const TreeNode* loop : member.loops) {
-        if (!loop->vector && loop->unroll != 0) serial.insert(loop->name);
-      }
-      const auto iterators = iterator_values(statement, member.statement, loops, values, ignored);
-      auto use = [&](const Access& access) {
-        Use one{r, {}, {}, false};
-        for (const Subscript& subscript : access.index) {
-          if (subscript.dynamic) dynamic[static_cast<size_t>(access.buffer)] = true;
-          Affine outside, inside;
-          const Affine index = subscript.affine.substitute(iterators);
-          for (const auto& [name, coefficient] : index.terms()) {
-            Affine& where = outer.count(name) ? outside : inside;
-            where = where + Affine::variable(name, coefficient);
-            one.serial = one.serial || serial.count(name) > 0;
-          }
-          one.outer.push_back(outside);
-          one.inner.push_back(inside + Affine(index.constant()));
-        }
-        uses[static_cast<size_t>(access.buffer)].push_back(std::move(one));
-      };
-      use(statement.write);
-      for_each_load(statement.value, [&](const Expr& load) { use(load.access); });
-      for (const Subscript& subscript : statement.write.index) {
-        for_each_load(subscript.dynamic, [&](const Expr& load) { use(load.access); });
-      }
+class ScopeDecider {
+ public:
+  ScopeDecider(Kernel& kernel, const std::vector<Region>& regions)
+      : kernel_(kernel), regions_(regions), uses_(kernel.buffers.size()), dynamic_(kernel.buffers.size()) {
+    for (size_t r = 0; r < regions.size(); ++r) {
+      for (const Region::Member& member : regions[r].members) collect(r, member);
     }
   }
 
-  std::map<int, std::vector<bool>> dropped;
-  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
-    Buffer& buffer = kernel.buffers[b];
-    if (buffer.scope != Scope::Local) continue;
-    const std::vector<Use>& own = uses[b];
-    buffer.scope = Scope::Stack;
-    if (own.empty()) continue;
-    // Loops around all uses.
-    std::vector<const TreeNode*> common = regions[own[0].region].outer;
-    bool one_leaf = true, same_place = true, serial = false;
+  void run() {
+    for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
+      if (kernel_.buffers[b].scope != Scope::Local) continue;
+      kernel_.buffers[b].scope = is_register(b) ? Scope::Register : Scope::Stack;
+      if (kernel_.buffers[b].scope == Scope::Stack && !uses_[b].empty() && !dynamic_[b]) shrink(b);
+    }
+    for (Statement& statement : kernel_.statements) {
+      edit_accesses(statement, [&](const Access& access) {
+        auto found = moved_.find(access.buffer);
+        if (found == moved_.end()) return access;
+        Access result{access.buffer, {}};
+        for (size_t d = 0; d < access.index.size(); ++d) {
+          if (!found->second[d]) continue;
+          result.index.push_back({access.index[d].affine - *found->second[d], access.index[d].dynamic});
+        }
+        return result;
+      });
+    }
+  }
+
+ private:
+  void collect(size_t r, const Region::Member& member) {
+    const Region& region = regions_[r];
+    const Statement& statement = kernel_.statements[static_cast<size_t>(member.statement)];
+    std::vector<const TreeNode*> loops = region.outer;
+    loops.insert(loops.end(), member.loops.begin(), member.loops.end());
+    std::vector<Affine> values, ignored;
+    std::set<std::string> serial;
+    std::map<std::string, Interval> ranges;
+    for (const TreeNode* loop : loops) {
+      values.push_back(Affine::variable(loop->name));
+      const LoopPart& part = loop->members.at(member.statement);
+      const auto extent = part.extent(iterator_extent(statement, part.iterator));
+      if (extent) ranges[loop->name] = {0, *extent - 1};
+    }
+    for (const TreeNode* loop : member.loops) {
+      if (!loop->vector && loop->unroll != 0) serial.insert(loop->name);
+    }
+    const auto iterators = iterator_values(statement, member.statement, loops, values, ignored);
+    visit_accesses(statement, [&](const Access& access, bool) {
+      Use use{r, {}, ranges, false};
+      for (const Subscript& subscript : access.index) {
+        if (subscript.dynamic) dynamic_[static_cast<size_t>(access.buffer)] = true;
+        use.index.push_back(subscript.affine.substitute(iterators));
+        for (const auto& [name, coefficient] : use.index.back().terms()) {
+          use.serial = use.serial || serial.count(name) > 0;
+        }
+      }
+      uses_[static_cast<size_t>(access.buffer)].push_back(std::move(use));
+    });
+  }
+
+  // The part of the expression in the given loops.
+  static Affine part_in(const Affine& affine, const std::set<std::string>& loops) {
+    Affine result;
+    for (const auto& [name, coefficient] : affine.terms()) {
+      if (loops.count(name)) result = result + Affine::variable(name, coefficient);
+    }
+    return result;
+  }
+
+  std::set<std::string> outer_loops(size_t region) const {
+    std::set<std::string> result;
+    for (const TreeNode* loop : regions_[region].outer) result.insert(loop->name);
+    return result;
+  }
+
+  // True where the element says which iteration of the loops in `base` it belongs to: index = base +
+  // rest with `size` values of the rest, each loop's step reaching past all finer ones.
+  static bool tells_iteration(const Affine& base, int64_t size, const std::map<std::string, Interval>& ranges) {
+    auto terms = base.terms();
+    std::sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    int64_t reach = size;
+    for (size_t i = 0; i < terms.size(); ++i) {
+      if (terms[i].second < reach) return false;
+      auto range = ranges.find(terms[i].first);
+      if (range == ranges.end()) return i + 1 == terms.size();
+      reach += terms[i].second * range->second.high;
+    }
+    return true;
+  }
+
+  // The values of the index without `base`, over all uses.
+  static Interval rest_of(const std::vector<Use>& uses, size_t d, const Affine& base) {
+    Interval range{INT64_MAX, INT64_MIN};
+    for (const Use& use : uses) {
+      const Interval rest = range_of(use.index[d] - base, use.ranges);
+      range = {std::min(range.low, rest.low), std::max(range.high, rest.high)};
+    }
+    return range;
+  }
+
+  // Used in one leaf only, at places that unrolled and vector loops enumerate.
+  bool is_register(size_t b) const {
+    const std::vector<Use>& own = uses_[b];
+    if (own.empty() || dynamic_[b]) return false;
+    const std::set<std::string> outer = outer_loops(own[0].region);
     for (const Use& use : own) {
-      const auto& outer = regions[use.region].outer;
+      if (use.region != own[0].region || use.serial) return false;
+      int64_t elements = 1;
+      std::set<std::string> seen;
+      for (size_t d = 0; d < use.index.size(); ++d) {
+        if (part_in(use.index[d], outer) != part_in(own[0].index[d], outer)) return false;
+        for (const auto& [name, coefficient] : use.index[d].terms()) {
+          if (outer.count(name) || !seen.insert(name).second) continue;
+          auto range = use.ranges.find(name);
+          if (range == use.ranges.end()) return false;
+          elements *= range->second.high + 1;
+        }
+      }
+      if (elements > kMostRegisterElements) return false;
+    }
+    for (size_t d = 0; d < own[0].index.size(); ++d) {
+      const Affine base = part_in(own[0].index[d], outer);
+      const Interval rest = rest_of(own, d, base);
+      if (!tells_iteration(base, rest.high - rest.low + 1, own[0].ranges)) return false;
+    }
+    return true;
+  }
+
+  // What the loops around all uses fix is subtracted from the index; the shape becomes the range of
+  // the rest, and dimensions of one element go.
+  void shrink(size_t b) {
+    const std::vector<Use>& own = uses_[b];
+    std::vector<const TreeNode*> common = regions_[own[0].region].outer;
+    for (const Use& use : own) {
+      const auto& outer = regions_[use.region].outer;
       size_t equal = 0;
       while (equal < common.size() && equal < outer.size() && common[equal] == outer[equal]) ++equal;
       common.resize(equal);
-      one_leaf = one_leaf && use.region == own[0].region;
-      same_place = same_place && use.outer == own[0].outer;
-      serial = serial || use.serial;
-    }
-    int64_t elements = 1;
-    for (const Affine& size : buffer.shape) {
-      elements = size.is_constant() && elements <= kMostRegisterElements ? elements * size.constant()
-                                                                         : kMostRegisterElements + 1;
-    }
-    if (one_leaf && same_place && !serial && !dynamic[b]) {
-      // Elements of one leaf: the product of the loops that move along the buffer.
-      std::map<std::string, int64_t> moving;
-      for (const Region::Member& member : regions[own[0].region].members) {
-        const Statement& statement = kernel.statements[static_cast<size_t>(member.statement)];
-        for (const TreeNode* loop : member.loops) {
-          const LoopPart& part = loop->members.at(member.statement);
-          moving[loop->name] = part.extent(iterator_extent(statement, part.iterator)).value_or(1);
-        }
-      }
-      int64_t most = 1;
-      for (const Use& use : own) {
-        int64_t count = 1;
-        std::set<std::string> seen;
-        for (const Affine& inner : use.inner) {
-          for (const auto& [name, coefficient] : inner.terms()) {
-            if (seen.insert(name).second && moving.count(name)) count *= moving.at(name);
-          }
-        }
-        most = std::max(most, count);
-      }
-      if (most <= kMostRegisterElements) {
-        buffer.scope = Scope::Register;
-        continue;
-      }
     }
     std::set<std::string> fixed;
-    for (const TreeNode* loop : common) fixed.insert(loop->name);
-    std::vector<bool> drop(buffer.shape.size());
-    for (size_t d = 0; d < drop.size(); ++d) {
-      drop[d] = !dynamic[b];
-      for (const Use& use : own) {
-        bool outside = use.inner[d].is_constant();
-        for (const auto& [name, coefficient] : use.outer[d].terms()) {
-          outside = outside && fixed.count(name) > 0;
-        }
-        drop[d] = drop[d] && outside && use.outer[d] == own[0].outer[d] &&
-                  use.inner[d] == own[0].inner[d];
+    std::map<std::string, Affine> names;
+    for (const TreeNode* loop : common) {
+      fixed.insert(loop->name);
+      names[loop->name] = Affine::variable(outer_name(*loop));
+    }
+    Buffer& buffer = kernel_.buffers[b];
+    std::vector<std::optional<Affine>> moved;
+    std::vector<Affine> shape;
+    for (size_t d = 0; d < buffer.shape.size(); ++d) {
+      const Affine base = part_in(own[0].index[d], fixed);
+      bool same = true;
+      for (const Use& use : own) same = same && part_in(use.index[d], fixed) == base;
+      const Interval range = rest_of(own, d, base);
+      constexpr int64_t kUnknown = int64_t{1} << 60;
+      const bool known = same && range.low > -kUnknown && range.high < kUnknown;
+      if (!known || !tells_iteration(base, range.high - range.low + 1, own[0].ranges)) {
+        moved.push_back(Affine());
+        shape.push_back(buffer.shape[d]);
+        continue;
+      }
+      Affine size(range.high - range.low + 1);
+      Affine offset = base.substitute(names) + Affine(range.low);
+      if (base.is_constant() || (buffer.shape[d].is_constant() && size.constant() >= buffer.shape[d].constant())) {
+        // Nothing gained; uses under conditions may seem to reach further than the buffer.
+        moved.push_back(Affine());
+        shape.push_back(buffer.shape[d]);
+      } else if (range.low == range.high) {
+        moved.push_back(std::nullopt);
+      } else {
+        moved.push_back(offset);
+        shape.push_back(size);
       }
     }
-    dropped[static_cast<int>(b)] = drop;
-    std::vector<Affine> shape;
-    for (size_t d = 0; d < drop.size(); ++d) {
-      if (!drop[d]) shape.push_back(buffer.shape[d]);
-    }
     buffer.shape = shape;
+    moved_[static_cast<int>(b)] = moved;
   }
 
-  std::function<ExprPtr(const ExprPtr&)> shrink_loads;
-  auto shrink = [&](const Access& access) {
-    Access result{access.buffer, {}};
-    auto found = dropped.find(access.buffer);
-    for (size_t d = 0; d < access.index.size(); ++d) {
-      if (found != dropped.end() && found->second[d]) continue;
-      result.index.push_back({access.index[d].affine, shrink_loads(access.index[d].dynamic)});
-    }
-    return result;
-  };
-  shrink_loads = [&](const ExprPtr& expr) {
-    return rewrite(expr, [&](const ExprPtr& node) -> ExprPtr {
-      if (node->kind != Expr::Kind::Load) return nullptr;
-      return load(node->dtype, node->access.buffer, shrink(node->access).index);
-    });
-  };
-  for (Statement& statement : kernel.statements) {
-    statement.write = shrink(statement.write);
-    statement.value = shrink_loads(statement.value);
-  }
+  Kernel& kernel_;
+  const std::vector<Region>& regions_;
+  std::vector<std::vector<Use>> uses_;  // by buffer
+  std::vector<bool> dynamic_;
+  // Per Stack buffer and dimension: what to subtract from the index, or nothing where it is gone.
+  std::map<int, std::vector<std::optional<Affine>>> moved_;
+};
+
+}  // namespace
+
+void decide_scopes(Kernel& kernel, const std::vector<Region>& regions) {
+  ScopeDecider(kernel, regions).run();
 }
 
 }  // namespace tc

@@ -68,7 +68,15 @@ ScheduledKernel Schedule::finish() const {
          *refused);
   }
   state_->checked = sealed.checked;
-  return generate(sealed.kernel, sealed.tree);
+  try {
+    return generate(sealed.kernel, sealed.tree);
+  } catch (const isl::exception_quota&) {
+    fail(ErrorKind::Schedule, "schedule of kernel '", sealed.kernel->kernel.name,
+         "' is too complex: its loops cannot be generated");
+  } catch (const isl::exception& error) {
+    fail(ErrorKind::Internal, "internal error: loops of kernel '", sealed.kernel->kernel.name,
+         "': isl says ", error.what());
+  }
 }
 
 const std::vector<PrimitiveRow>& primitive_table() {

@@ -107,7 +107,9 @@ LoopExprPtr substitute(const LoopExprPtr& expr, const std::string& name, const L
   auto result = std::make_shared<LoopExpr>(*expr);
   for (LoopExprPtr& operand : result->operands) operand = substitute(operand, name, value);
   if (auto affine = as_affine(*result)) return to_expr(*affine);
-  return result;
+  bool constants = true;
+  for (const LoopExprPtr& operand : result->operands) constants = constants && operand->kind == Kind::Const;
+  return constants ? loop_constant(evaluate(*result, {})) : result;
 }
 
 // A copy of the tree with a variable replaced by an affine value.
@@ -478,14 +480,14 @@ ScheduledKernel generate(const KernelPtr& kernel, const TreeNode& tree) {
   OuterLoops outer = outer_loops(kernel, tree, regions);
   std::set<std::string> isolated;
   visit_tree(tree, [&](const TreeNode& node, const auto&) {
-    if (node.kind == TreeNode::Kind::Loop && node.isolate) isolated.insert(isl_name(node.name));
+    if (node.kind == TreeNode::Kind::Loop && node.isolate) isolated.insert(node.name);
   });
   ScheduledKernel result;
   result.kernel = kernel->kernel;
+  decide_scopes(result.kernel, regions);
   int fresh = 0;
   LoopNodePtr root = fill_leaves(result.kernel, regions, outer, outer.root, fresh);
   result.root = simplify_loops(result.kernel, root, isolated);
-  decide_scopes(result.kernel, regions);
   return result;
 }
 

@@ -102,6 +102,10 @@ std::optional<std::string> apply_line(ScheduleState& state, const std::string& l
     return std::nullopt;
   } catch (const Refusal& refusal) {
     return line + ": " + refusal.why;
+  } catch (const isl::exception_quota&) {
+    return line + ": the schedule is too complex to be checked";
+  } catch (const isl::exception& error) {
+    fail(ErrorKind::Internal, "internal error: ", line, ": isl says ", error.what());
   }
 }
 
