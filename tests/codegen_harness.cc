@@ -56,17 +56,20 @@ class GuardedBytes {
 void call(void* function, std::vector<void*> pointers, int32_t thread, int32_t threads) {
   // Integer arguments beyond the sixth go to the stack in 8-byte slots: passing all as 64-bit
   // integers is the same call on the architectures that the tests run on.
-  std::vector<int64_t> a(24, 0);
+  std::vector<int64_t> a(32, 0);
   TC_CHECK(pointers.size() + 2 <= a.size());
   for (size_t i = 0; i < pointers.size(); ++i) a[i] = reinterpret_cast<int64_t>(pointers[i]);
   a[pointers.size()] = thread;
   a[pointers.size() + 1] = threads;
-  using Function = void (*)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                            int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                            int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+  using Function = void (*)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                            int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                            int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                            int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                            int64_t, int64_t, int64_t, int64_t);
   reinterpret_cast<Function>(function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9],
                                        a[10], a[11], a[12], a[13], a[14], a[15], a[16], a[17],
-                                       a[18], a[19], a[20], a[21], a[22], a[23]);
+                                       a[18], a[19], a[20], a[21], a[22], a[23], a[24], a[25],
+                                       a[26], a[27], a[28], a[29], a[30], a[31]);
 }
 
 Target x86_target(const std::string& cpu, int bits) {

@@ -150,6 +150,34 @@ ScheduledKernel elementwise(int64_t count, int64_t width, DType from, DType to,
   return result;
 }
 
+ScheduledKernel several(int64_t count, int64_t width, const std::vector<DType>& inputs,
+                        const std::vector<Result>& results) {
+  Kernel kernel;
+  kernel.name = "several";
+  const std::vector<std::string> names = {"A", "B", "C"};
+  std::vector<ExprPtr> loads;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    kernel.buffers.push_back(buffer(names[i], Scope::Input, {count}, inputs[i]));
+    loads.push_back(load(inputs[i], static_cast<int>(i), std::vector<Affine>{v("i")}));
+  }
+  const Affine i = v("io") * width + v("ii");
+  std::vector<Affine> tail;
+  if (count % width != 0) tail = {Affine(count - 1) - i};
+  std::vector<TileStatement> tiles;
+  for (size_t r = 0; r < results.size(); ++r) {
+    const std::string number = std::to_string(r);
+    kernel.statements.push_back(statement("map" + number, {{"i", count}},
+                                          access(static_cast<int>(kernel.buffers.size()), {v("i")}),
+                                          results[r].value(loads)));
+    kernel.buffers.push_back(buffer("O" + number, Scope::Output, {count}, results[r].dtype));
+    tiles.push_back(tile(static_cast<int>(r), {lanes("ii", width)}, {{"i", i}}, tail));
+  }
+  ScheduledKernel result;
+  result.kernel = kernel;
+  result.root = for_loop("io", (count + width - 1) / width, leaf(tiles), true);
+  return result;
+}
+
 ScheduledKernel elementwise_relu(int64_t count, int64_t width) {
   return elementwise(count, width, DType::F32, DType::F32, [](const std::vector<ExprPtr>& inputs) {
     return relu(binary(BinaryOp::Add, inputs[0], inputs[1]));

@@ -1,6 +1,8 @@
 // Hand-scheduled kernels that the code generator's tests share.
 #pragma once
 
+#include <functional>
+
 #include "tests/codegen_harness.h"
 
 namespace tc::testing {
@@ -27,6 +29,14 @@ ScheduledKernel elementwise_relu(int64_t count, int64_t width);
 ScheduledKernel elementwise(int64_t count, int64_t width, DType from, DType to,
                             const std::function<ExprPtr(const std::vector<ExprPtr>&)>& value,
                             const std::vector<DType>& input_types = {});
+
+// Oj[i] = results[j](A[i], B[i], ...) in one leaf, in vectors of `width`.
+struct Result {
+  DType dtype;
+  std::function<ExprPtr(const std::vector<ExprPtr>&)> value;
+};
+ScheduledKernel several(int64_t count, int64_t width, const std::vector<DType>& inputs,
+                        const std::vector<Result>& results);
 
 // O[i] = A[i] + B[i] over i < p0, in vectors of 16; B of this scope, with 5000 elements if constant.
 ScheduledKernel symbolic_add(Scope second);
