@@ -31,6 +31,9 @@ class Arithmetic {
   llvm::Value* integer_binary(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* float_binary(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* compare(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
+  bool avoids_truncating_conversions(llvm::Value* a) const;
+  llvm::Value* truncate(llvm::Value* a);
+  llvm::Value* float_to_integer_by_sum(DType to, llvm::Value* a);
   llvm::Value* float_to_half(llvm::Value* a);
   llvm::Value* half_to_float(llvm::Value* a);
   llvm::Value* float_to_bfloat(llvm::Value* a);

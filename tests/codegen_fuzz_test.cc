@@ -267,5 +267,18 @@ TEST(CodegenFuzz, RandomTilesLikeTheInterpreter) {
   }
 }
 
+TEST(CodegenFuzz, RandomTilesOnRiscv) {
+  for (uint32_t seed = 5000; seed < 5012; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Generator generator(seed);
+    const ScheduledKernel kernel = generator.kernel();
+    const Tensors inputs = generator.inputs();
+    const int bits[] = {0, 128, 256, 512};
+    expect_like_interpreter(kernel, riscv_target(bits[seed % 4]), {}, inputs,
+                            generator.exact() ? 0 : 3e-6, 2);
+    if (::testing::Test::HasFailure()) break;
+  }
+}
+
 }  // namespace
 }  // namespace tc::testing

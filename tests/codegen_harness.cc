@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -181,6 +182,165 @@ Tensor seeded(DType dtype, std::vector<int64_t> shape, uint32_t seed) {
   return tensor;
 }
 
+// What runs a kernel for riscv64 under qemu: reads the sizes and bytes of the arguments from a file,
+// places them against unreadable pages, calls, and writes them back.
+const char* const kDriver = R"(
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+extern void kernel(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                   int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                   int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+enum { kPage = 4096, kPoison = 0xab };
+static uint8_t* place(size_t size, int at_end, uint8_t** base, size_t* inside) {
+  *inside = (size + kPage - 1) / kPage * kPage + kPage;
+  *base = mmap(NULL, *inside + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (*base == MAP_FAILED || mprotect(*base + kPage, *inside, PROT_READ | PROT_WRITE) != 0) exit(3);
+  memset(*base + kPage, kPoison, *inside);
+  return at_end ? *base + kPage + *inside - size : *base + kPage;
+}
+int main(int argc, char** argv) {
+  (void)argc;
+  FILE* file = fopen(argv[1], "r+b");
+  int64_t head[4];  // buffers, at_end, threads, scratch bytes
+  if (file == NULL || fread(head, 8, 4, file) != 4) return 4;
+  uint8_t *data[24], *base[24], *scratch_base;
+  size_t inside[24], scratch_inside;
+  int64_t size[24], argument[24] = {0};
+  if (fread(size, 8, head[0], file) != (size_t)head[0]) return 5;
+  for (int64_t i = 0; i < head[0]; ++i) {
+    data[i] = place(size[i], head[1], &base[i], &inside[i]);
+    if (size[i] != 0 && fread(data[i], 1, size[i], file) != (size_t)size[i]) return 6;
+    argument[i] = (int64_t)data[i];
+  }
+  for (int64_t thread = 0; thread < head[2]; ++thread) {
+    uint8_t* scratch = place(head[3], head[1], &scratch_base, &scratch_inside);
+    argument[head[0]] = (int64_t)scratch;
+    argument[head[0] + 1] = thread;
+    argument[head[0] + 2] = head[2];
+    kernel(argument[0], argument[1], argument[2], argument[3], argument[4], argument[5],
+           argument[6], argument[7], argument[8], argument[9], argument[10], argument[11],
+           argument[12], argument[13], argument[14], argument[15], argument[16], argument[17],
+           argument[18], argument[19], argument[20], argument[21], argument[22], argument[23]);
+  }
+  fseek(file, 8 * (4 + head[0]), SEEK_SET);
+  for (int64_t i = 0; i < head[0]; ++i) {
+    for (uint8_t* byte = base[i] + kPage; byte < base[i] + kPage + inside[i]; ++byte)
+      if ((byte < data[i] || byte >= data[i] + size[i]) && *byte != kPoison) return 10 + i;
+    if (fwrite(data[i], 1, size[i], file) != (size_t)size[i]) return 7;
+  }
+  return fclose(file) == 0 ? 0 : 8;
+}
+)";
+
+static std::string shell_quiet(const std::string& command) {
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  std::string output;
+  char buffer[256];
+  while (fgets(buffer, sizeof buffer, pipe) != nullptr) output += buffer;
+  const int status = pclose(pipe);
+  return status == 0 ? "" : command + ": status " + std::to_string(status) + "\n" + output;
+}
+
+// Calls the kernel on these argument buffers (parameters last) in qemu; the vector length is the
+// target's, times `longer`.
+static void run_in_qemu(const std::string& folder, const ScheduledKernel& kernel, const Target& target,
+                 std::vector<std::vector<uint8_t>>& arguments, int threads, bool at_end,
+                 int longer) {
+  // Compiled once, for all kernels of this process.
+  struct Driver {
+    Driver() {
+      char pattern[] = "/tmp/tc-driver-XXXXXX";
+      TC_CHECK(mkdtemp(pattern) != nullptr);
+      folder = pattern;
+      std::FILE* file = std::fopen((folder + "/driver.c").c_str(), "w");
+      std::fputs(kDriver, file);
+      std::fclose(file);
+      const std::string problem =
+          shell_quiet("clang-19 --target=riscv64-linux-gnu -O1 -c " + folder + "/driver.c -o " +
+                      folder + "/driver.o");
+      TC_CHECK(problem.empty(), problem);
+    }
+    ~Driver() { std::filesystem::remove_all(folder); }
+    std::string folder;
+  };
+  static const Driver driver;
+  const std::string program = folder + "/program";
+  if (!std::filesystem::exists(program)) {
+    const Bytes object = kernel_object(kernel, target, "kernel");
+    std::FILE* file = std::fopen((folder + "/kernel.o").c_str(), "wb");
+    std::fwrite(object.data(), 1, object.size(), file);
+    std::fclose(file);
+    const std::string problem =
+        shell_quiet("clang-19 --target=riscv64-linux-gnu -fuse-ld=lld -static " + driver.folder +
+                    "/driver.o " + folder + "/kernel.o -o " + program);
+    TC_CHECK(problem.empty(), problem);
+  }
+  const std::string data = folder + "/data";
+  std::FILE* file = std::fopen(data.c_str(), "wb");
+  const int64_t head[4] = {static_cast<int64_t>(arguments.size()), at_end, threads,
+                           (scratch_bytes(kernel) + 63) / 64 * 64};
+  std::fwrite(head, 8, 4, file);
+  for (const auto& argument : arguments) {
+    const int64_t size = static_cast<int64_t>(argument.size());
+    std::fwrite(&size, 8, 1, file);
+  }
+  for (const auto& argument : arguments) std::fwrite(argument.data(), 1, argument.size(), file);
+  std::fclose(file);
+  const std::string cpu = target.vector_bits == 0
+                              ? "rv64,v=false"
+                              : text("rv64,v=true,vext_spec=v1.0,vlen=", target.vector_bits * longer);
+  EXPECT_EQ(shell_quiet("qemu-riscv64 -cpu " + cpu + " " + program + " " + data), "");
+  file = std::fopen(data.c_str(), "rb");
+  std::fseek(file, static_cast<long>(8 * (4 + arguments.size())), SEEK_SET);
+  for (auto& argument : arguments) {
+    TC_CHECK(argument.empty() || std::fread(argument.data(), 1, argument.size(), file) == argument.size());
+  }
+  std::fclose(file);
+}
+
+// Runs in qemu, tensors in and out, at the target's vector length and at twice that.
+static void run_on_riscv(const ScheduledKernel& kernel, const Target& target, const Parameters& parameters,
+                  Tensors& tensors, int threads) {
+  char folder[] = "/tmp/tc-test-XXXXXX";
+  TC_CHECK(mkdtemp(folder) != nullptr);
+  Tensors results;
+  for (const int variant : {0, 1}) {
+    std::vector<std::vector<uint8_t>> arguments;
+    std::vector<std::string> names;
+    for (const Buffer& buffer : kernel.kernel.buffers) {
+      if (buffer.scope != Scope::Input && buffer.scope != Scope::Output &&
+          buffer.scope != Scope::Constant) {
+        continue;
+      }
+      TC_CHECK(buffer.in_place_of.empty(), "in-place kernels are tested natively");
+      arguments.push_back(tensors.at(buffer.name).bytes);
+      names.push_back(buffer.name);
+    }
+    std::vector<int64_t> values;
+    for (const Parameter& parameter : kernel.kernel.parameters) {
+      values.push_back(parameters.at(parameter.name));
+    }
+    arguments.emplace_back(values.size() * 8);
+    if (!values.empty()) std::memcpy(arguments.back().data(), values.data(), values.size() * 8);
+    run_in_qemu(folder, kernel, target, arguments, threads, variant == 0, 1 + variant);
+    for (size_t i = 0; i < names.size(); ++i) {
+      Tensor result = tensors.at(names[i]);
+      result.bytes = arguments[i];
+      if (variant == 1) {
+        EXPECT_EQ(results.at(names[i]).bytes, result.bytes) << names[i] << " at another vector length";
+      }
+      results[names[i]] = result;
+    }
+  }
+  for (const Buffer& buffer : kernel.kernel.buffers) {
+    if (buffer.scope == Scope::Output) tensors.at(buffer.name) = results.at(buffer.name);
+  }
+  std::filesystem::remove_all(folder);
+}
+
 static void run_once(void* function, const ScheduledKernel& kernel, const Parameters& parameters,
                      Tensors& tensors, int threads, bool at_end) {
   std::vector<std::unique_ptr<GuardedBytes>> memory;
@@ -228,6 +388,10 @@ static void run_once(void* function, const ScheduledKernel& kernel, const Parame
 
 void run_compiled(const ScheduledKernel& kernel, const Target& target, const Parameters& parameters,
                   Tensors& tensors, int threads) {
+  if (target.arch == Arch::RiscV64) {
+    run_on_riscv(kernel, target, parameters, tensors, threads);
+    return;
+  }
   char folder[] = "/tmp/tc-test-XXXXXX";
   TC_CHECK(mkdtemp(folder) != nullptr);
   const std::string path = std::string(folder) + "/kernel.so";
@@ -304,8 +468,7 @@ std::string hottest_loop(const std::string& assembly, const std::string& part) {
   std::istringstream stream(assembly);
   std::vector<std::string> lines;
   std::map<std::string, size_t> labels;
-  std::string best;
-  int best_count = 0;
+  std::vector<std::pair<size_t, size_t>> loops;  // first line, line behind the jump back
   for (std::string line; std::getline(stream, line);) {
     lines.push_back(line);
     if (line.rfind(".LBB", 0) == 0) labels[line.substr(0, line.find(':'))] = lines.size();
@@ -313,18 +476,17 @@ std::string hottest_loop(const std::string& assembly, const std::string& part) {
     if (place == 0 || place == std::string::npos) continue;
     const std::string label = line.substr(place, line.find_first_of(" \t#,", place) - place);
     const auto found = labels.find(label);
-    if (found == labels.end()) continue;  // a jump forwards
+    if (found != labels.end()) loops.push_back({found->second, lines.size()});
+  }
+  std::string best;
+  for (const auto& [first, last] : loops) {
+    const bool innermost = std::none_of(loops.begin(), loops.end(), [&](const auto& other) {
+      return other.first >= first && other.second <= last && other != std::make_pair(first, last);
+    });
+    if (!innermost) continue;
     std::string body;
-    int depth = 0;
-    for (size_t i = found->second; i < lines.size(); ++i) {
-      body += lines[i] + "\n";
-      depth += lines[i].rfind(".LBB", 0) == 0 ? 1 : 0;
-    }
-    const int count = count_lines(body, part);
-    if (count > best_count || (count == best_count && count > 0 && body.size() < best.size())) {
-      best_count = count;
-      best = body;
-    }
+    for (size_t i = first; i < last; ++i) body += lines[i] + "\n";
+    if (count_lines(body, part) > count_lines(best, part)) best = body;
   }
   return best;
 }

@@ -51,8 +51,7 @@ void expect_like_interpreter(const ScheduledKernel& kernel, const Target& target
 
 // Number of lines of the text that contain `part`.
 int count_lines(const std::string& text, const std::string& part);
-// The lines of the innermost loop that holds most lines with `part`: between a label and the jump
-// back to it.
+// The innermost loop with most lines that contain `part`: from a label to the jump back to it.
 std::string hottest_loop(const std::string& assembly, const std::string& part);
 
 }  // namespace tc::testing

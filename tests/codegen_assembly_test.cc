@@ -1,0 +1,85 @@
+// What the inner loops of compiled kernels consist of on x86-64.
+#include <gtest/gtest.h>
+
+#include "tests/codegen_harness.h"
+#include "tests/codegen_kernels.h"
+
+namespace tc::testing {
+namespace {
+
+ConvolutionSpec hot_convolution() {
+  ConvolutionSpec spec;
+  spec.input_blocks = spec.output_blocks = 4;
+  spec.height = spec.width = 58;
+  spec.columns = 14;
+  spec.vectors = 2;
+  spec.unroll = 1;
+  return spec;
+}
+
+TEST(CodegenAssembly, Avx512TileHas28MultiplyAddsAndNoSpill) {
+  const std::string assembly =
+      kernel_assembly(blocked_convolution(hot_convolution()), avx512_target(), "kernel");
+  const std::string loop = hottest_loop(assembly, "vfmadd");
+  EXPECT_EQ(count_lines(loop, "vfmadd"), 28) << loop;
+  EXPECT_EQ(count_lines(loop, "(%rsp)"), 0) << loop;
+  // Weights, the counter, its comparison and the jump.
+  EXPECT_LE(count_lines(loop, "\t"), 28 + 14 + 2 + 8) << loop;
+  for (const char* store : {"vmovups\t%zmm", "vmovaps\t%zmm"}) {
+    std::string rest = assembly;
+    for (size_t at = rest.find(store); at != std::string::npos; at = rest.find(store, at + 1)) {
+      const std::string line = rest.substr(at, rest.find('\n', at) - at);
+      EXPECT_EQ(line.find("(%rsp)"), std::string::npos) << line;
+    }
+  }
+}
+
+TEST(CodegenAssembly, PaddingCostsNothingInTheInnerLoop) {
+  ConvolutionSpec spec = hot_convolution();
+  spec.height = spec.width = 56;
+  spec.padding = 1;
+  const std::string assembly =
+      kernel_assembly(blocked_convolution(spec), avx512_target(), "kernel");
+  const std::string loop = hottest_loop(assembly, "vfmadd");
+  EXPECT_EQ(count_lines(loop, "vfmadd"), 28) << loop;
+  EXPECT_EQ(count_lines(loop, "cmov"), 0) << loop;
+  EXPECT_EQ(count_lines(loop, "(%rsp)"), 0) << loop;
+}
+
+TEST(CodegenAssembly, Avx2TileHas12MultiplyAddsAndNoSpill) {
+  ConvolutionSpec spec = hot_convolution();
+  spec.block = 8;
+  spec.columns = 6;
+  spec.height = spec.width = 26;
+  const std::string loop = hottest_loop(
+      kernel_assembly(blocked_convolution(spec), avx2_target(), "kernel"), "vfmadd");
+  EXPECT_EQ(count_lines(loop, "vfmadd"), 12) << loop;
+  EXPECT_EQ(count_lines(loop, "(%rsp)"), 0) << loop;
+}
+
+TEST(CodegenAssembly, ReluIsOneInstruction) {
+  const std::string assembly =
+      kernel_assembly(elementwise_relu(64, 16), avx512_target(), "kernel");
+  EXPECT_EQ(count_lines(assembly, "vmaxps"), 1) << assembly;
+  EXPECT_EQ(count_lines(assembly, "vcmp"), 0) << assembly;
+}
+
+TEST(CodegenAssembly, TailsAreMasked) {
+  const std::string assembly =
+      kernel_assembly(elementwise_relu(100, 16), avx512_target(), "kernel");
+  // Two loads and a store under a mask; the same without one for whole vectors.
+  EXPECT_EQ(count_lines(assembly, "{%k1} {z}"), 2) << assembly;
+  EXPECT_EQ(count_lines(assembly, "{%k1}"), 3) << assembly;
+  EXPECT_EQ(count_lines(assembly, "vmaxps"), 2) << assembly;
+}
+
+TEST(CodegenAssembly, SameTextTwice) {
+  const ScheduledKernel kernel = blocked_convolution(hot_convolution());
+  EXPECT_EQ(kernel_assembly(kernel, avx512_target(), "kernel"),
+            kernel_assembly(kernel, avx512_target(), "kernel"));
+  EXPECT_EQ(kernel_llvm_ir(kernel, avx512_target(), "kernel"),
+            kernel_llvm_ir(kernel, avx512_target(), "kernel"));
+}
+
+}  // namespace
+}  // namespace tc::testing
