@@ -273,4 +273,36 @@ ScheduledKernel row_reduction(int64_t rows, int64_t columns, Reduction reduction
   return result;
 }
 
+ScheduledKernel softmax(int64_t rows, int64_t columns) {
+  Kernel kernel;
+  kernel.name = "softmax";
+  kernel.buffers = {buffer("A", Scope::Input, {rows, columns}),
+                    buffer("O", Scope::Output, {rows, columns}), buffer("E", Scope::Stack, {columns}),
+                    buffer("M", Scope::Register, {rows}), buffer("S", Scope::Register, {rows})};
+  const std::vector<Iterator> row = {{"r", rows}}, both = {{"r", rows}, {"c", columns}};
+  const std::vector<Affine> r = {v("r")}, c = {v("c")}, rc = {v("r"), v("c")};
+  const ExprPtr input = load(DType::F32, 0, rc);
+  kernel.statements = {
+      statement("low", row, access(3, r), identity(Reduction::Max, DType::F32)),
+      statement("top", both, access(3, r), input, Reduction::Max),
+      statement("zero", row, access(4, r), constant(DType::F32, 0)),
+      statement("power", both, access(2, c),
+                unary(UnaryOp::Exp, binary(BinaryOp::Sub, input, load(DType::F32, 3, r)))),
+      statement("sum", both, access(4, r), load(DType::F32, 2, c), Reduction::Sum),
+      statement("share", both, access(1, rc),
+                binary(BinaryOp::Div, load(DType::F32, 2, c), load(DType::F32, 4, r)))};
+  const Affine column = v("co") * 8 + v("ci");
+  std::vector<Affine> tail;
+  if (columns % 8 != 0) tail = {Affine(columns - 1) - column};
+  auto scalar = [&](int index) { return tile(index, {}, {{"r", v("ro")}}); };
+  auto vector = [&](int index) {
+    return tile(index, {serial("co", (columns + 7) / 8, 2), lanes("ci", 8)},
+                {{"r", v("ro")}, {"c", column}}, tail);
+  };
+  ScheduledKernel result;
+  result.kernel = kernel;
+  result.root = for_loop("ro", rows, leaf({scalar(0), vector(1), scalar(2), vector(3), vector(4), vector(5)}), true);
+  return result;
+}
+
 }  // namespace tc::testing

@@ -47,4 +47,7 @@ ScheduledKernel gemm(int64_t m, int64_t n, int64_t k);
 // O[r] = reduction over c of A[r, c], the lanes along c.
 ScheduledKernel row_reduction(int64_t rows, int64_t columns, Reduction reduction);
 
+// O[r, :] = softmax of A[r, :], the exponentials in a stack buffer of one row.
+ScheduledKernel softmax(int64_t rows, int64_t columns);
+
 }  // namespace tc::testing
