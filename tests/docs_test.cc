@@ -1,0 +1,87 @@
+// The generated pages of docs/ say what the tables say.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "ir/ops/op.h"
+#include "ir/passes/pass.h"
+#include "ir/target/target.h"
+#include "scheduler/scheduler.h"
+#include "tests/golden_file.h"
+
+namespace tc {
+namespace {
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string result;
+  for (const std::string& part : parts) result += (result.empty() ? "" : ", ") + part;
+  return result.empty() ? "-" : result;
+}
+
+std::string cell(const std::string& text) {
+  std::string result;
+  for (char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
+  return result;
+}
+
+std::string operators_page() {
+  std::ostringstream page;
+  page << "# Operators\n\nGenerated from the op table (`ir/ops`) by `./check --update`; a test fails when it is stale.\n"
+       << "A row without ONNX names is made by the compiler itself.\n\n";
+  std::map<std::string, std::vector<const OpRow*>> categories;
+  for (const auto& [name, row] : op_table()) categories[row.category].push_back(&row);
+  for (const auto& [category, rows] : categories) {
+    page << "## " << (category.empty() ? "other" : category) << "\n\n"
+         << "| op | ONNX name and first opset | equation | what it computes |\n|---|---|---|---|\n";
+    for (const OpRow* row : rows) {
+      std::vector<std::string> names;
+      for (const OnnxName& name : row->onnx) {
+        names.push_back((name.domain.empty() ? "" : name.domain + "::") + name.name + " " + std::to_string(name.since));
+      }
+      page << "| " << row->name << " | " << cell(joined(names)) << " | "
+           << (row->equation.empty() ? "" : "`" + cell(row->equation) + "`") << " | " << cell(row->doc) << " |\n";
+    }
+    page << "\n";
+  }
+  return page.str();
+}
+
+std::string primitives_page() {
+  std::ostringstream page;
+  page << "# Schedule primitives\n\nGenerated from their rows (`scheduler/primitives`) by `./check --update`; a test fails "
+          "when it is stale.\n\nRewrites change statements, and each has its own check. Orders change when instances run, and "
+          "one check asks isl\nwhether every dependence still runs forwards. In Python each is a method of `tc.Schedule`.\n\n";
+  for (const PrimitiveRow& row : primitive_table()) {
+    page << "## " << row.name << " (" << row.kind << ")\n\n`" << row.signature << "`\n\n" << row.doc << "\n\n";
+  }
+  return page.str();
+}
+
+std::string passes_page() {
+  std::ostringstream page;
+  page << "# Graph passes\n\nGenerated from the pass table (`ir/passes/pass.cc`) by `./check --update`, in the order in which "
+          "they run.\n`--dump=NAME` or `--dump=all` prints the graph after them.\n\n| pass | what it does |\n|---|---|\n";
+  for (const Pass& pass : pass_table()) page << "| " << pass.name << " | " << cell(pass.doc) << " |\n";
+  return page.str();
+}
+
+std::string targets_page() {
+  std::ostringstream page;
+  page << "# Targets\n\nGenerated from the target tables (`ir/target`) by `./check --update`. After a name, "
+          "`+feature,-feature` adds and removes features.\n\n| target | description |\n|---|---|\n";
+  for (const auto& [name, description] : known_targets()) page << "| " << name << " | " << cell(description) << " |\n";
+  return page.str();
+}
+
+TEST(Docs, OperatorsPageIsGenerated) { expect_golden("docs/operators.md", operators_page()); }
+TEST(Docs, PrimitivesPageIsGenerated) { expect_golden("docs/primitives.md", primitives_page()); }
+TEST(Docs, PassesPageIsGenerated) { expect_golden("docs/passes.md", passes_page()); }
+TEST(Docs, TargetsPageIsGenerated) { expect_golden("docs/targets.md", targets_page()); }
+
+TEST(Docs, EveryRowIsDocumented) {
+  for (const auto& [name, row] : op_table()) EXPECT_FALSE(row.doc.empty()) << name;
+  for (const PrimitiveRow& row : primitive_table()) EXPECT_FALSE(row.doc.empty()) << row.name;
+}
+
+}  // namespace
+}  // namespace tc
