@@ -175,7 +175,8 @@ class Grouper {
   void grow(int anchor) {
     std::set<int> set{anchor};
     const bool alone = row(anchor).kind != OpRow::Kind::Compute ||
-                       graph_.nodes[anchor].outputs.size() != 1 || row(anchor).name == "Concat";
+                       graph_.nodes[anchor].outputs.size() != 1 || row(anchor).name == "Concat" ||
+                       row(anchor).name == "Reorder";
     if (!alone) {
       take_epilogue(anchor, set);
       take_prologue(anchor, set);
