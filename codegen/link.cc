@@ -1,8 +1,9 @@
-// Links objects in process with lld, and writes archives.
+// Links objects with the lld of this library, in a child process, and writes archives.
 #include <fcntl.h>
 #include <lld/Common/Driver.h>
 #include <llvm/Object/ArchiveWriter.h>
 #include <llvm/Support/raw_ostream.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -74,18 +75,51 @@ const char* emulation(Arch arch) {
   return "";
 }
 
-// lld keeps its state in globals: one link at a time.
+// What the linker's process writes until it closes its end.
+std::string read_all(int descriptor) {
+  std::string result;
+  char buffer[4096];
+  while (true) {
+    const ssize_t got = read(descriptor, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return result;
+    result.append(buffer, static_cast<size_t>(got));
+  }
+}
+
+// lld runs in a child process: it keeps state in globals and leaves memory damaged behind after
+// many links in one process.
 void run_linker(const std::vector<std::string>& arguments) {
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
   std::vector<const char*> pointers;
   for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
-  std::string output, errors;
-  llvm::raw_string_ostream output_stream(output), error_stream(errors);
-  const lld::DriverDef drivers[] = {{lld::Gnu, &lld::elf::link}};
-  const lld::Result result = lld::lldMain(pointers, output_stream, error_stream, drivers);
-  if (result.retCode != 0) {
-    fail(ErrorKind::Internal, "linking ", arguments.back(), " failed: ", error_stream.str());
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    fail(ErrorKind::Internal, "cannot start the linker: ", std::strerror(errno));
+  }
+  const pid_t child = fork();
+  if (child < 0) {
+    close(ends[0]);
+    close(ends[1]);
+    fail(ErrorKind::Internal, "cannot start the linker: ", std::strerror(errno));
+  }
+  if (child == 0) {
+    std::string output;
+    llvm::raw_string_ostream output_stream(output);
+    llvm::raw_fd_ostream error_stream(ends[1], /*shouldClose=*/false, /*unbuffered=*/true);
+    const lld::DriverDef drivers[] = {{lld::Gnu, &lld::elf::link}};
+    const lld::Result result = lld::lldMain(pointers, output_stream, error_stream, drivers);
+    _exit(result.retCode == 0 ? 0 : 1);
+  }
+  close(ends[1]);
+  const std::string errors = read_all(ends[0]);
+  close(ends[0]);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    fail(ErrorKind::Internal, "linking ", arguments.back(), " failed: ", errors);
   }
 }
 
