@@ -1,17 +1,25 @@
-"""C++ from a .proto file by the system's protoc (runtime: libprotobuf-lite)."""
+"""C++ from a .proto file by the system's protoc (runtime: libprotobuf-lite, libgrpc++)."""
 
-def lite_proto_library(name, src):
+def lite_proto_library(name, src, grpc = False, visibility = None):
+    """A library of the messages of src and, with grpc, of its services."""
     stem = src[:-len(".proto")]
+    parts = [".pb", ".grpc.pb"] if grpc else [".pb"]
+    command = "/usr/bin/protoc --cpp_out=lite:$(GENDIR) -I. $(SRCS)"
+    if grpc:
+        command += " --plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin --grpc_out=$(GENDIR)"
     native.genrule(
         name = name + "_generate",
         srcs = [src],
-        outs = [stem + ".pb.h", stem + ".pb.cc"],
-        cmd = "/usr/bin/protoc --cpp_out=lite:$(GENDIR) -I. $(SRCS)",
+        outs = [stem + part + end for part in parts for end in [".h", ".cc"]],
+        cmd = command,
     )
     native.cc_library(
         name = name,
-        srcs = [stem + ".pb.cc"],
-        hdrs = [stem + ".pb.h"],
+        srcs = [stem + part + ".cc" for part in parts],
+        hdrs = [stem + part + ".h" for part in parts],
         copts = ["-Wno-unused-parameter"],
-        linkopts = ["-lprotobuf-lite"],
+        # Keeps gRPC's headers from asking for more of protobuf than libprotobuf-lite has.
+        defines = ["GRPC_USE_PROTO_LITE"] if grpc else [],
+        linkopts = (["-lgrpc++"] if grpc else []) + ["-lprotobuf-lite"],
+        visibility = visibility,
     )

@@ -9,6 +9,7 @@ PACKAGES=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-skylib
   g++-12 gcc-12 clang-19 llvm-19 llvm-19-dev lld-19 liblld-19-dev zlib1g-dev libzstd-dev
   libisl-dev libgmp-dev libprotobuf-dev protobuf-compiler libsqlite3-dev
+  libgrpc++-dev protobuf-compiler-grpc libcli11-dev openssl
   libgtest-dev libbenchmark-dev pybind11-dev python3-dev python3-venv
   libc6-dev-riscv64-cross libgcc-12-dev-riscv64-cross libstdc++-12-dev-riscv64-cross
   qemu-user ca-certificates

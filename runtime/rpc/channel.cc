@@ -1,0 +1,109 @@
+#include "runtime/rpc/channel.h"
+
+#include <chrono>
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include "runtime/rpc/fields.h"
+#include "runtime/rpc/probe.h"
+
+namespace tc::rpc {
+
+std::shared_ptr<grpc::Channel> make_channel(const Address& address, const Credentials& credentials,
+                                            Role peer) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
+  arguments.SetMaxSendMessageSize(kMostMessageBytes);
+  // A long Measure is told from a dead board by pings; servers of ours allow as many.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
+  // Nothing is repeated behind our back, and nothing of the user's environment redirects a call.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Each client with its own connection: tests and several trackers do not share a failure.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (!credentials.insecure && peer == Role::Agent)
+    arguments.SetSslTargetNameOverride("tc-agent");
+  return grpc::CreateCustomChannel(address.text(), channel_credentials(credentials), arguments);
+}
+
+void configure_server(grpc::ServerBuilder& builder, const Address& address,
+                      const Credentials& credentials, int* port) {
+  builder.SetMaxReceiveMessageSize(kMostMessageBytes);
+  builder.SetMaxSendMessageSize(kMostMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // A host name may be of several addresses; in plain text only loopback is meant.
+  const Address bound =
+      credentials.insecure && address.host == "localhost" ? Address{"127.0.0.1", address.port} : address;
+  builder.AddListeningPort(bound.text(), server_credentials(credentials), port);
+}
+
+void set_deadline(grpc::ClientContext& context, double seconds) {
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)));
+}
+
+std::string explain(const grpc::Status& status, const std::string& peer_name,
+                    const Address& address, const Credentials& credentials) {
+  const std::string peer = peer_name + " at " + address.text();
+  const std::string detail = printable(status.error_message(), 600);
+  const auto has = [&](const char* part) { return detail.find(part) != std::string::npos; };
+  const std::string own = credentials.insecure ? "" : " (credentials of " + credentials.folder + ")";
+  switch (status.error_code()) {
+    case grpc::StatusCode::OK: return "";
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return peer + " does not know this call: it is older than this program or something else; "
+                    "update it, or correct the address";
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DEADLINE_EXCEEDED: {
+      if (has("is not in peer certificate"))
+        return peer + " has a certificate for other hosts; add this one on its machine with "
+                      "`python -m tc certs init --hosts " + address.host + "`";
+      if (has("CERTIFICATE_VERIFY_FAILED"))
+        return peer + " has a certificate of another authority than this program's" + own +
+               "; copy its ca.pem, client.pem and client.key here";
+      const Answer answer = probe(address, 2.0);
+      switch (answer) {
+        case Answer::NoHost:
+          return peer + " cannot be found: the host's name is unknown; correct the address";
+        case Answer::Refused:
+          return "nothing listens at " + address.text() + ": " + peer_name +
+                 " is not running or has another port; start it (`python -m tc tracker`, "
+                 "`python -m tc agent`) or correct the address";
+        case Answer::Silent:
+          return peer + " does not answer; see that the machine is on and that no firewall is in "
+                        "between";
+        case Answer::PlainText:
+          if (!credentials.insecure)
+            return peer + " talks plain text, this program TLS; start it without --insecure, or "
+                          "use the address insecure://" + address.text() + " where both are on this "
+                          "machine";
+          break;
+        case Answer::Tls:
+          if (credentials.insecure)
+            return peer + " talks TLS, this program plain text; leave insecure:// (--insecure) out "
+                          "and use credentials";
+          if (status.error_code() == grpc::StatusCode::UNAVAILABLE)
+            return peer + " refused this program's certificate" + own +
+                   ": it is of another authority, or out of date; copy the credentials that "
+                   "`python -m tc certs init` made for it";
+          break;
+        case Answer::Other:
+          return "what listens at " + address.text() + " is not " + peer_name +
+                 "; correct the address";
+      }
+      if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED)
+        return peer + " did not answer in time";
+      return peer + " cannot be reached: " + detail;
+    }
+    default: return peer + " refused: " + detail;
+  }
+}
+
+}  // namespace tc::rpc

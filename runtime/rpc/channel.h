@@ -1,0 +1,37 @@
+// Making channels and servers alike everywhere: limits on messages, deadlines, clear sentences.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/server_builder.h>
+
+#include "runtime/rpc/address.h"
+#include "runtime/rpc/credentials.h"
+
+namespace tc::rpc {
+
+constexpr int kMostMessageBytes = 4 << 20;
+constexpr int kMostChunkBytes = 1 << 20;
+
+// A channel to a tracker or an agent. A tracker's certificate has to name the address's host; an
+// agent's the name tc-agent, since boards change their addresses.
+std::shared_ptr<grpc::Channel> make_channel(const Address& address, const Credentials& credentials,
+                                            Role peer);
+
+// Sets limits and the port to listen at: `*port` is the one bound once the server is built, 0 where
+// that failed.
+void configure_server(grpc::ServerBuilder& builder, const Address& address,
+                      const Credentials& credentials, int* port);
+
+// Every call gets one of these before it starts.
+void set_deadline(grpc::ClientContext& context, double seconds);
+
+// What a failed call means and what to do, as one sentence without a full stop. `peer_name` is for
+// people ("the tracker"); it may look at the address for a moment (2 s at most) to find out more.
+std::string explain(const grpc::Status& status, const std::string& peer_name,
+                    const Address& address, const Credentials& credentials);
+
+}  // namespace tc::rpc

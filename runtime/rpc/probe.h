@@ -1,0 +1,20 @@
+// Looks at what listens at an address, for the sake of a clear sentence after a failure.
+#pragma once
+
+#include "runtime/rpc/address.h"
+
+namespace tc::rpc {
+
+enum class Answer {
+  NoHost,     // the name is unknown
+  Refused,    // nothing listens there
+  Silent,     // no connection, or no byte, in time
+  Tls,        // a TLS server
+  PlainText,  // HTTP/2 in plain text
+  Other,      // something that speaks neither
+};
+
+// Connects once or twice, for at most `seconds` in all.
+Answer probe(const Address& address, double seconds);
+
+}  // namespace tc::rpc
