@@ -54,6 +54,9 @@ class ReductionScheduler {
       macc_ = statements[i].name;
     }
     if (macc_.empty()) throw Abandon{"no reduction"};
+    for (const Iterator& iterator : b_.statement(macc_).iterators) {
+      if (extent_or(b_.statement(macc_), iterator.name, 1) == 0) throw Abandon{"a reduction of nothing"};
+    }
     for (const Statement& statement : statements) {
       if (statement.name == macc_) continue;
       const bool before = b_.index_of(statement.name) < b_.index_of(macc_);

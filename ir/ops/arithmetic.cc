@@ -84,14 +84,20 @@ ExprPtr power_of_constant(const ExprPtr& base, const ExprPtr& exponent) {
   return nullptr;
 }
 
-// Integer power: the float power of 64 bits, rounded back.
+// Powers of integers are exact where the exponent is whole; else truncated, where what the float power
+// of 64 bits may lack of an integer (4 to the power 0.5) is made good first.
 ExprPtr power(const ExprPtr& base, const ExprPtr& exponent) {
   if (ExprPtr simple = power_of_constant(base, exponent)) return simple;
   if (is_float(base->dtype)) {
     ExprPtr e = exponent->dtype == base->dtype ? exponent : cast(base->dtype, exponent);
     return binary(BinaryOp::Pow, base, e);
   }
-  return cast(base->dtype, binary(BinaryOp::Pow, cast(DType::F64, base), cast(DType::F64, exponent)));
+  if (exponent->dtype == base->dtype) return binary(BinaryOp::Pow, base, exponent);
+  ExprPtr whole = cast(base->dtype, binary(BinaryOp::Pow, cast(DType::I64, base), cast(DType::I64, exponent)));
+  if (!is_float(exponent->dtype)) return whole;
+  ExprPtr real = binary(BinaryOp::Pow, cast(DType::F64, base), cast(DType::F64, exponent));
+  ExprPtr nudged = binary(BinaryOp::Mul, real, constant(DType::F64, 1 + 0x1p-50));
+  return select(binary(BinaryOp::Eq, unary(UnaryOp::Floor, exponent), exponent), whole, cast(base->dtype, nudged));
 }
 
 OpRow pow_row() {

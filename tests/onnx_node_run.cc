@@ -1,0 +1,222 @@
+// Runs one of the node tests that the ONNX project publishes and compares with its outputs.
+#include "tests/onnx_node_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "frontend/compile.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/onnx.pb.h"
+#include "ir/error.h"
+#include "ir/evaluate.h"
+#include "ir/ops/op.h"
+#include "ir/passes/pass.h"
+#include "runtime/tc_runtime.h"
+#include "tests/onnx_node_data.h"
+
+namespace tc {
+namespace {
+
+namespace fs = std::filesystem;
+using Outcome = NodeTestResult::Outcome;
+using Tensors = std::map<std::string, Tensor>;
+
+// A mismatch in words, or nothing.
+std::string difference(const Tensor& found, const Tensor& expected) {
+  if (found.dtype != expected.dtype) return text("type ", name_of(found.dtype), " for ", name_of(expected.dtype));
+  if (found.shape != expected.shape) return text("shape ", str(shape_of(found.shape)), " for ", str(shape_of(expected.shape)));
+  const bool half = expected.dtype == DType::F16 || expected.dtype == DType::BF16;
+  const double relative = half ? 1e-2 : 1e-3, absolute = half ? 1e-3 : 1e-5;
+  for (int64_t i = 0; i < expected.count(); ++i) {
+    if (!is_float(expected.dtype)) {
+      // Quantised values may fall on the other side of a tie.
+      const int64_t slack = expected.dtype == DType::U8 || expected.dtype == DType::I8 ? 1 : 0;
+      if (std::llabs(found.as_int(i) - expected.as_int(i)) > slack) {
+        return text("element ", i, " is ", found.as_int(i), " for ", expected.as_int(i));
+      }
+      continue;
+    }
+    const double a = found.as_double(i), b = expected.as_double(i);
+    if (std::isnan(a) && std::isnan(b)) continue;
+    if (a == b) continue;
+    if (!(std::abs(a - b) <= absolute + relative * std::abs(b))) return text("element ", i, " is ", a, " for ", b);
+  }
+  return "";
+}
+
+void collect_rows(const Graph& graph, std::set<std::string>& rows) {
+  for (const Node& node : graph.nodes) {
+    rows.insert(node.op->name);
+    for (const auto& [name, attribute] : node.attributes) {
+      if (const GraphPtr* body = std::get_if<GraphPtr>(&attribute)) collect_rows(**body, rows);
+    }
+  }
+}
+
+// Rows of the file's own nodes, of which the import may have computed some.
+void collect_rows(const tc_onnx::GraphProto& graph, const std::map<std::string, int>& opsets, std::set<std::string>& rows) {
+  for (const tc_onnx::NodeProto& node : graph.node()) {
+    const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+    const auto opset = opsets.find(domain);
+    const OpRow* row = find_onnx_op(domain, node.op_type(), opset == opsets.end() ? 1 : opset->second, nullptr);
+    if (row) rows.insert(row->name);
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) collect_rows(attribute.g(), opsets, rows);
+    }
+  }
+}
+
+std::set<std::string> rows_of(const tc_onnx::ModelProto& model) {
+  std::map<std::string, int> opsets;
+  for (const auto& import : model.opset_import()) {
+    opsets[import.domain() == "ai.onnx" ? "" : import.domain()] = static_cast<int>(import.version());
+  }
+  std::set<std::string> rows;
+  collect_rows(model.graph(), opsets, rows);
+  return rows;
+}
+
+[[noreturn]] void broken(const char* what) { fail(ErrorKind::Internal, what, ": ", tc_last_error()); }
+
+// A compiled model, linked, opened by the runtime and bound to the inputs' shapes. All threads of
+// the run write the same outputs whatever their number.
+class NativeModel {
+ public:
+  NativeModel(const CompiledModel& compiled, const fs::path& folder) {
+    const std::string path = folder / "model.so";
+    export_model(compiled, "shared", path, "");
+    tc_model* model = nullptr;
+    if (tc_model_open(path.c_str(), &model) != TC_OK) broken("open");
+    model_.reset(model);
+  }
+
+  Tensors run(const Tensors& given, int threads) {
+    tc_context* created = nullptr;
+    if (tc_context_create(model_.get(), threads, &created) != TC_OK) broken("create");
+    const std::unique_ptr<tc_context, decltype(&tc_context_destroy)> context(created, tc_context_destroy);
+    std::vector<const Tensor*> inputs;
+    std::vector<tc_shape> shapes;
+    for (int32_t i = 0; i < tc_model_input_count(model_.get()); ++i) {
+      inputs.push_back(&given.at(port(i, true).name));
+      shapes.push_back({inputs.back()->shape.data(), static_cast<int32_t>(inputs.back()->shape.size()), 0});
+    }
+    if (tc_context_bind(context.get(), shapes.data(), static_cast<int32_t>(shapes.size())) != TC_OK) broken("bind");
+    std::vector<Tensor> results;
+    std::vector<std::string> names;
+    for (int32_t i = 0; i < tc_model_output_count(model_.get()); ++i) {
+      const tc_port_info info = port(i, false);
+      std::vector<int64_t> dims(TC_MAX_RANK);
+      int32_t rank = 0;
+      if (tc_context_output_shape(context.get(), i, dims.data(), &rank, nullptr) != TC_OK) broken("shape");
+      dims.resize(static_cast<size_t>(rank));
+      results.emplace_back(static_cast<DType>(info.dtype), dims);
+      // What is not written shows.
+      std::memset(results.back().bytes.data(), 0xa5, results.back().bytes.size());
+      names.push_back(info.name);
+    }
+    std::vector<tc_input_buffer> in;
+    for (const Tensor* tensor : inputs) in.push_back({tensor->bytes.data(), tensor->bytes.size()});
+    std::vector<tc_output_buffer> out;
+    for (Tensor& tensor : results) out.push_back({tensor.bytes.data(), tensor.bytes.size()});
+    if (tc_context_run(context.get(), in.data(), static_cast<int32_t>(in.size()), out.data(),
+                       static_cast<int32_t>(out.size())) != TC_OK) {
+      broken("run");
+    }
+    Tensors outputs;
+    for (size_t i = 0; i < results.size(); ++i) outputs[names[i]] = std::move(results[i]);
+    return outputs;
+  }
+
+ private:
+  tc_port_info port(int32_t index, bool input) const {
+    tc_port_info info = {};
+    info.struct_size = sizeof info;
+    if ((input ? tc_model_input_info : tc_model_output_info)(model_.get(), index, &info) != TC_OK) broken("port");
+    return info;
+  }
+
+  std::unique_ptr<tc_model, decltype(&tc_model_close)> model_{nullptr, tc_model_close};
+};
+
+Tensors run_native(Graph graph, const Tensors& inputs) {
+  CompileOptions options;
+  options.build_threads = 1;
+  options.threads = 2;
+  const CompiledModel compiled = compile_graph(std::move(graph), options);
+  char folder[] = "/tmp/tc-test-XXXXXX";
+  TC_CHECK(mkdtemp(folder) != nullptr);
+  const std::shared_ptr<void> remove(nullptr, [&](void*) { fs::remove_all(folder); });
+  NativeModel model(compiled, folder);
+  Tensors outputs = model.run(inputs, 1);
+  for (const auto& [name, tensor] : model.run(inputs, 2)) {
+    TC_CHECK(tensor.bytes == outputs.at(name).bytes, "'", name, "' depends on the number of threads");
+  }
+  return outputs;
+}
+
+NodeTestResult run_model(const std::string& bytes, const fs::path& folder, NodeTestWay way) {
+  NodeTestResult result;
+  try {
+    Graph graph = import_onnx(bytes, "model.onnx", folder.string(), {});
+    if (way != NodeTestWay::AsImported) run_passes(graph);
+    const fs::path data = folder / "test_data_set_0";
+    tc_onnx::ModelProto model;
+    model.ParseFromString(bytes);
+    result.rows = rows_of(model);
+    collect_rows(graph, result.rows);
+    Tensors inputs;
+    std::vector<std::string> outputs;
+    for (ValueId id : graph.inputs) {
+      for (int i = 0; i < model.graph().input_size(); ++i) {
+        if (model.graph().input(i).name() != graph[id].name) continue;
+        inputs[graph[id].name] = read_tensor_file(data / text("input_", i, ".pb"));
+      }
+    }
+    for (ValueId id : graph.outputs) outputs.push_back(graph[id].name);
+    EvaluateOptions options;
+    options.copy_views = true;
+    const Tensors found = way == NodeTestWay::Native ? run_native(std::move(graph), inputs)
+                                                     : evaluate(graph, inputs, options);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const fs::path file = data / text("output_", i, ".pb");
+      if (!fs::exists(file)) continue;
+      const std::string wrong = difference(found.at(outputs[i]), read_tensor_file(file));
+      if (!wrong.empty()) {
+        result.reason = text("output ", i, ": ", wrong);
+        return result;
+      }
+    }
+    result.outcome = Outcome::Pass;
+  } catch (const Error& error) {
+    result.outcome = error.kind() == ErrorKind::Unsupported ? Outcome::Refused : Outcome::Fail;
+    result.reason = error.what();
+  } catch (const std::exception& error) {
+    result.reason = text("exception: ", error.what());
+  }
+  return result;
+}
+
+}  // namespace
+
+NodeTestResult run_node_test(const fs::path& folder, NodeTestWay way) {
+  const std::string bytes = read_whole_file(folder / "model.onnx");
+  NodeTestResult result = run_model(bytes, folder, way);
+  // What cannot be compiled for run-time operands is tried with constant ones.
+  for (bool all : {false, true}) {
+    if (result.outcome != Outcome::Refused) break;
+    NodeTestResult again = run_model(constant_operands(bytes, folder / "test_data_set_0", all), folder, way);
+    if (again.outcome == Outcome::Refused) continue;
+    if (again.outcome == Outcome::Pass) {
+      again.outcome = Outcome::Constant;
+      again.reason = result.reason;
+    }
+    result = again;
+  }
+  return result;
+}
+
+}  // namespace tc
