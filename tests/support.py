@@ -1,13 +1,12 @@
 """What the end-to-end tests share: where models lie, errors, runs under qemu-riscv64."""
 
-import functools
 import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy
 import pytest
+
+from .qemu import qemu_path, run_riscv64
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -40,24 +39,27 @@ def output_file(name):
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in name) + ".npy"
 
 
-@functools.cache
-def have_qemu():
-    return shutil.which("qemu-riscv64") is not None
-
-
 def run_under_qemu(executable, inputs, folder, vlen=256, vector=True, arguments=()):
     """Runs an exported riscv64 executable; returns its outputs by file name, or skips."""
-    if not have_qemu():
+    return count_under_qemu(executable, inputs, folder, vlen, vector, arguments)[0]
+
+
+def count_under_qemu(executable, inputs, folder, vlen=256, vector=True, arguments=()):
+    """As run_under_qemu; returns also the executed instructions of the whole process by class.
+
+    The counting plugin always runs: it makes qemu several times faster (see count_plugin.cc).
+    """
+    if qemu_path() is None:
         pytest.skip("qemu-riscv64 is not installed")
-    cpu = f"rv64,v=true,vlen={vlen},vext_spec=v1.0" if vector else "rv64,v=false"
-    command = ["qemu-riscv64", "-cpu", cpu, str(executable)]
+    options = []
     for number, (name, array) in enumerate(inputs.items()):
         file = Path(folder) / f"in_{number}.npy"
         numpy.save(file, array)
-        command += ["--input", f"{name}={file}"]
+        options += ["--input", f"{name}={file}"]
     outputs = Path(folder) / f"out_{vlen if vector else 0}"
     outputs.mkdir(exist_ok=True)
-    done = subprocess.run([*command, "--output-dir", str(outputs), *arguments], capture_output=True,
-                          text=True)
-    assert done.returncode == 0, done.stderr
-    return {file.name: numpy.load(file) for file in outputs.glob("*.npy")}
+    code, _, error, counts = run_riscv64(
+        executable, [*options, "--output-dir", str(outputs), *arguments], vlen=vlen, vector=vector,
+        count=True, timeout=3 * 3600)
+    assert code == 0, error.decode()
+    return {file.name: numpy.load(file) for file in outputs.glob("*.npy")}, counts

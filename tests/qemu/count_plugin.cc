@@ -80,6 +80,7 @@ struct Block {
   std::array<uint32_t, kClassCount> histogram = {};
   std::vector<Instruction> instructions;  // with cycles only
   std::vector<bool> is_counted;           // of each instruction
+  std::vector<bool> is_vector_other;      // of each instruction
 };
 
 // What one guest thread has executed; written by that thread alone.
@@ -168,6 +169,19 @@ void on_block_executed(unsigned, void* data) {
   ++thread.executions[block.number];
 }
 
+// QEMU's translated code for vector instructions may leave the upper halves of the host's AVX
+// registers in use. Each float operation of the guest, a call of SSE code, then costs the host dozens
+// of cycles: clearing them makes a convolution eight times as fast. Calls may clobber them.
+#if defined(__x86_64__)
+const bool kHostHasAvx = __builtin_cpu_supports("avx");
+__attribute__((target("avx"))) void clear_upper_halves(unsigned, void*) {
+  __builtin_ia32_vzeroupper();
+}
+#else
+constexpr bool kHostHasAvx = false;
+void clear_upper_halves(unsigned, void*) {}
+#endif
+
 void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
   Plugin& state = plugin();
   std::string code;
@@ -197,6 +211,7 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
       uint32_t word = 0;
       std::memcpy(&word, qemu_plugin_insn_data(instruction), length < 4 ? length : 4);
       const Instruction decoded = decode(word, static_cast<int>(length));
+      block->is_vector_other.push_back(decoded.kind == Class::kVectorOther);
       if (counts) ++block->histogram[static_cast<size_t>(decoded.kind)];
       if (state.options.has_cycles) {
         block->instructions.push_back(decoded);
@@ -215,6 +230,11 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
                                      reinterpret_cast<void*>(static_cast<uintptr_t>(i)));
   }
   if (!is_counted) return;
+  for (size_t i = 0; kHostHasAvx && i < count; ++i) {
+    if (i > 0 && !block->is_vector_other[i - 1]) continue;
+    qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(translated, i),
+                                           clear_upper_halves, QEMU_PLUGIN_CB_NO_REGS, nullptr);
+  }
   qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_executed, QEMU_PLUGIN_CB_NO_REGS,
                                        block.get());
 }

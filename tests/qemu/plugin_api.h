@@ -47,6 +47,11 @@ void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_vcpu
 void qemu_plugin_register_vcpu_tb_exec_cb(qemu_plugin_tb* block, qemu_plugin_vcpu_udata_cb_t cb,
                                           qemu_plugin_cb_flags flags, void* userdata);
 
+// Called each time the instruction is about to run.
+void qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_insn* instruction,
+                                            qemu_plugin_vcpu_udata_cb_t cb,
+                                            qemu_plugin_cb_flags flags, void* userdata);
+
 // Called for each memory access of the instruction; a vector access calls once per element.
 void qemu_plugin_register_vcpu_mem_cb(qemu_plugin_insn* instruction, qemu_plugin_vcpu_mem_cb_t cb,
                                       qemu_plugin_cb_flags flags, qemu_plugin_mem_rw rw,
