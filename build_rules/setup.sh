@@ -90,6 +90,9 @@ set_up() {
   local file
   mkdir -p "$ROOT/build"
   install_packages
+  [[ -f ${TC_SYSROOT_RISCV64:-$HOME/.cache/tc/sysroot-riscv64}/packages.txt ]] ||
+    say "fetching libraries of riscv64 for the agent of boards"
+  "$ROOT/build_rules/riscv64_sysroot.sh"
   if [[ ! -x $VENV/bin/pip ]]; then
     local python
     python=$(find_python)

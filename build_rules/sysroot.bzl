@@ -35,3 +35,45 @@ def _sysroot_repository(ctx):
     ctx.file("BUILD", "exports_files(glob(['*/*']))\n")
 
 sysroot_repository = repository_rule(implementation = _sysroot_repository, local = True)
+
+def _riscv64_sysroot_repository(ctx):
+    environment = ctx.os.environ
+    folder = environment.get("TC_SYSROOT_RISCV64")
+    if not folder:
+        folder = environment.get("HOME", "") + "/.cache/tc/sysroot-riscv64"
+    packages = ctx.path(folder + "/packages.txt")
+    if not packages.exists:
+        fail("%s has no libraries for riscv64; run build_rules/riscv64_sysroot.sh." % folder)
+
+    # What is in the folder is as its list of packages says; the list stands for it.
+    ctx.file("path", folder + "\n", executable = False)
+    ctx.symlink(packages, "packages.txt")
+    ctx.file("BUILD", """exports_files(["path", "packages.txt"])\n""")
+
+# Headers and static libraries that build_rules/riscv64_sysroot.sh laid out.
+riscv64_sysroot_repository = repository_rule(
+    implementation = _riscv64_sysroot_repository,
+    environ = ["HOME", "TC_SYSROOT_RISCV64"],
+    local = True,
+)
+
+def _static_grpc_repository(ctx):
+    folder = ctx.path("/usr/lib/x86_64-linux-gnu")
+    if not folder.get_child("libgrpc++.a").exists:
+        fail("%s/libgrpc++.a is missing; install libgrpc++-dev." % folder)
+    names = ["grpc++", "grpc", "gpr", "upb", "address_sorting", "protobuf-lite", "cares", "re2"]
+    names += ["ssl", "crypto", "z"]
+    for file in folder.readdir():
+        if file.basename.startswith("libabsl_") and file.basename.endswith(".a"):
+            names.append(file.basename[len("lib"):-len(".a")])
+    options = ["-Wl,--start-group"] + ["-l" + name for name in sorted(names)] + ["-Wl,--end-group"]
+    ctx.file("BUILD", """
+cc_library(
+    name = "libraries",
+    linkopts = %r,
+    visibility = ["//visibility:public"],
+)
+""" % options)
+
+# What a static program with gRPC is linked with on this machine.
+static_grpc_repository = repository_rule(implementation = _static_grpc_repository, local = True)
