@@ -1,0 +1,323 @@
+#include "runtime/tracker/fleet.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include "runtime/rpc/fields.h"
+
+namespace tc::tracker {
+namespace {
+
+using grpc::Status;
+using grpc::StatusCode;
+
+constexpr size_t kMostDevices = 4096;
+constexpr size_t kMostWaiting = 128;
+constexpr size_t kMostReplaced = 16;
+constexpr size_t kListedInTexts = 20;
+// A failure so long ago, in quarantines, says nothing of the next.
+constexpr int kForgetFailure = 5;
+
+std::string random_token() {
+  unsigned char bytes[32];
+  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+    throw std::runtime_error("the system gives no random numbers");
+  std::string token;
+  for (const unsigned char byte : bytes) {
+    token += "0123456789abcdef"[byte >> 4];
+    token += "0123456789abcdef"[byte & 15];
+  }
+  return token;
+}
+
+std::string seconds_text(int64_t milliseconds) {
+  return std::to_string((std::max<int64_t>(milliseconds, 0) + 999) / 1000) + " s";
+}
+
+// Why the device cannot serve the request; empty where it can.
+std::string misfit(const rpc::AcquireRequest& request, const rpc::DeviceInfo& device) {
+  if (device.architecture() != request.architecture()) return "another architecture";
+  std::string lacks;
+  for (const std::string& feature : request.features()) {
+    const auto& has = device.features();
+    if (std::find(has.begin(), has.end(), feature) == has.end()) lacks += " " + feature;
+  }
+  if (!lacks.empty()) return "lacks" + lacks;
+  if (!request.runner().empty() && device.runner() != request.runner()) return "another runner";
+  if (!request.device_key().empty() && device.key() != request.device_key())
+    return "another kind of device";
+  return "";
+}
+
+Status refuse(StatusCode code, const std::string& text) { return Status(code, text); }
+
+Status unknown_lease() {
+  return refuse(StatusCode::NOT_FOUND,
+                "this lease has ended: it was not renewed in time, its device failed or went away, "
+                "or the tracker was started anew; acquire a device again");
+}
+
+}  // namespace
+
+int64_t steady_milliseconds() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Fleet::Fleet(FleetOptions options, Clock clock)
+    : options_(options), clock_(std::move(clock)), start_(clock_()) {}
+
+Status Fleet::announce(const rpc::AnnounceRequest& request) {
+  const std::lock_guard lock(mutex_);
+  const int64_t now = clock_();
+  expire(now);
+  const std::string& name = request.device().name();
+  auto found = devices_.find(name);
+  if (request.leaving()) {
+    if (found != devices_.end() && found->second.session == request.session())
+      devices_.erase(found);
+    changed_.notify_all();
+    return Status::OK;
+  }
+  if (found == devices_.end()) {
+    if (devices_.size() >= kMostDevices)
+      return refuse(StatusCode::RESOURCE_EXHAUSTED,
+                    "the tracker has " + std::to_string(kMostDevices) +
+                        " devices, which is all it takes; start a second tracker");
+    found = devices_.emplace(name, Device()).first;
+    found->second.session = request.session();
+  }
+  Device& device = found->second;
+  if (device.session != request.session()) {
+    if (device.replaced.count(request.session()))
+      return refuse(StatusCode::ALREADY_EXISTS,
+                    "the name '" + name + "' is now that of another agent, at " +
+                        device.info.address() + "; start this one with another --name");
+    if (device.replaced.size() >= kMostReplaced) device.replaced.clear();
+    device.replaced.insert(device.session);
+    device.session = request.session();
+    end_lease(device);
+  }
+  device.info = request.device();
+  device.measured = request.measured();
+  device.heartbeat = now;
+  changed_.notify_all();
+  return Status::OK;
+}
+
+Status Fleet::acquire(const rpc::AcquireRequest& request, const std::function<bool()>& gave_up,
+                      rpc::Lease* lease) {
+  std::unique_lock lock(mutex_);
+  if (waiting_.size() >= kMostWaiting)
+    return refuse(StatusCode::RESOURCE_EXHAUSTED,
+                  "more than " + std::to_string(kMostWaiting) +
+                      " clients wait for devices already; try again later");
+  const auto place = waiting_.insert(waiting_.end(), &request);
+  const int64_t end = clock_() + request.wait_ms();
+  const int64_t settled = start_ + options_.missed_heartbeats * options_.heartbeat_ms;
+  Status status = Status::OK;
+  while (true) {
+    const int64_t now = clock_();
+    expire(now);
+    if (closed_) {
+      status = refuse(StatusCode::UNAVAILABLE, "the tracker is being stopped");
+      break;
+    }
+    if (Device* device = pick(request, now)) {
+      device->token = random_token();
+      device->client = request.client();
+      device->lease_start = device->last_use = now;
+      device->lease_end = now + options_.lease_ms;
+      device->failed_in_lease = false;
+      *lease = lease_of(*device, now);
+      break;
+    }
+    const bool any = std::any_of(devices_.begin(), devices_.end(), [&](const auto& entry) {
+      return misfit(request, entry.second.info).empty();
+    });
+    if (now >= end || (!any && now >= settled)) {
+      status = none_left(request, now);
+      break;
+    }
+    if (gave_up()) {
+      status = refuse(StatusCode::CANCELLED, "the client gave up");
+      break;
+    }
+    // Also looks whether a lease has run out or the client has gone.
+    changed_.wait_for(lock, std::chrono::milliseconds(50));
+  }
+  waiting_.erase(place);
+  changed_.notify_all();
+  return status;
+}
+
+Status Fleet::renew(const std::string& token, rpc::Lease* lease) {
+  const std::lock_guard lock(mutex_);
+  const int64_t now = clock_();
+  expire(now);
+  Device* device = find_token(token);
+  if (!device) return unknown_lease();
+  device->lease_end = now + options_.lease_ms;
+  *lease = lease_of(*device, now);
+  return Status::OK;
+}
+
+Status Fleet::release(const std::string& token) {
+  const std::lock_guard lock(mutex_);
+  expire(clock_());
+  // One that has ended already is as its holder wants it.
+  if (Device* device = find_token(token)) {
+    if (!device->failed_in_lease) device->failures = 0;
+    end_lease(*device);
+  }
+  return Status::OK;
+}
+
+int Fleet::lease_left_ms(const std::string& name, const std::string& token) {
+  const std::lock_guard lock(mutex_);
+  const int64_t now = clock_();
+  expire(now);
+  const auto found = devices_.find(name);
+  if (token.empty() || found == devices_.end() || found->second.token != token) return 0;
+  return static_cast<int>(found->second.lease_end - now);
+}
+
+Status Fleet::report_failure(const std::string& token, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  const int64_t now = clock_();
+  expire(now);
+  Device* device = find_token(token);
+  if (!device) return unknown_lease();
+  if (now - device->last_failure > int64_t{kForgetFailure} * options_.quarantine_ms)
+    device->failures = 0;
+  device->failed_in_lease = true;
+  device->last_failure = now;
+  device->reason = rpc::printable(reason, 200);
+  if (++device->failures >= options_.failures) {
+    device->quarantine_end = now + options_.quarantine_ms;
+    // Out of quarantine, the next failure leads back at once.
+    device->failures = options_.failures - 1;
+    end_lease(*device);
+  }
+  return Status::OK;
+}
+
+void Fleet::list(rpc::DevicesReply* reply) {
+  const std::lock_guard lock(mutex_);
+  const int64_t now = clock_();
+  expire(now);
+  for (const auto& [name, device] : devices_) {
+    rpc::DeviceState* state = reply->add_devices();
+    *state->mutable_device() = device.info;
+    state->set_state(!device.token.empty() ? "leased"
+                                           : device.quarantine_end > now ? "quarantined" : "free");
+    state->set_client(device.client);
+    state->set_measured(device.measured);
+    state->set_seconds_since_heartbeat(static_cast<double>(now - device.heartbeat) / 1000);
+  }
+}
+
+void Fleet::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+void Fleet::expire(int64_t now) {
+  const int64_t silence = int64_t{options_.heartbeat_ms} * options_.missed_heartbeats;
+  for (auto entry = devices_.begin(); entry != devices_.end();) {
+    Device& device = entry->second;
+    if (now - device.heartbeat > silence) {
+      entry = devices_.erase(entry);
+      continue;
+    }
+    if (!device.token.empty() && now >= device.lease_end) end_lease(device);
+    ++entry;
+  }
+}
+
+void Fleet::end_lease(Device& device) {
+  device.token.clear();
+  device.client.clear();
+  changed_.notify_all();
+}
+
+Fleet::Device* Fleet::find_token(const std::string& token) {
+  if (token.empty()) return nullptr;
+  for (auto& [name, device] : devices_)
+    if (device.token == token) return &device;
+  return nullptr;
+}
+
+bool Fleet::someone_before_wants(const rpc::AcquireRequest* request, const Device& device) const {
+  for (const rpc::AcquireRequest* other : waiting_) {
+    if (other == request) return false;
+    if (misfit(*other, device.info).empty()) return true;
+  }
+  return false;
+}
+
+// The free device that failed least, then the one that has rested longest.
+Fleet::Device* Fleet::pick(const rpc::AcquireRequest& request, int64_t now) {
+  Device* best = nullptr;
+  for (auto& [name, device] : devices_) {
+    if (!device.token.empty() || device.quarantine_end > now) continue;
+    if (!misfit(request, device.info).empty() || someone_before_wants(&request, device)) continue;
+    if (!best || std::pair(device.failures, device.last_use) <
+                     std::pair(best->failures, best->last_use))
+      best = &device;
+  }
+  return best;
+}
+
+Status Fleet::none_left(const rpc::AcquireRequest& request, int64_t now) const {
+  std::string taken, others;
+  size_t count = 0, listed = 0;
+  for (const auto& [name, device] : devices_) {
+    const std::string problem = misfit(request, device.info);
+    if (problem.empty()) ++count;
+    if (++listed > kListedInTexts) continue;
+    if (!problem.empty()) {
+      others += (others.empty() ? "" : ", ") + name + " (" + device.info.architecture() + ", " +
+                device.info.runner() + ": " + problem + ")";
+    } else if (device.quarantine_end > now) {
+      taken += (taken.empty() ? "" : ", ") + name + " is in quarantine for " +
+               seconds_text(device.quarantine_end - now) + " (" + device.reason + ")";
+    } else if (!device.token.empty()) {
+      taken += (taken.empty() ? "" : ", ") + name + " is leased by " +
+               rpc::printable(device.client.empty() ? "someone" : device.client, 100) +
+               " since " + seconds_text(now - device.lease_start);
+    } else {
+      taken += (taken.empty() ? "" : ", ") + name + " is promised to someone before";
+    }
+  }
+  if (listed > kListedInTexts)
+    (count ? taken : others) += " and " + std::to_string(listed - kListedInTexts) + " more";
+  if (count)
+    return refuse(StatusCode::RESOURCE_EXHAUSTED,
+                  "every device that runs " + request.target() + " is taken: " + taken +
+                      "; wait longer, or start another agent");
+  std::string wanted = request.architecture();
+  for (const std::string& feature : request.features()) wanted += " " + feature;
+  if (!request.runner().empty()) wanted += ", runner " + request.runner();
+  if (!request.device_key().empty()) wanted += ", device " + request.device_key();
+  return refuse(StatusCode::NOT_FOUND,
+                "no device runs " + request.target() + " (" + rpc::printable(wanted, 400) + "); " +
+                    (others.empty() ? "no agent has joined this tracker: start one with `python -m "
+                                      "tc agent`"
+                                    : "those there are: " + others));
+}
+
+rpc::Lease Fleet::lease_of(const Device& device, int64_t now) const {
+  rpc::Lease lease;
+  lease.set_token(device.token);
+  *lease.mutable_device() = device.info;
+  lease.set_ttl_ms(static_cast<int>(device.lease_end - now));
+  return lease;
+}
+
+}  // namespace tc::tracker

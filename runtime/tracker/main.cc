@@ -1,0 +1,72 @@
+// tc-tracker: knows the devices and lends them out.
+#include <signal.h>
+
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "runtime/rpc/address.h"
+#include "runtime/rpc/credentials.h"
+#include "runtime/rpc/log.h"
+#include "runtime/rpc/version.h"
+#include "runtime/tracker/service.h"
+
+namespace {
+
+int serve(const std::string& listen, const std::string& folder, bool insecure,
+          const tc::tracker::FleetOptions& options) {
+  using namespace tc::rpc;
+  const std::string where = !listen.empty() ? listen : insecure ? "127.0.0.1" : "0.0.0.0";
+  const Address address = parse_address(where, kTrackerPort);
+  const Credentials credentials =
+      insecure ? insecure_credentials(address) : load_credentials(folder, Role::Tracker);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  // Before any thread starts, so that all of them leave the signals to sigwait.
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  const tc::tracker::Server server(address, credentials, options);
+  std::printf("tc-tracker %s listens at %s (%s)\n", kBuild, server.address().text().c_str(),
+              insecure ? "plain text, this machine only"
+                       : ("mutual TLS, credentials of " + credentials.folder).c_str());
+  std::fflush(stdout);
+  int signal_number = 0;
+  sigwait(&signals, &signal_number);
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  CLI::App app{"Knows the devices and lends them to tuners."};
+  app.set_version_flag("--version", std::string("tc-tracker ") + tc::rpc::kBuild);
+  std::string listen, folder;
+  bool insecure = false;
+  tc::tracker::FleetOptions options;
+  app.add_option("--listen", listen,
+                 "HOST:PORT to listen at (default 0.0.0.0:9190; with --insecure 127.0.0.1:9190; "
+                 "port 0: any)");
+  app.add_option("--credentials", folder,
+                 "folder of ca.pem, tracker.pem and tracker.key (default $TC_CREDENTIALS, "
+                 "~/.config/tc)");
+  app.add_flag("--insecure", insecure, "plain text without certificates, on loopback only");
+  const CLI::Range times(10, 3600000);
+  app.add_option("--heartbeat-ms", options.heartbeat_ms, "between two signs of life of an agent")
+      ->check(times);
+  app.add_option("--lease-ms", options.lease_ms, "a lease ends when not renewed for so long")
+      ->check(times);
+  app.add_option("--quarantine-ms", options.quarantine_ms, "of a device that failed three times")
+      ->check(times);
+  CLI11_PARSE(app, count, arguments);
+  tc::rpc::silence_grpc();
+  try {
+    return serve(listen, folder, insecure, options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tc-tracker: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,33 @@
+// The tracker as a gRPC service: checks callers and fields, then asks the book.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <grpcpp/server.h>
+
+#include "runtime/rpc/address.h"
+#include "runtime/rpc/credentials.h"
+#include "runtime/rpc/tc_rpc.grpc.pb.h"
+#include "runtime/tracker/fleet.h"
+
+namespace tc::tracker {
+
+// A tracker that serves from its construction to its end.
+class Server {
+ public:
+  // Throws std::runtime_error where it cannot listen at the address (port 0: any).
+  Server(const rpc::Address& address, const rpc::Credentials& credentials, FleetOptions options);
+  ~Server();
+
+  const rpc::Address& address() const { return address_; }
+  Fleet& fleet() { return fleet_; }
+
+ private:
+  rpc::Address address_;
+  Fleet fleet_;
+  std::unique_ptr<rpc::Tracker::Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace tc::tracker

@@ -1,0 +1,81 @@
+// The tuner's side of the wire: leases devices of a tracker and talks to their agents.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/error.h"
+#include "runtime/rpc/tc_rpc.pb.h"
+
+namespace tc {
+
+// The device went away or its lease ended: what it was doing can be done again by another.
+class DeviceLost : public Error {
+ public:
+  explicit DeviceLost(const std::string& text) : Error(ErrorKind::Device, text) {}
+};
+
+// Which device is wanted. Features are spelt as artefacts name what they need.
+struct DeviceRequest {
+  std::string target;                  // for texts
+  std::string architecture;            // "x86-64", "riscv64", "aarch64"
+  std::vector<std::string> features;   // all needed
+  std::string runner;                  // empty: any
+  std::string device_key;              // empty: any
+  double wait_seconds = 0;             // for one to become free; at most 600
+};
+
+// A file to be on a device, named by its content.
+struct RemoteFile {
+  std::string sha256;                  // of its bytes (runtime/rpc/sha256.h)
+  std::string path;                    // where it is here; empty: `bytes` are the file
+  std::string bytes;
+};
+
+// A device that is this process's alone until the object goes; the lease is renewed meanwhile.
+// Functions are called from one thread, but for cancel() and lost().
+class LeasedDevice {
+ public:
+  virtual ~LeasedDevice() = default;
+
+  virtual const rpc::DeviceInfo& info() const = 0;
+  // Whether the lease is known to have ended.
+  virtual bool lost() const = 0;
+  // Sends those of the files that the device lacks; throws DeviceLost, or a Device error for a file
+  // that cannot be read or that the agent refuses.
+  virtual void upload(const std::vector<RemoteFile>& files) = 0;
+  // Measures; the request's token is filled in. Calls `on_result` for each candidate as its result
+  // comes; what came before a DeviceLost is good. A cancelled call ends like a lost device.
+  virtual void measure(rpc::MeasureRequest request,
+                       const std::function<void(const rpc::MeasureResult&)>& on_result) = 0;
+  // Ends the call that is under way, from another thread; later calls end at once.
+  virtual void cancel() = 0;
+  // Tells the tracker that the device failed; three times in a row put it in quarantine. Never
+  // throws.
+  virtual void report_failure(const std::string& reason) = 0;
+};
+
+// A tracker. All its functions may be called from several threads; each throws a Device error that
+// says what to do. Once it has been reached, it is waited for when it goes away (it may be being
+// started anew), for `patience_seconds`.
+class TrackerClient {
+ public:
+  // `address` is HOST:PORT, with insecure:// in front for plain text on loopback. `credentials` is a
+  // folder; empty: $TC_CREDENTIALS or ~/.config/tc.
+  explicit TrackerClient(const std::string& address, const std::string& credentials = "",
+                         double patience_seconds = 30);
+  ~TrackerClient();
+
+  std::vector<rpc::DeviceState> devices();
+  // Throws DeviceLost where a device was leased but its agent does not answer: acquire again.
+  std::unique_ptr<LeasedDevice> acquire(const DeviceRequest& request);
+
+ private:
+  struct Connection;
+  class Device;
+  std::shared_ptr<Connection> connection_;
+};
+
+}  // namespace tc
