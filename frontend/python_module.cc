@@ -44,12 +44,18 @@ const char* class_name(ErrorKind kind) {
   return "Error";
 }
 
+// Text of ours as a Python string: names out of files need not be UTF-8.
+py::str python_text(const std::string& words) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "replace"));
+}
+
 void translate_error(std::exception_ptr pointer) {
   try {
     if (pointer) std::rethrow_exception(pointer);
   } catch (const Error& error) {
     const py::object type = py::module_::import("tc.errors").attr(class_name(error.kind()));
-    PyErr_SetString(type.ptr(), error.what());
+    PyErr_SetObject(type.ptr(), python_text(error.what()).ptr());
   }
 }
 
@@ -84,12 +90,13 @@ Source read_source(const std::string& path) {
 CompileOptions options_of(const std::string& target,
                           const std::map<std::string, std::vector<int64_t>>& input_shapes,
                           const std::map<std::string, int64_t>& symbols, int threads,
-                          double tolerance, uint64_t seed, const std::string& dump) {
+                          int build_threads, double tolerance, uint64_t seed, const std::string& dump) {
   CompileOptions options;
   options.target = target;
   options.input_shapes = input_shapes;
   options.symbols = symbols;
   options.threads = threads;
+  options.build_threads = build_threads;
   options.tolerance = tolerance;
   options.seed = seed;
   options.dump = dump;
@@ -212,11 +219,11 @@ void add_compile(py::module_& module) {
         return Source{std::string(bytes), name, ""};
       }))
       .def_static("read", &read_source)
-      .def_readonly("name", &Source::name);
+      .def_property_readonly("name", [](const Source& source) { return python_text(source.name); });
   py::class_<CompileOptions>(module, "Options")
       .def(py::init(&options_of), py::kw_only(), py::arg("target"), py::arg("input_shapes"),
-           py::arg("symbols"), py::arg("threads"), py::arg("tolerance"), py::arg("seed"),
-           py::arg("dump"));
+           py::arg("symbols"), py::arg("threads"), py::arg("build_threads"), py::arg("tolerance"),
+           py::arg("seed"), py::arg("dump"));
   module.def("compile", [](const Source& source, const CompileOptions& options) {
     py::gil_scoped_release release;
     return compile_onnx(source.bytes, source.name, source.folder, options);

@@ -11,7 +11,6 @@
 //
 // Names that are no identifiers, or words of this form, stand in quotes; `_` is a value left out.
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <set>
 
@@ -264,7 +263,7 @@ class Parser {
     if (cursor_.try_token("inf")) return std::numeric_limits<double>::infinity();
     if (cursor_.try_token("-inf")) return -std::numeric_limits<double>::infinity();
     if (cursor_.try_token("nan")) return std::numeric_limits<double>::quiet_NaN();
-    return std::strtod(cursor_.number().c_str(), nullptr);
+    return number_value(cursor_.number());
   }
 
   TensorPtr tensor() {
@@ -318,7 +317,7 @@ class Parser {
         cursor_.set_position(start);
         return cursor_.integer();
       }
-      return std::strtod(digits.c_str(), nullptr);
+      return number_value(digits);
     }
     return float_number();
   }

@@ -3,7 +3,6 @@
 // Constants may leave out their type, so reading has two steps: a tree of words first, then types
 // from the operands upwards and from the stored buffer downwards.
 #include <charconv>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 
@@ -103,7 +102,7 @@ class Parser {
     if (cursor_.try_token("inf")) return std::numeric_limits<double>::infinity();
     if (cursor_.try_token("-inf")) return -std::numeric_limits<double>::infinity();
     if (cursor_.try_token("nan")) return std::numeric_limits<double>::quiet_NaN();
-    return std::strtod(cursor_.number().c_str(), nullptr);
+    return number_value(cursor_.number());
   }
 
   void parameter() {
@@ -411,7 +410,7 @@ class Parser {
         return constant(*type, number == "inf" ? infinity : -infinity);
       }
       if (number == "nan") return constant(*type, std::numeric_limits<double>::quiet_NaN());
-      return constant(*type, std::strtod(number.c_str(), nullptr));
+      return constant(*type, number_value(number));
     }
     const char* end = number.data() + number.size();
     int64_t value = 0;

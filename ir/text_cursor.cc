@@ -54,6 +54,15 @@ std::string quote(std::string_view text) {
 std::string number_text(double value) { return shortest(value); }
 std::string number_text(float value) { return shortest(value); }
 
+double number_value(std::string_view digits) {
+  double value = 0;
+  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (problem != std::errc::result_out_of_range) return value;
+  const bool negative = digits[0] == '-';
+  if (digits.find("e-") != std::string_view::npos) return negative ? -0.0 : 0.0;
+  return negative ? -HUGE_VAL : HUGE_VAL;
+}
+
 void TextCursor::skip_space() {
   while (position_ < text_.size() && is_space(text_[position_])) ++position_;
 }

@@ -21,6 +21,9 @@ std::string quote(std::string_view text);
 std::string number_text(double value);
 // The shortest decimal that reads back to the same f32.
 std::string number_text(float value);
+// The number of digits as TextCursor::number returns them. The decimal point is a point in every
+// locale, which strtod does not promise; what is too large is infinite, too small 0.
+double number_value(std::string_view digits);
 
 // A position in a text. Reading functions skip white space first; those named `try_` and `peek`
 // leave the position alone where they do not find what they look for, the others throw a Model error

@@ -7,6 +7,7 @@
 #include "ir/dim.h"
 #include "ir/error.h"
 #include "ir/loop.h"
+#include "ir/text_cursor.h"
 
 namespace tc {
 namespace {
@@ -187,6 +188,16 @@ const char* const kKernel =
     "neg(T[f, x]), erf(-inf)))\n"
     "  flags[]: U[0] = u64(select(not(isnan(nan:f64)), true, 3 != i32(T[0, 0])))\n"
     "  origin \"node 'conv1' (Conv)\"\n";
+
+TEST(Number, ReadsBackWhatItPrints) {
+  for (double value : {0.5, -0.16666667163372040, 1e-300, 4.9e-324, 1.7976931348623157e308, 123456789012345.0, -0.0}) {
+    EXPECT_EQ(number_value(number_text(value)), value) << value;
+  }
+  EXPECT_EQ(static_cast<float>(number_value(number_text(0.1f))), 0.1f);
+  EXPECT_EQ(number_value("1e400"), HUGE_VAL);
+  EXPECT_EQ(number_value("-1e400"), -HUGE_VAL);
+  EXPECT_EQ(number_value("1e-400"), 0);
+}
 
 TEST(KernelText, ReadsBack) {
   Kernel kernel = parse_kernel(kKernel);

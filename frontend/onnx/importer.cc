@@ -87,7 +87,9 @@ class Importer {
     std::vector<ImportProblem> problems = unsupported();
     if (!problems.empty()) fail(ErrorKind::Unsupported, describe(problems));
     Graph graph;
-    graph.name = file_name_;
+    // The file's own name never decides the artefact's bytes; errors take it from `origin`.
+    graph.name = model_.graph().name().empty() || model_.graph().name().size() > kLongestName
+                     ? "model" : model_.graph().name();
     NameScope scope{&graph, nullptr, {}, nullptr, &opsets_, {}};
     bind_symbols();
     import_graph(model_.graph(), scope, nullptr, 0);
@@ -110,7 +112,7 @@ class Importer {
   void check_opset() const {
     if (!opsets_.count("")) {
       if (model_.opset_import_size() > 0) return;
-      fail(ErrorKind::Model, "'", file_name_, "' declares no opset version (a file from before ONNX 1.0); "
+      fail(ErrorKind::Model, "'", file_name_, "' declares no opset version (it is from before ONNX 1.0, or cut short); "
            "export it again with opset ", kLowestOpset, " or later");
     }
     const int version = opsets_.at("");

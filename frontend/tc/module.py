@@ -63,7 +63,7 @@ class Module:
         self._last_context = None
         self._why_not = ""
         if compiled is None:
-            self._model = _tc.Model(os.fspath(path))
+            self._model = _tc.Model(os.fsencode(path))
             info = self._model.info()
             self.inputs, self.outputs = _ports(self._model.inputs()), _ports(self._model.outputs())
             self.name, self.target = info["model"], info["target"]
@@ -83,8 +83,8 @@ class Module:
         """Links the compiled code and loads it; the file is gone when this returns."""
         with tempfile.TemporaryDirectory(prefix="tc-") as folder:
             path = os.path.join(folder, "model.so")
-            self._compiled.export("shared", path, LIBRARY_FOLDER)
-            self._model = _tc.Model(path)
+            self._write("shared", path)
+            self._model = _tc.Model(os.fsencode(path))
 
     def __call__(self, *arrays, **named):
         """Runs the model with its inputs in order, by name, or both. Returns its output, or a tuple
@@ -208,7 +208,7 @@ class Module:
     def export(self, path, kind="shared"):
         """Writes the artefact: "shared" (.so), "static" (.a with a .h beside it), "executable" (no
         files beside it are needed; reads and writes .npy) or "object" (one relocatable file)."""
-        path = os.fspath(path)
+        path = os.fsdecode(path)
         if kind not in KINDS:
             raise TargetError(f"unknown kind of artefact '{kind}'; the kinds are {', '.join(KINDS)}")
         folder = os.path.dirname(os.path.abspath(path))
@@ -226,15 +226,19 @@ class Module:
                 shutil.copy(self._path, temporary)
                 os.replace(temporary, path)
             elif kind == "static":
-                self._compiled.export(kind, path, LIBRARY_FOLDER)
+                self._write(kind, path)
             else:
-                self._compiled.export(kind, temporary, LIBRARY_FOLDER)
+                self._write(kind, temporary)
                 os.replace(temporary, path)
         except OSError as error:
             raise DeviceError(f"'{path}' cannot be written: {error.strerror}") from None
         finally:
             if os.path.exists(temporary):
                 os.remove(temporary)
+
+    def _write(self, kind, path):
+        # As bytes: the name of a folder need not be text.
+        self._compiled.export(kind, os.fsencode(path), os.fsencode(LIBRARY_FOLDER))
 
     @property
     def kernels(self):
@@ -288,10 +292,11 @@ def _source(model):
     if suffix in _OTHER_FORMATS:
         raise UnsupportedError(f"{path}: {suffix} files are not read; write the model as ONNX with "
                                f"{_OTHER_FORMATS[suffix]}")
-    return _tc.Source.read(path)
+    return _tc.Source.read(os.fsencode(path))
 
 
-def _options(target="native", shapes=None, threads=None, tolerance=1e-4, seed=0, dump=""):
+def _options(target="native", shapes=None, threads=None, tolerance=1e-4, seed=0, dump="",
+             build_threads=None):
     symbols, input_shapes = {}, {}
     for name, value in (shapes or {}).items():
         if isinstance(value, (int, np.integer)):
@@ -306,16 +311,19 @@ def _options(target="native", shapes=None, threads=None, tolerance=1e-4, seed=0,
             (n, s) for n, sizes in input_shapes.items() for s in sizes]:
         if size < (0 if name in symbols else -1):
             raise ShapeError(f"shapes: '{name}' has the size {size}")
-    if threads is not None and not 1 <= threads <= 1024:
-        raise Error(f"threads is {threads}; give 1 to 1024, or None for all cores")
+    for name, count in (("threads", threads), ("build_threads", build_threads)):
+        if count is not None and not 1 <= count <= 1024:
+            raise Error(f"{name} is {count}; give 1 to 1024, or None for all cores")
     if not tolerance >= 0:
         raise Error(f"tolerance is {tolerance}; give a number of at least 0")
     return _tc.Options(target=target, input_shapes=input_shapes, symbols=symbols,
-                       threads=threads or 0, tolerance=tolerance, seed=seed, dump=dump or "")
+                       threads=threads or 0, build_threads=build_threads or 0, tolerance=tolerance,
+                       seed=seed, dump=dump or "")
 
 
-def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, seed=0):
-    """Compiles a model.
+def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, seed=0,
+            build_threads=None):
+    """Compiles a model. The same model and options give the same bytes, whatever its file is called.
 
     model      path of an .onnx file, its bytes, or an onnx.ModelProto
     target     "native" or one of tc.targets(), with "+feature,-feature" after it
@@ -323,9 +331,13 @@ def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4
     threads    threads of a run; None takes all cores
     tolerance  largest error of any output, relative to its largest magnitude; 0 allows only the
                operations of the model in float32
+    build_threads  threads of the compiler; None takes all cores
     """
-    options = _options(target, shapes, threads, tolerance, seed)
-    return Module(compiled=_tc.compile(_source(model), options), threads=threads)
+    options = _options(target, shapes, threads, tolerance, seed, build_threads=build_threads)
+    source = _source(model)
+    module = Module(compiled=_tc.compile(source, options), threads=threads)
+    module.name = source.name
+    return module
 
 
 def load(path, *, threads=None):

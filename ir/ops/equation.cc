@@ -98,7 +98,7 @@ class FormulaParser {
   FormulaPtr factor() {
     TextCursor::Nesting nesting(cursor_);
     if (cursor_.peek_number()) {
-      return make({Formula::Kind::Number, "", std::stod(cursor_.number()), {}, {}});
+      return make({Formula::Kind::Number, "", number_value(cursor_.number()), {}, {}});
     }
     if (cursor_.try_token("-")) return make({Formula::Kind::Call, "neg", 0, {}, {factor()}});
     if (cursor_.try_token("(")) {

@@ -39,7 +39,7 @@ Node cast_node(Graph& graph, ValueId from, ValueId to, const std::string& where)
   node.inputs = {from};
   node.outputs = {to};
   node.attributes["to"] = std::string(name_of(graph[to].dtype));
-  node.origin = {graph.name, where, "Cast", 0};
+  node.origin = {graph.nodes.empty() ? graph.name : graph.nodes[0].origin.file, where, "Cast", 0};
   return node;
 }
 
