@@ -142,6 +142,8 @@ class NativeModel {
   std::unique_ptr<tc_model, decltype(&tc_model_close)> model_{nullptr, tc_model_close};
 };
 
+}  // namespace
+
 Tensors run_native(Graph graph, const Tensors& inputs) {
   CompileOptions options;
   options.build_threads = 1;
@@ -157,6 +159,8 @@ Tensors run_native(Graph graph, const Tensors& inputs) {
   }
   return outputs;
 }
+
+namespace {
 
 NodeTestResult run_model(const std::string& bytes, const fs::path& folder, NodeTestWay way) {
   NodeTestResult result;

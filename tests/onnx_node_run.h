@@ -2,8 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
+
+#include "ir/graph.h"
 
 namespace tc {
 
@@ -19,6 +22,10 @@ struct NodeTestResult {
   // The operator rows that the model uses, as it is and after all passes.
   std::set<std::string> rows;
 };
+
+// Compiles the graph, which has been through the passes, for this machine, links it, opens it with the
+// runtime and runs it with one and with two threads, which must give the same bytes.
+std::map<std::string, Tensor> run_native(Graph graph, const std::map<std::string, Tensor>& inputs);
 
 NodeTestResult run_node_test(const std::filesystem::path& folder, NodeTestWay way);
 

@@ -1,0 +1,236 @@
+// Whole graphs as native code against float64: layouts, reorders, aliases, the memory plan, loops and
+// branches of the plan, with one thread and two. The graphs are those of tests/golden/schedules and the
+// networks below, whose many values share one arena.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "ir/error.h"
+#include "ir/evaluate.h"
+#include "ir/ops/op.h"
+#include "ir/passes/pass.h"
+#include "tests/onnx_node_run.h"
+
+namespace tc {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct NamedGraph {
+  std::string name, text;
+};
+
+const NamedGraph kNetworks[] = {
+    {"residual_blocks", R"(graph residual_blocks {
+  input x f32[1, 3, 19, 17]
+  constant w0 f32[24, 3, 3, 3] #0
+  constant b0 f32[24] #0
+  constant w1 f32[24, 24, 3, 3] #0
+  constant w2 f32[24, 24, 1, 1] #0
+  constant w3 f32[40, 24, 3, 3] #0
+  constant w4 f32[40, 24, 1, 1] #0
+  constant w5 f32[33, 40] #0
+  c0 f32[?] = Conv(x, w0, b0) {pads = [1, 1, 1, 1], strides = [2, 2]}
+  r0 f32[?] = Relu(c0)
+  c1 f32[?] = Conv(r0, w1) {pads = [1, 1, 1, 1]}
+  r1 f32[?] = Relu(c1)
+  c2 f32[?] = Conv(r1, w2)
+  s2 f32[?] = Add(c2, r0)
+  r2 f32[?] = Relu(s2)
+  c3 f32[?] = Conv(r2, w3) {pads = [1, 1, 1, 1], strides = [2, 2]}
+  c4 f32[?] = Conv(r2, w4) {strides = [2, 2]}
+  s4 f32[?] = Add(c3, c4)
+  r4 f32[?] = Relu(s4)
+  g f32[?] = GlobalAveragePool(r4)
+  f f32[?] = Flatten(g) {axis = 1}
+  y f32[?] = Gemm(f, w5) {transB = 1}
+  output y r1
+}
+)"},
+    {"branches_and_concat", R"(graph branches_and_concat {
+  input x f32[1, 32, 12, 12]
+  constant w1 f32[16, 32, 1, 1] #0
+  constant w2 f32[32, 32, 3, 3] #0
+  constant w3 f32[16, 32, 5, 5] #0
+  constant b3 f32[16] #0
+  constant w4 f32[48, 64, 1, 1] #0
+  constant half f32[] = [0.5]
+  a f32[?] = Conv(x, w1)
+  ar f32[?] = Relu(a)
+  b f32[?] = Conv(x, w2) {pads = [1, 1, 1, 1]}
+  br f32[?] = Sigmoid(b)
+  c f32[?] = Conv(x, w3, b3) {pads = [4, 4, 4, 4], dilations = [2, 2]}
+  all f32[?] = Concat(ar, br, c) {axis = 1}
+  p f32[?] = MaxPool(all) {kernel_shape = [3, 3], pads = [1, 1, 1, 1], strides = [2, 2]}
+  d f32[?] = Conv(p, w4)
+  u f32[?], v f32[?], w f32[?] = Split(d) {axis = 1, split = [16, 16, 16]}
+  uv f32[?] = Mul(u, v)
+  vw f32[?] = Add(v, w)
+  z f32[?] = Sub(uv, vw)
+  y f32[?] = Transpose(z) {perm = [0, 2, 3, 1]}
+  output y all
+}
+)"},
+    {"parts_of_blocks", R"(graph parts_of_blocks {
+  input x f32[1, 32, 9, 9]
+  constant w1 f32[24, 32, 1, 1] #0
+  constant w2 f32[40, 32, 3, 3] #0
+  constant w3 f32[20, 64, 1, 1] #0
+  constant w4 f32[70, 20, 3, 3] #0
+  a f32[?] = Conv(x, w1)
+  ar f32[?] = Relu(a)
+  b f32[?] = Conv(x, w2) {pads = [1, 1, 1, 1]}
+  br f32[?] = Relu(b)
+  all f32[?] = Concat(ar, br) {axis = 1}
+  c f32[?] = Conv(all, w3)
+  both f32[?] = Concat(c, ar) {axis = 1}
+  u f32[?], v f32[?] = Split(both) {axis = 1, split = [20, 24]}
+  d f32[?] = Conv(u, w4) {pads = [1, 1, 1, 1]}
+  e f32[?] = AveragePool(d) {kernel_shape = [2, 2], strides = [2, 2]}
+  f f32[?] = Add(v, ar)
+  output e f
+}
+)"},
+    {"grouped_and_depthwise", R"(graph grouped_and_depthwise {
+  input x f32[1, 20, 13, 11]
+  constant w0 f32[48, 20, 1, 1] #0
+  constant w1 f32[48, 1, 5, 5] #0
+  constant b1 f32[48] #0
+  constant w2 f32[32, 12, 3, 3] #0
+  constant w3 f32[32, 8, 7, 7] #0
+  a f32[?] = Conv(x, w0)
+  b f32[?] = Conv(a, w1, b1) {group = 48, pads = [2, 2, 2, 2], strides = [2, 1]}
+  c f32[?] = Relu(b)
+  d f32[?] = Conv(c, w2) {group = 4, pads = [1, 0, 1, 2]}
+  e f32[?] = Conv(d, w3) {group = 4, pads = [3, 3, 3, 3], strides = [3, 3]}
+  output e
+}
+)"},
+    {"attention", R"(graph attention {
+  symbol count in [1, 100]
+  input x f32[count, 48]
+  constant q f32[48, 48] #0
+  constant k f32[48, 48] #0
+  constant v f32[48, 48] #0
+  constant scale f32[48] #0
+  constant shift f32[48] #0
+  constant up f32[48, 100] #0
+  constant down f32[100, 48] #0
+  constant root f32[] = [0.28867513]
+  xq f32[?] = MatMul(x, q)
+  xk f32[?] = MatMul(x, k)
+  xv f32[?] = MatMul(x, v)
+  q3 f32[?] = Reshape(xq) {shape = dims[0, 4, 12]}
+  k3 f32[?] = Reshape(xk) {shape = dims[0, 4, 12]}
+  v3 f32[?] = Reshape(xv) {shape = dims[0, 4, 12]}
+  qt f32[?] = Transpose(q3) {perm = [1, 0, 2]}
+  kt f32[?] = Transpose(k3) {perm = [1, 2, 0]}
+  vt f32[?] = Transpose(v3) {perm = [1, 0, 2]}
+  scores f32[?] = MatMul(qt, kt)
+  scaled f32[?] = Mul(scores, root)
+  soft f32[?] = Softmax(scaled) {axis = -1}
+  mixed f32[?] = MatMul(soft, vt)
+  back f32[?] = Transpose(mixed) {perm = [1, 0, 2]}
+  rows f32[?] = Reshape(back) {shape = dims[0, 48]}
+  sum f32[?] = Add(rows, x)
+  norm f32[?] = LayerNormalization(sum, scale, shift) {axis = -1, epsilon = 1e-5}
+  wide f32[?] = MatMul(norm, up)
+  active f32[?] = Gelu(wide)
+  narrow f32[?] = MatMul(active, down)
+  y f32[?] = Add(narrow, norm)
+  output y
+}
+)"},
+    {"recurrent", R"(graph recurrent {
+  symbol frames in [1, 100]
+  input x f32[frames, 1, 20]
+  constant w f32[1, 90, 20] #0
+  constant r f32[1, 90, 30] #0
+  constant b f32[1, 180] #0
+  constant w2 f32[2, 64, 30] #0
+  constant r2 f32[2, 64, 16] #0
+  h4 f32[?], last f32[?] = GRU(x, w, r, b) {hidden_size = 30, linear_before_reset = 1}
+  h f32[?] = Squeeze(h4) {axes = [1]}
+  y f32[?], yh f32[?], yc f32[?] = LSTM(h, w2, r2) {direction = "bidirectional", hidden_size = 16}
+  output y last yc
+}
+)"},
+};
+
+std::vector<NamedGraph> graphs() {
+  std::vector<NamedGraph> result(std::begin(kNetworks), std::end(kNetworks));
+  const char* folder = "tests/golden/schedules";
+  if (fs::is_directory(folder)) {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      std::ifstream in(entry.path());
+      const std::string all((std::istreambuf_iterator<char>(in)), {});
+      result.push_back({"golden_" + entry.path().stem().string(), all.substr(0, all.find("----\n"))});
+    }
+  }
+  std::sort(result.begin(), result.end(), [](const NamedGraph& a, const NamedGraph& b) { return a.name < b.name; });
+  return result;
+}
+
+double number(std::mt19937& random) { return static_cast<double>(random() % 20001) / 10000 - 1; }
+
+// Constants whose data are not in the text get seeded numbers, of a size that keeps values near 1.
+void fill_constants(Graph& graph, std::mt19937& random) {
+  for (Value& value : graph.values) {
+    if (!value.constant || !is_float(value.dtype) || value.constant->count() < 2) continue;
+    auto filled = std::make_shared<Tensor>(value.dtype, value.constant->shape);
+    const auto& shape = filled->shape;
+    // Weights are [outputs, inputs, taps...] or [inputs, outputs]: the mean of both is near enough.
+    const double terms = shape.size() > 1 ? std::sqrt(static_cast<double>(filled->count())) / 2 : 1;
+    for (int64_t i = 0; i < filled->count(); ++i) filled->set(i, number(random) * 1.7 / std::sqrt(terms));
+    value.constant = filled;
+  }
+}
+
+class Plan : public testing::TestWithParam<NamedGraph> {};
+
+TEST_P(Plan, ComputesWhatTheGraphMeans) {
+  std::mt19937 random(7);
+  Graph graph = parse_graph(GetParam().text);
+  fill_constants(graph, random);
+  infer_shapes(graph);
+  Graph simple = graph;
+  run_passes(simple, {});
+  for (int64_t size : graph.symbols.empty() ? std::vector<int64_t>{1} : std::vector<int64_t>{1, 7, 20}) {
+    std::map<std::string, int64_t> symbols;
+    for (const auto& [name, range] : graph.symbols) symbols[name] = size;
+    std::map<std::string, Tensor> inputs;
+    for (ValueId id : graph.inputs) {
+      std::vector<int64_t> shape;
+      for (const Dim& dim : *graph[id].shape) shape.push_back(dim.evaluate(symbols));
+      Tensor tensor(graph[id].dtype, shape);
+      for (int64_t i = 0; i < tensor.count(); ++i) tensor.set(i, number(random));
+      inputs[graph[id].name] = tensor;
+    }
+    const auto expected = evaluate(graph, inputs);
+    const auto found = run_native(simple, inputs);
+    ASSERT_EQ(found.size(), expected.size());
+    for (const auto& [name, tensor] : expected) {
+      const Tensor& other = found.at(name);
+      ASSERT_EQ(tensor.shape, other.shape) << name;
+      double largest = 0, smallest = 0, worst = 0;
+      for (int64_t i = 0; i < tensor.count(); ++i) {
+        largest = std::max(largest, tensor.as_double(i));
+        smallest = std::min(smallest, tensor.as_double(i));
+        const double error = std::abs(tensor.as_double(i) - other.as_double(i));
+        worst = error <= worst ? worst : error;   // a NaN stays
+      }
+      EXPECT_LE(worst, 1e-5 * std::max(largest, -smallest)) << name << " for size " << size;
+      // Zeros would agree whatever the compiler does.
+      EXPECT_GT(largest - smallest, 1e-4) << name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Plan, testing::ValuesIn(graphs()), [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace tc
