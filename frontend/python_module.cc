@@ -17,6 +17,7 @@
 #include "frontend/kernel_module.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/plan_builder.h"
+#include "frontend/python_fleet.h"
 #include "frontend/python_runner.h"
 #include "ir/error.h"
 #include "ir/loop.h"
@@ -279,6 +280,7 @@ PYBIND11_MODULE(_tc, module) {
   module.doc() = "The native half of tc.";
   py::register_exception_translator(&tc::translate_error);
   tc::add_runner(module);
+  tc::add_fleet(module);
   tc::add_compiled(module);
   tc::add_schedule(module);
   tc::add_compile(module);

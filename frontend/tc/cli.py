@@ -1,4 +1,4 @@
-"""The command line: python -m tc compile | run | bench | check | inspect | targets | version.
+"""The command line: python -m tc COMMAND; `python -m tc --help` lists the commands.
 
 Every command takes --json and then prints one JSON value. Exit codes: 0 done, 1 an error that one
 sentence on stderr names (with --json: {"error": {"kind", "text"}} on stdout), 2 wrong usage.
@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from . import _tc
+from . import _tc, fleet
 from .errors import Error, ModelError, ShapeError
 from .kernels import kernels, seeded_array, time_calls
 from .module import KINDS, _options, _source, check, compile, load, targets
@@ -366,15 +366,20 @@ def _parser():
     added.add_argument("--no-time", action="store_true", help="do not time the kernel")
     command("targets", _targets, "List the targets.")
     command("version", _version, "Tell the version.")
+    fleet.add_commands(command)
     return parser
 
 
 def main(argv=None):
-    arguments = _parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    arguments = None
     try:
+        if argv and argv[0] in fleet.PROGRAMS:
+            fleet.start(argv[0], argv[1:])  # does not return
+        arguments = _parser().parse_args(argv)
         result, text, *code = arguments.function(arguments)
     except Error as error:
-        if arguments.json:
+        if arguments and arguments.json:
             print(json.dumps({"error": {"kind": type(error).__name__, "text": str(error)}}))
         print(f"tc: {error}", file=sys.stderr)
         return 1

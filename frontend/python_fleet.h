@@ -1,0 +1,11 @@
+// What the Python package asks of trackers.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace tc {
+
+// Adds the function tracker_devices(address, credentials) to the extension module.
+void add_fleet(pybind11::module_& module);
+
+}  // namespace tc

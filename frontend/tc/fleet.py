@@ -1,0 +1,84 @@
+"""Commands of a fleet of devices: tracker, agent, devices, certs."""
+
+import os
+import sys
+
+from . import _tc, certs
+from .errors import DeviceError
+
+PROGRAMS = {"tracker": "Start a tracker, which lends devices to tuners (options: tracker --help).",
+            "agent": "Offer this machine to a tracker (options: agent --help)."}
+
+_NO_TRACKER = "localhost:9190"
+
+
+def program(name):
+    """The path of the native program tc-NAME of this package."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "tc-" + name)
+    if not os.access(path, os.X_OK):
+        raise DeviceError(f"this package has no program tc-{name} ({path}); install tc anew")
+    return path
+
+
+def start(name, arguments):
+    """Becomes the native program."""
+    path = program(name)
+    sys.stdout.flush()
+    os.execv(path, [path, *arguments])
+
+
+def tracker_address(address=None, insecure=False):
+    """The address as the native side takes it: given, $TC_TRACKER, or this machine's."""
+    address = address or os.environ.get("TC_TRACKER") or _NO_TRACKER
+    return address if not insecure or "://" in address else "insecure://" + address
+
+
+def devices(tracker=None, credentials=None, insecure=False):
+    """The devices of a tracker, a dict each, sorted by name."""
+    return _tc.tracker_devices(tracker_address(tracker, insecure), credentials or "")
+
+
+def _size(count):
+    for unit, scale in ("MiB", 1 << 20), ("KiB", 1 << 10):
+        if count >= scale:
+            return f"{count / scale:.4g} {unit}"
+    return "-" if not count else f"{count} B"
+
+
+def _run_devices(arguments):
+    rows = devices(arguments.tracker, arguments.credentials, arguments.insecure)
+    if not rows:
+        return {"devices": []}, ("no agent has joined this tracker; start one with "
+                                 "`python -m tc agent`")
+    header = ["name", "state", "architecture", "processor", "cores", "vector", "clock",
+              "L1 / L2 / L3", "runner", "unit", "measured", "client"]
+    table = [header]
+    for row in rows:
+        table.append([
+            row["name"], row["state"], row["architecture"], row["processor"] or "-",
+            str(row["cores"]), f"{row['vector_bits']} bit" if row["vector_bits"] else "-",
+            f"{row['clock_ghz']:.4g} GHz" if row["clock_ghz"] else "-",
+            " / ".join(_size(row[f"l{level}_bytes"]) for level in (1, 2, 3)),
+            row["runner"], row["unit"], str(row["measured"]), row["client"] or "-"])
+    widths = [max(len(line[column]) for line in table) for column in range(len(header))]
+    text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+                     for line in table)
+    return {"devices": rows}, text
+
+
+def add_commands(command):
+    """Adds the commands; `command(name, function, text)` gives the parser of one."""
+    for name, text in PROGRAMS.items():
+        command(name, None, text)
+    added = command("devices", _run_devices, "List the devices of a tracker.")
+    added.add_argument("--tracker", metavar="HOST:PORT",
+                       help=f"default: $TC_TRACKER, else {_NO_TRACKER}")
+    added.add_argument("--credentials", metavar="FOLDER",
+                       help="default: $TC_CREDENTIALS, else ~/.config/tc")
+    added.add_argument("--insecure", action="store_true",
+                       help="plain text, to a tracker of this machine started so")
+    added = command("certs", certs.run, "Make credentials for tracker, agents and clients.")
+    added.add_argument("action", choices=["init"])
+    added.add_argument("--folder", help="default: $TC_CREDENTIALS, else ~/.config/tc")
+    added.add_argument("--hosts", nargs="+", default=[], metavar="HOST",
+                       help="more names and addresses of the tracker's machine")
