@@ -8,6 +8,7 @@
 
 #include "machine.h"
 #include "npy.h"
+#include "serve.h"
 #include "tc_runtime.h"
 
 extern "C" const tc_descriptor tc_model_descriptor;
@@ -94,8 +95,10 @@ void print_usage(const Program& program, FILE* file) {
   fprintf(file,
           "usage: %s --input NAME=FILE.npy ... --output-dir FOLDER [--repeat N] [--threads N] "
           "[--json] [--profile]\n"
+          "       %s --serve THREADS\n"
           "Runs the model '%s', compiled for %s (%s).\n",
-          program.name, program.info.model, program.info.target, program.info.provenance);
+          program.name, program.name, program.info.model, program.info.target,
+          program.info.provenance);
   char text[512];
   for (int32_t i = 0; i < program.input_count; ++i)
     fprintf(file, "  input  %s: %s\n", program.inputs[i].info.name,
@@ -109,6 +112,7 @@ void print_usage(const Program& program, FILE* file) {
           "  --threads N          threads, 0 for the model's default\n"
           "  --json               print one JSON object instead of text\n"
           "  --profile            print the time of each step\n"
+          "  --serve THREADS      run at the command of tc-agent, with no other option\n"
           "Exit codes: 0 done, 1 an input is wrong, 2 wrong usage, 3 the machine lacks "
           "instructions.\n");
 }
@@ -435,6 +439,9 @@ int run_program(int count, char** arguments) {
   Program program;
   if (count > 0 && arguments[0] != nullptr) program.name = arguments[0];
   open_model(program);
+  if (count == 3 && strcmp(arguments[1], "--serve") == 0)
+    return serve(program.model, static_cast<int>(take_number(program, "--serve", arguments[2], 0,
+                                                             TC_MAX_THREADS)));
   parse_options(program, count, arguments);
   read_inputs(program);
   bind_shapes(program);
