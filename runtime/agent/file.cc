@@ -1,0 +1,116 @@
+#include "runtime/agent/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+#include "runtime/agent/sha256.h"
+
+namespace tc::agent {
+namespace {
+
+[[noreturn]] void fail(const std::string& what) {
+  throw std::runtime_error(what + ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    close();
+    value_ = other.value_;
+    other.value_ = -1;
+  }
+  return *this;
+}
+
+void Descriptor::close() {
+  if (value_ >= 0) ::close(value_);
+  value_ = -1;
+}
+
+SharedMemory::SharedMemory(const char* name, int64_t bytes)
+    : descriptor_(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes_(bytes) {
+  if (descriptor_.get() < 0) fail("memory for a file");
+  // Allocated now: running out of memory later would be a signal.
+  if (ftruncate(descriptor_.get(), bytes) != 0 ||
+      (bytes > 0 && fallocate(descriptor_.get(), 0, 0, bytes) != 0 && errno != EOPNOTSUPP))
+    fail("memory for a file of " + std::to_string(bytes) + " bytes");
+  if (bytes == 0) return;
+  void* memory = mmap(nullptr, static_cast<size_t>(mapped_bytes()), PROT_READ | PROT_WRITE,
+                      MAP_SHARED, descriptor_.get(), 0);
+  if (memory == MAP_FAILED) fail("mapping " + std::to_string(bytes) + " bytes");
+  data_ = static_cast<uint8_t*>(memory);
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : descriptor_(std::move(other.descriptor_)), bytes_(other.bytes_), data_(other.data_) {
+  other.data_ = nullptr;
+}
+
+SharedMemory::~SharedMemory() {
+  if (data_ != nullptr) munmap(data_, static_cast<size_t>(mapped_bytes()));
+}
+
+int64_t SharedMemory::mapped_bytes() const {
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  return (bytes_ + page - 1) / page * page;
+}
+
+Descriptor SharedMemory::open_for_reading() const {
+  const std::string path = "/proc/self/fd/" + std::to_string(descriptor_.get());
+  Descriptor reading(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (reading.get() < 0) fail("opening a memory file");
+  return reading;
+}
+
+void SharedMemory::make_read_only() {
+  if (data_ != nullptr) munmap(data_, static_cast<size_t>(mapped_bytes()));
+  data_ = nullptr;
+  if (fcntl(descriptor_.get(), F_ADD_SEALS,
+            F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    fail("sealing a memory file");
+  if (bytes_ > 0) {
+    const Descriptor reading = open_for_reading();
+    void* memory = mmap(nullptr, static_cast<size_t>(mapped_bytes()), PROT_READ, MAP_PRIVATE,
+                        reading.get(), 0);
+    if (memory == MAP_FAILED) fail("mapping a memory file");
+    data_ = static_cast<uint8_t*>(memory);
+  }
+  descriptor_.close();
+}
+
+// A file can only be executed where no one has it open for writing, and sealed where no one has it
+// mapped so.
+File::File(SharedMemory&& memory)
+    : memory_(std::move(memory)), sha256_(tc::agent::sha256(memory_.data(), memory_.bytes())) {
+  reading_ = memory_.open_for_reading();
+  fchmod(memory_.descriptor(), 0500);
+  memory_.make_read_only();
+}
+
+std::shared_ptr<const File> make_file(const void* data, int64_t bytes) {
+  SharedMemory memory("tc-file", bytes);
+  if (bytes > 0) std::memcpy(memory.data(), data, static_cast<size_t>(bytes));
+  return std::make_shared<const File>(std::move(memory));
+}
+
+std::shared_ptr<const File> read_file(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat about;
+  if (file.get() < 0 || fstat(file.get(), &about) != 0) fail(path);
+  SharedMemory memory("tc-file", about.st_size);
+  for (int64_t done = 0; done < about.st_size;) {
+    const ssize_t got = read(file.get(), memory.data() + done, static_cast<size_t>(about.st_size - done));
+    if (got <= 0) throw std::runtime_error(path + ": cannot be read");
+    done += got;
+  }
+  return std::make_shared<const File>(std::move(memory));
+}
+
+}  // namespace tc::agent

@@ -1,0 +1,59 @@
+// Candidates on this machine's own processor, timed by the agent's clock.
+#include <sched.h>
+
+#include <stdexcept>
+
+#include "runtime/agent/measure.h"
+
+namespace tc::agent {
+namespace {
+
+class NativeRunner : public Runner, public Bench {
+ public:
+  explicit NativeRunner(std::vector<std::string> launcher) : launcher_(std::move(launcher)) {
+    // The last processors are the candidates', where the agent still has one of its own.
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    if (sched_getaffinity(0, sizeof mask, &mask) != 0) return;
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &mask)) processors_.push_back(i);
+  }
+
+  std::string name() const override { return "native"; }
+  std::string unit() const override { return "seconds"; }
+  std::vector<std::string> isolation() const override {
+    std::vector<std::string> names = isolation_names();
+    if (processors_.size() > 1) names.push_back("own cores");
+    return names;
+  }
+  void measure(const Batch& batch, const std::function<void(const Result&)>& done,
+               const std::function<bool()>& cancelled) override {
+    measure_batch(*this, batch, done, cancelled);
+  }
+
+  void prepare(Launch& launch, const Batch& batch, const File&) override {
+    const auto threads = static_cast<size_t>(batch.threads);
+    if (threads < processors_.size())
+      launch.processors.assign(processors_.end() - batch.threads, processors_.end());
+    if (launcher_.empty()) return;
+    launch.program = launcher_.front();
+    launch.arguments.erase(launch.arguments.begin());
+    std::vector<std::string> arguments = launcher_;
+    arguments.push_back("/proc/self/fd/" + std::to_string(kExecutableDescriptor));
+    launch.arguments.insert(launch.arguments.begin(), arguments.begin(), arguments.end());
+    launch.extra_bytes = -1;
+  }
+  bool is_exact() const override { return false; }
+
+ private:
+  std::vector<std::string> launcher_;
+  std::vector<int> processors_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runner> make_native_runner(std::vector<std::string> launcher) {
+  return std::make_unique<NativeRunner>(std::move(launcher));
+}
+
+}  // namespace tc::agent

@@ -1,0 +1,89 @@
+// One candidate's process, held by limits: started, spoken to, watched and ended.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/agent/runner.h"
+
+namespace tc::agent {
+
+// How to start a candidate.
+struct Launch {
+  // What is executed: the file itself, or, where there is one, a program of the file system, which
+  // then finds the file as descriptor kExecutableDescriptor.
+  std::string program;                   // empty: the file
+  std::vector<std::string> arguments;    // argv
+  int executable = -1;
+  std::vector<int> descriptors;          // become 10, 11, …
+  int report = -1;                       // becomes kReportDescriptor, where there is one
+  int64_t memory_bytes = 0;              // address space, beyond which a request ends the candidate
+  int64_t extra_bytes = 0;               // address space of the emulator; no limit where negative
+  double cpu_seconds = 10;
+  std::vector<int> processors;           // where it may run; empty for anywhere
+};
+constexpr int kExecutableDescriptor = 8;
+constexpr int kReportDescriptor = 9;
+
+// What of the above this system can do; found out once by trying.
+struct Isolation {
+  bool filter = false;         // seccomp
+  bool notify = false;         // and it tells us of the calls
+  bool network = false;        // a network namespace of its own
+  bool memory = false;         // address space limits hold
+};
+const Isolation& isolation();
+std::vector<std::string> isolation_names();
+
+// What a candidate did wrong. Thrown by Process, never out of the runners.
+struct Misbehaviour {
+  Outcome outcome;
+  std::string detail;
+};
+
+class Process {
+ public:
+  // Starts it; throws std::runtime_error where this machine cannot.
+  explicit Process(const Launch& launch);
+  ~Process();                  // kills the whole group and waits for it
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void send(const void* bytes, size_t count);
+  // Waits for this byte from its standard output. `doing` is what it should do, for the detail.
+  // Returns the clock, in seconds, at which the byte was here.
+  double expect(char letter, double seconds, const std::string& doing,
+                const std::function<bool()>& cancelled);
+  // Nothing may have come from its standard output that no one waited for.
+  void expect_silence(const std::string& doing);
+  // Most memory that it had in use so far, in bytes.
+  int64_t peak_bytes() const;
+
+ private:
+  void answer_notification(const std::string& doing);
+  void read_errors();
+  [[noreturn]] void explain_end(const std::string& doing);
+  [[noreturn]] void misbehave(Outcome outcome, const std::string& detail);
+  int64_t address_space() const;
+  void kill_group();
+
+  Launch launch_;
+  pid_t pid_ = -1;
+  Descriptor input_, output_, errors_, notifications_, status_;
+  std::string error_text_;
+  bool started_ = false;       // its program runs
+  bool programs_ = false;      // a program was started
+  bool reaped_ = false;
+  int wait_status_ = 0;
+};
+
+// Thrown by expect() where `cancelled` said so.
+struct Cancelled {};
+
+// Seconds of the monotonic clock.
+double now_seconds();
+
+}  // namespace tc::agent

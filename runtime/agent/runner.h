@@ -1,0 +1,83 @@
+// Measuring candidates: what an agent does with a batch of executables.
+//
+// Every candidate is verified before a time counts: at its start on all data sets, into outputs that
+// hold poison, and again after each sample, each on other inputs than the last. After its last sample
+// the inputs change while it runs, so that one that runs less often than told is found out. The clock
+// is the agent's; a candidate knows none.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/agent/file.h"
+#include "runtime/agent/tensor.h"
+
+namespace tc::agent {
+
+// The numbers are those of runtime/rpc/tc_rpc.proto.
+enum class Outcome : int {
+  Ok = 0, WrongResult = 3, Crash = 4, Timeout = 5, OutOfMemory = 6,
+};
+
+using FilePtr = std::shared_ptr<const File>;
+
+// What to measure. Whoever fills this in checks it: sizes of files against ports, numbers against
+// sensible bounds.
+struct Batch {
+  std::vector<FilePtr> executables;
+  std::vector<Port> inputs, outputs;
+  struct DataSet {
+    uint64_t seed = 0;
+    std::vector<FilePtr> expected;  // of each output
+  };
+  std::vector<DataSet> data_sets;   // two at least
+  double tolerance = 0;             // of an output's worst error relative to its largest magnitude
+  int threads = 1;
+  int rounds = 1;
+  double sample_seconds = 0.01;
+  double timeout_seconds = 10;      // of one candidate, all in all
+  int64_t memory_bytes = 1 << 30;   // of one candidate, beyond its file and its tensors
+};
+
+struct Result {
+  int candidate = 0;                // index into executables
+  Outcome outcome = Outcome::Ok;
+  std::string detail;               // a sentence; empty where the outcome is Ok
+  std::vector<double> samples;      // one run each, in the runner's unit; none unless Ok
+  double worst_error = 0;
+  int64_t runs_per_sample = 0;
+  int64_t peak_bytes = 0;
+};
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  virtual std::string name() const = 0;         // "native", "qemu"
+  virtual std::string unit() const = 0;         // "seconds", "simulated cycles"
+  // What holds a candidate here, for people and logs: "seccomp", "memory limit", …
+  virtual std::vector<std::string> isolation() const = 0;
+  // Calls `done` once for each candidate, as soon as it is known; ends early, without them, where
+  // `cancelled` says so. Throws std::runtime_error where this machine fails, never for what a
+  // candidate does. One batch at a time.
+  virtual void measure(const Batch& batch, const std::function<void(const Result&)>& done,
+                       const std::function<bool()>& cancelled) = 0;
+};
+
+// Runs candidates on this machine's processor. `launcher` (usually empty) is what starts them: a
+// program and its arguments, in front of the candidate's own.
+std::unique_ptr<Runner> make_native_runner(std::vector<std::string> launcher = {});
+
+// Runs riscv64 candidates under qemu-user, timed by the plugin's model of a core (simulated cycles).
+struct QemuOptions {
+  std::string qemu = "qemu-riscv64";  // looked for on PATH
+  std::string plugin;                 // libcount_plugin.so
+  int vector_bits = 256;              // a power of two, 128 to 1024
+  bool cache = true;                  // with the model's caches
+};
+// Throws std::runtime_error where qemu or the plugin is missing.
+std::unique_ptr<Runner> make_qemu_runner(const QemuOptions& options);
+
+}  // namespace tc::agent
