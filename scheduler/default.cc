@@ -6,7 +6,10 @@ namespace tc {
 namespace {
 
 ScheduleState default_state(const ScheduleState& start, int threads) {
-  if (start.ordered) refuse("the default follows on rewrites only");
+  if (start.ordered) {
+    fail(ErrorKind::Schedule, "schedule of kernel '", start.kernel->kernel.name, "' has lines of order already; the "
+         "default follows on rewrites only");
+  }
   for (auto* way : {schedule_reduction, schedule_rows, schedule_separately}) {
     Builder builder(start, threads);
     try {

@@ -51,20 +51,31 @@ Tensor read_tensor_file(const fs::path& path) {
   return *read_tensor(message, "", path.filename().string());
 }
 
-std::string constant_operands(const std::string& bytes, const fs::path& data, bool all) {
+std::string constant_operands(const std::string& bytes, const fs::path& data,
+                              const std::function<bool(const std::string& name, const Tensor&)>& wanted) {
   tc_onnx::ModelProto model;
   if (!model.ParseFromString(bytes)) return bytes;
   for (int i = 0; i < model.graph().input_size(); ++i) {
+    const std::string& name = model.graph().input(i).name();
     if (!model.graph().input(i).type().has_tensor_type()) continue;
     tc_onnx::TensorProto tensor;
     if (!tensor.ParseFromString(read_whole_file(data / text("input_", i, ".pb")))) continue;
-    const int type = tensor.data_type();
-    const bool shape_like = (type == 6 || type == 7 || type == 9) && tensor.dims_size() <= 1;
-    if (!all && !shape_like) continue;
-    tensor.set_name(model.graph().input(i).name());
+    try {
+      if (!wanted(name, *read_tensor(tensor, "", name))) continue;
+    } catch (const Error&) {
+      continue;
+    }
+    tensor.set_name(name);
     *model.mutable_graph()->add_initializer() = tensor;
   }
   return model.SerializeAsString();
+}
+
+std::string constant_operands(const std::string& bytes, const fs::path& data, bool all) {
+  return constant_operands(bytes, data, [&](const std::string&, const Tensor& tensor) {
+    const bool integers = tensor.dtype == DType::I32 || tensor.dtype == DType::I64 || tensor.dtype == DType::Bool;
+    return all || (integers && tensor.shape.size() <= 1);
+  });
 }
 
 }  // namespace tc

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,11 @@ std::string read_whole_file(const std::filesystem::path& path);
 // A tensor of the test data; Unsupported error where the file holds something else.
 Tensor read_tensor_file(const std::filesystem::path& path);
 
-// The model with inputs turned into initializers that hold the test data: those of integers or bools
-// with rank <= 1 (or `all`: every tensor), as models have axes, sizes and scales.
+// The model with inputs turned into initializers that hold the test data: those that are wanted.
+std::string constant_operands(const std::string& model, const std::filesystem::path& data,
+                              const std::function<bool(const std::string& name, const Tensor&)>& wanted);
+
+// The same: those of integers or bools with rank <= 1 (or `all`: every tensor), as models have axes, sizes and scales.
 std::string constant_operands(const std::string& model, const std::filesystem::path& data, bool all);
 
 }  // namespace tc

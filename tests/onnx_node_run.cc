@@ -57,13 +57,14 @@ void collect_rows(const Graph& graph, std::set<std::string>& rows) {
   }
 }
 
-// Rows of the file's own nodes, of which the import may have computed some.
+// Rows and forms of the file's own nodes, of which the import may have computed some.
 void collect_rows(const tc_onnx::GraphProto& graph, const std::map<std::string, int>& opsets, std::set<std::string>& rows) {
   for (const tc_onnx::NodeProto& node : graph.node()) {
     const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
     const auto opset = opsets.find(domain);
-    const OpRow* row = find_onnx_op(domain, node.op_type(), opset == opsets.end() ? 1 : opset->second, nullptr);
-    if (row) rows.insert(row->name);
+    const OnnxName* form = nullptr;
+    const OpRow* row = find_onnx_op(domain, node.op_type(), opset == opsets.end() ? 1 : opset->second, &form);
+    if (row) rows.insert(str(*row, *form));
     for (const auto& attribute : node.attribute()) {
       if (attribute.has_g()) collect_rows(attribute.g(), opsets, rows);
     }
@@ -206,19 +207,38 @@ NodeTestResult run_model(const std::string& bytes, const fs::path& folder, NodeT
 
 }  // namespace
 
+std::string str(const OpRow& row, const OnnxName& form) {
+  return text(row.name, " as ", form.domain, form.domain.empty() ? "" : "::", form.name, " ", form.since);
+}
+
 NodeTestResult run_node_test(const fs::path& folder, NodeTestWay way) {
   const std::string bytes = read_whole_file(folder / "model.onnx");
   NodeTestResult result = run_model(bytes, folder, way);
-  // What cannot be compiled for run-time operands is tried with constant ones.
-  for (bool all : {false, true}) {
-    if (result.outcome != Outcome::Refused) break;
-    NodeTestResult again = run_model(constant_operands(bytes, folder / "test_data_set_0", all), folder, way);
-    if (again.outcome == Outcome::Refused) continue;
+  // What cannot be compiled for run-time operands is tried with constant ones: first those alone that
+  // the refusals name, else what looks like axes and sizes, else all.
+  const fs::path data = folder / "test_data_set_0";
+  std::set<std::string> named;
+  std::string refusal = result.reason;
+  const auto try_constants = [&](const std::string& changed) {
+    NodeTestResult again = run_model(changed, folder, way);
+    refusal = again.reason;
+    if (again.outcome == Outcome::Refused) return;
     if (again.outcome == Outcome::Pass) {
       again.outcome = Outcome::Constant;
       again.reason = result.reason;
     }
     result = again;
+  };
+  for (size_t before = SIZE_MAX; result.outcome == Outcome::Refused && named.size() != before;) {
+    before = named.size();
+    const std::string changed = constant_operands(bytes, data, [&](const std::string& name, const Tensor&) {
+      if (refusal.find("'" + name + "' depends on data") != std::string::npos) named.insert(name);
+      return named.count(name) != 0;
+    });
+    if (named.size() != before) try_constants(changed);
+  }
+  for (bool all : {false, true}) {
+    if (result.outcome == Outcome::Refused) try_constants(constant_operands(bytes, data, all));
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ir/graph.h"
+#include "ir/ops/op.h"
 
 namespace tc {
 
@@ -19,13 +20,16 @@ struct NodeTestResult {
   Outcome outcome = Outcome::Fail;
   // Why it does not pass; for Constant, why not with inputs as they are.
   std::string reason;
-  // The operator rows that the model uses, as it is and after all passes.
+  // The operator rows of the graph that runs, and the forms of the rows that the file uses.
   std::set<std::string> rows;
 };
 
 // Compiles the graph, which has been through the passes, for this machine, links it, opens it with the
 // runtime and runs it with one and with two threads, which must give the same bytes.
 std::map<std::string, Tensor> run_native(Graph graph, const std::map<std::string, Tensor>& inputs);
+
+// "Sum as Sum 8": a row and one of its ONNX names.
+std::string str(const OpRow& row, const OnnxName& form);
 
 NodeTestResult run_node_test(const std::filesystem::path& folder, NodeTestWay way);
 

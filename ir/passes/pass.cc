@@ -39,6 +39,7 @@ const std::vector<Pass>& pass_table() {
   static const std::vector<Pass> table = {
       {"promote_half", "Computes in float32 what the model computes in float16 or bfloat16.", promote_half},
       {"expand", "Replaces composite ops by the ops they are made of.", expand_composites},
+      {"counted_loops", "Makes Scans of loops whose number of iterations follows from shapes.", counted_loops},
       {"fold_shapes", "Makes constants of values that follow from shapes.", fold_shapes},
       {"fold_constants", "Computes nodes whose inputs are all constant.", fold_constants},
       // Weights that become constant above are packed only where the subgraph knows them.

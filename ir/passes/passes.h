@@ -11,6 +11,9 @@ void promote_half(Graph& graph);
 // Until no node of kind Expand is left. The new nodes' shapes are inferred.
 void expand_composites(Graph& graph);
 
+// Loop nodes with a trip count of constants or shapes and a condition that stays true; others stay.
+void counted_loops(Graph& graph);
+
 // Nodes whose inputs are constants and whose work is bounded (results up to 2^28 elements for fills
 // and copies, 2^24 operations otherwise).
 void fold_constants(Graph& graph);

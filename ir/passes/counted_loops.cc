@@ -1,0 +1,81 @@
+// Makes Scans of loops whose number of iterations is known before the run.
+#include "ir/ops/op.h"
+#include "ir/passes/passes.h"
+
+namespace tc {
+namespace {
+
+// The source of a value through identities.
+ValueId source_of(const Graph& graph, const std::vector<int>& producers, ValueId id) {
+  while (producers[static_cast<size_t>(id)] >= 0) {
+    const Node& node = graph.nodes[static_cast<size_t>(producers[static_cast<size_t>(id)])];
+    if (node.op->name != "Identity") break;
+    id = node.inputs.at(0);
+  }
+  return id;
+}
+
+bool is_true(const Value& value) {
+  return value.constant && value.constant->count() == 1 && value.constant->as_int(0) != 0;
+}
+
+// The condition holds at first, and an iteration hands it on or sets it.
+bool always_goes_on(const Graph& graph, const Node& node, const Graph& body) {
+  if (node.inputs[1] != kNoValue && !is_true(graph[source_of(graph, graph.producers(), node.inputs[1])])) return false;
+  const ValueId next = source_of(body, body.producers(), body.outputs[0]);
+  return next == body.inputs[1] || is_true(body[next]);
+}
+
+std::optional<Dim> trip_count(const Graph& graph, const Node& node) {
+  if (node.inputs[0] == kNoValue) return std::nullopt;
+  const Value& trips = graph[node.inputs[0]];
+  if (trips.elements && trips.elements->size() == 1) return (*trips.elements)[0];
+  if (trips.constant && trips.constant->count() == 1) return Dim(trips.constant->as_int(0));
+  return std::nullopt;
+}
+
+}  // namespace
+
+void counted_loops(Graph& graph) {
+  std::vector<Node> nodes;
+  for (Node& node : graph.nodes) {
+    if (node.op->name != "Loop") {
+      nodes.push_back(std::move(node));
+      continue;
+    }
+    auto body = std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at("body")));
+    const auto trips = trip_count(graph, node);
+    if (!trips || !always_goes_on(graph, node, *body)) {
+      nodes.push_back(std::move(node));
+      continue;
+    }
+    // The iteration's number becomes what is scanned, behind the states; the condition a constant.
+    Node numbers;
+    numbers.op = find_op("Range");
+    numbers.outputs = {graph.fresh_value(node.origin.node + "_iterations", DType::I64)};
+    numbers.attributes["range"] = std::vector<Dim>{Dim(0), *trips, Dim(1)};
+    numbers.origin = node.origin;
+    infer_node(graph, numbers);
+    const ValueId number = body->inputs[0];
+    auto yes = std::make_shared<Tensor>(DType::Bool, std::vector<int64_t>{});
+    yes->set_int(0, 1);
+    (*body)[body->inputs[1]].constant = yes;
+    const size_t states = body->inputs.size() - 2;
+    body->inputs.erase(body->inputs.begin(), body->inputs.begin() + 2);
+    body->inputs.push_back(number);
+    body->outputs.erase(body->outputs.begin());
+    Node scan;
+    scan.op = find_op("Scan");
+    scan.origin = node.origin;
+    scan.outputs = node.outputs;
+    scan.inputs.assign(node.inputs.begin() + 2, node.inputs.end());
+    scan.inputs.insert(scan.inputs.begin() + static_cast<std::ptrdiff_t>(states), numbers.outputs[0]);
+    scan.attributes["body"] = GraphPtr(body);
+    scan.attributes["num_scan_inputs"] = int64_t{1};
+    nodes.push_back(std::move(numbers));
+    nodes.push_back(std::move(scan));
+  }
+  graph.nodes = std::move(nodes);
+}
+
+}  // namespace tc

@@ -1,0 +1,192 @@
+"""Operator rows and forms that no ONNX node test covers (tests/golden/onnx_rows.txt, written by
+onnx_node_test) agree with ONNX Runtime, or with NumPy where that has no such operator; a row that is
+listed and has no case here fails."""
+
+import numpy
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import tc
+from tc.module import _options, _source
+
+from .support import ROOT, worst_error
+
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+TYPES = {numpy.dtype(numpy.float32): FLOAT, numpy.dtype(numpy.int64): INT64, numpy.dtype(bool): BOOL}
+RANDOM = numpy.random.default_rng(7)
+
+# Rows of which no graph that runs has a node, and why.
+NEVER_RUN = {"Constant": "the importer makes constants of them"}
+
+
+def floats(*shape):
+    return RANDOM.standard_normal(shape).astype(numpy.float32)
+
+
+class Case:
+    """A model of `nodes` (operator, inputs, outputs, attributes; a domain before a dot), its inputs,
+    and the expected outputs where ONNX Runtime cannot tell them. `shapes` has names where sizes are
+    known at run time only."""
+
+    def __init__(self, opset, nodes, inputs, outputs=("y",), constants=None, expected=None, shapes=None,
+                 types=None):
+        self.inputs, self.expected, self.opset = inputs, expected, opset
+        shapes = shapes or {}
+        made = []
+        for op, ins, outs, attributes in nodes:
+            domain, _, name = op.rpartition(".")
+            made.append(helper.make_node(name, ins, outs, domain=domain, **attributes))
+        graph = helper.make_graph(
+            made, "row",
+            [helper.make_tensor_value_info(name, TYPES[array.dtype], shapes.get(name, array.shape))
+             for name, array in inputs.items()],
+            [helper.make_tensor_value_info(name, (types or {}).get(name, FLOAT), None) for name in outputs],
+            [numpy_helper.from_array(numpy.asarray(array), name)
+             for name, array in (constants or {}).items()])
+        self.model = helper.make_model(
+            graph, ir_version=8,
+            opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)])
+
+
+def one(op, opset, inputs, outputs=("y",), constants=None, **attributes):
+    """A case of one node that reads all inputs, then all constants."""
+    constants = constants or {}
+    return Case(opset, [(op, [*inputs, *constants], outputs, attributes)], inputs, outputs, constants)
+
+
+def loop_case():
+    """A loop with a state, a captured value, the iteration number and a scanned output."""
+    body = helper.make_graph(
+        [helper.make_node("Cast", ["t"], ["f"], to=FLOAT),
+         helper.make_node("Mul", ["state", "w"], ["scaled"]),
+         helper.make_node("Add", ["scaled", "f"], ["next"]),
+         helper.make_node("Identity", ["go"], ["still"]),
+         helper.make_node("Identity", ["next"], ["seen"])], "body",
+        [helper.make_tensor_value_info("t", INT64, ()), helper.make_tensor_value_info("go", BOOL, ()),
+         helper.make_tensor_value_info("state", FLOAT, (3,))],
+        [helper.make_tensor_value_info("still", BOOL, ()), helper.make_tensor_value_info("next", FLOAT, (3,)),
+         helper.make_tensor_value_info("seen", FLOAT, (3,))])
+    return Case(13, [("Loop", ["trips", "", "x"], ["y", "all"], {"body": body})],
+                {"x": floats(3), "w": floats(3)}, ("y", "all"), {"trips": numpy.int64(5)})
+
+
+def cumulative_product():
+    x = floats(3, 5)
+    case = one("CumProd", 26, {"x": x}, constants={"axis": numpy.int64(1)})
+    case.expected = {"y": numpy.cumprod(x, axis=1)}
+    return case
+
+
+def reorder_case():
+    """Between two convolutions with blocked channels a transpose needs them plain."""
+    return Case(13, [("Conv", ["x", "w"], ["a"], {}), ("Transpose", ["a"], ["b"], {"perm": [0, 1, 3, 2]}),
+                     ("Conv", ["b", "w"], ["y"], {})],
+                {"x": floats(1, 64, 9, 9)}, constants={"w": floats(64, 64, 3, 3)})
+
+
+IMAGE = (1, 2, 3, 4)
+LAYER = {"scale": floats(8), "bias": floats(8)}
+CASES = {
+    "BatchNormalization as BatchNormalization 1": lambda: one(
+        "BatchNormalization", 9, {"x": floats(*IMAGE), "scale": floats(2), "bias": floats(2), "mean": floats(2),
+                                  "variance": floats(2) ** 2}, epsilon=1e-3),
+    "Clip as Clip 6": lambda: one("Clip", 10, {"x": floats(4, 5)}, min=-0.5, max=0.25),
+    "ConstantOfShape": lambda: Case(
+        13, [("Shape", ["x"], ["s"], {}),
+             ("ConstantOfShape", ["s"], ["y"],
+              {"value": helper.make_tensor("value", FLOAT, [1], [2.5])})],
+        {"x": floats(3, 4)}, shapes={"x": ("n", 4)}),
+    "CumProd": cumulative_product,
+    "CumProd as CumProd 11": cumulative_product,
+    "Gelu as com.microsoft::Gelu 1": lambda: one("com.microsoft.Gelu", 13, {"x": floats(4, 5)}),
+    "Hardmax as Hardmax 1": lambda: one("Hardmax", 11, {"x": floats(3, 2, 4)}, axis=1),
+    "LayerNormalization as LayerNormalization 1": lambda: one(
+        "LayerNormalization", 13, {"x": floats(3, 8), **LAYER}, axis=-1, epsilon=1e-3),
+    "LogSoftmax as LogSoftmax 1": lambda: one("LogSoftmax", 11, {"x": floats(3, 2, 4)}, axis=1),
+    "Loop as Loop 1": loop_case,
+    "Not": lambda: Case(13, [("Not", ["x"], ["y"], {})], {"x": floats(4, 5) > 0}, types={"y": BOOL}),
+    "Pad as Pad 1": lambda: one("Pad", 10, {"x": floats(3, 4)}, pads=[1, 0, 2, 3], value=1.5),
+    "RMSNormalization as SimplifiedLayerNormalization 1": lambda: one(
+        "SimplifiedLayerNormalization", 13, {"x": floats(3, 8), "scale": LAYER["scale"]}, axis=-1, epsilon=1e-3),
+    "Range": lambda: Case(
+        13, [("Shape", ["x"], ["s"], {}), ("Squeeze", ["s"], ["n"], {}), ("Range", ["zero", "n", "two"], ["y"], {})],
+        {"x": floats(7)}, constants={"zero": numpy.int64(0), "two": numpy.int64(2)}, shapes={"x": ("n",)},
+        types={"y": INT64}),
+    "Reorder": reorder_case,
+    "Resize as Upsample 7": lambda: one("Upsample", 8, {"x": floats(*IMAGE)}, scales=[1.0, 1.0, 2.0, 3.0],
+                                        mode="nearest"),
+    "Resize as Resize 10": lambda: one("Resize", 10, {"x": floats(*IMAGE)}, mode="nearest",
+                                       constants={"scales": numpy.array([1, 1, 2, 3], numpy.float32)}),
+    "Shape": lambda: Case(13, [("Shape", ["x"], ["y"], {})], {"x": floats(3, 4)}, shapes={"x": ("n", 4)},
+                          types={"y": INT64}),
+    "Size": lambda: Case(13, [("Size", ["x"], ["y"], {})], {"x": floats(3, 4)}, shapes={"x": ("n", 4)},
+                         types={"y": INT64}),
+    "Slice as Slice 1": lambda: one("Slice", 9, {"x": floats(6, 5)}, axes=[0, 1], starts=[1, -3], ends=[5, 1000]),
+    "Softmax as Softmax 1": lambda: one("Softmax", 11, {"x": floats(3, 2, 4)}, axis=1),
+    "Split as Split 1": lambda: one("Split", 11, {"x": floats(6, 4)}, ("y", "z"), split=[2, 4], axis=0),
+    "TopK as TopK 1": lambda: Case(9, [("TopK", ["x"], ["y", "at"], {"k": 3, "axis": 1})], {"x": floats(3, 7)},
+                                   ("y", "at"), types={"at": INT64}),
+}
+
+
+def uncovered():
+    """The lines of the list behind its heading."""
+    lines = (ROOT / "tests/golden/onnx_rows.txt").read_text().splitlines()
+    return lines[2:]
+
+
+def forms():
+    """{ONNX name, with its domain: {first opsets}} of the table in docs/operators.md."""
+    found = {}
+    for line in (ROOT / "docs/operators.md").read_text().splitlines():
+        cells = line.split(" | ")
+        if not line.startswith("| ") or len(cells) < 4 or cells[1] == "-":
+            continue
+        for form in cells[1].split(", "):
+            name, _, since = form.rpartition(" ")
+            if since.isdigit():
+                found.setdefault(name, set()).add(int(since))
+    return found
+
+
+def nodes_of(graph):
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            yield from nodes_of(attribute.g)
+
+
+@pytest.mark.parametrize("line", uncovered())
+def test_row(line):
+    if line in NEVER_RUN:
+        assert line not in CASES
+        return
+    assert line in CASES, f"'{line}' is covered by no outside vector: add a case"
+    case = CASES[line]()
+    data = case.model.SerializeToString()
+    row, _, form = line.partition(" as ")
+    if form:
+        name, since = form.rsplit(" ", 1)
+        domain, _, plain = name.rpartition("::")
+        assert any((node.domain, node.op_type) == (domain, plain) for node in nodes_of(case.model.graph))
+        opset = 1 if domain else case.opset
+        assert int(since) == max(version for version in forms()[name] if version <= opset)
+    module = tc.compile(data)
+    if not form:
+        graph, _ = tc._tc.import_model(_source(data), _options())
+        made = "(reorder)" in module._compiled.plan if line == "Reorder" else f"= {row}(" in graph
+        assert made, "no node of the row runs"
+    results = module.run(case.inputs)
+    expected = case.expected
+    if expected is None:
+        session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+        expected = dict(zip(results, session.run(list(results), case.inputs)))
+    for name, array in results.items():
+        assert array.dtype == expected[name].dtype, name
+        assert worst_error(array, expected[name]) <= 1e-5, name
+
+
+def test_no_case_is_left_over():
+    assert not set(CASES) - set(uncovered())
+    assert not set(NEVER_RUN) - set(uncovered())
