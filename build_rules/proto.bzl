@@ -1,5 +1,8 @@
 """C++ from a .proto file by the system's protoc (runtime: libprotobuf-lite, libgrpc++)."""
 
+# gRPC's headers call all of these.
+_GRPC = ["-lgrpc++", "-lgrpc", "-lgpr", "-labsl_synchronization"]
+
 def lite_proto_library(name, src, grpc = False, visibility = None):
     """A library of the messages of src and, with grpc, of its services."""
     stem = src[:-len(".proto")]
@@ -20,6 +23,6 @@ def lite_proto_library(name, src, grpc = False, visibility = None):
         copts = ["-Wno-unused-parameter"],
         # Keeps gRPC's headers from asking for more of protobuf than libprotobuf-lite has.
         defines = ["GRPC_USE_PROTO_LITE"] if grpc else [],
-        linkopts = (["-lgrpc++"] if grpc else []) + ["-lprotobuf-lite"],
+        linkopts = (_GRPC if grpc else []) + ["-lprotobuf-lite"],
         visibility = visibility,
     )

@@ -65,9 +65,10 @@ std::string explain(const grpc::Status& status, const std::string& peer_name,
       if (has("is not in peer certificate"))
         return peer + " has a certificate for other hosts; add this one on its machine with "
                       "`python -m tc certs init --hosts " + address.host + "`";
-      if (has("CERTIFICATE_VERIFY_FAILED"))
+      if (has("CERTIFICATE_VERIFY_FAILED") || has("certificate verify failed"))
         return peer + " has a certificate of another authority than this program's" + own +
-               "; copy its ca.pem, client.pem and client.key here";
+               ", or one that is out of date by this machine's clock; copy ca.pem and this "
+               "program's certificate and key from where `python -m tc certs init` made them";
       const Answer answer = probe(address, 2.0);
       switch (answer) {
         case Answer::NoHost:

@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstring>
+#include <sstream>
 #include <stdexcept>
 
 #include "runtime/rpc/address.h"
@@ -38,8 +39,9 @@ std::string words_problem(const char* name, const Words& words) {
 
 std::string range_problem(const char* name, double value, double limit) {
   if (std::isfinite(value) && value >= 0 && value <= limit) return "";
-  return std::string("the field '") + name + "' is " + std::to_string(value) +
-         ", outside 0 to " + std::to_string(limit);
+  std::ostringstream text;
+  text << "the field '" << name << "' is " << value << ", outside 0 to " << limit;
+  return text.str();
 }
 
 std::string first_of(std::initializer_list<std::string> problems) {

@@ -1,0 +1,283 @@
+// The tracker's book under a clock of the test's own: leases, heartbeats, quarantine.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "runtime/tracker/fleet.h"
+#include "tests/rpc/fleet.h"
+
+namespace tc::tracker {
+namespace {
+
+using grpc::Status;
+using grpc::StatusCode;
+using rpc::announcement;
+using rpc::wish;
+
+class FleetTest : public testing::Test {
+ protected:
+  // Heartbeat 2 s, lease 10 s, quarantine 60 s.
+  FleetTest() : fleet_({}, [this] { return now_.load(); }) { now_ += 100000; }
+
+  void join(const std::string& name, const std::string& session = "one") {
+    ASSERT_TRUE(fleet_.announce(announcement(name, session)).ok());
+  }
+  Status acquire(rpc::Lease* lease, const rpc::AcquireRequest& request = wish()) {
+    return fleet_.acquire(request, [] { return false; }, lease);
+  }
+  // Time goes by while the agents named beat.
+  void pass(int64_t milliseconds, const std::vector<std::string>& beating) {
+    for (int64_t step = 0; step < milliseconds; step += 1000) {
+      now_ += std::min<int64_t>(1000, milliseconds - step);
+      for (const std::string& name : beating) join(name);
+    }
+  }
+  std::string states() {
+    rpc::DevicesReply reply;
+    fleet_.list(&reply);
+    std::string text;
+    for (const auto& device : reply.devices())
+      text += device.device().name() + " " + device.state() + ";";
+    return text;
+  }
+
+  std::atomic<int64_t> now_{1000};
+  Fleet fleet_;
+};
+
+TEST_F(FleetTest, LeasesAreExclusive) {
+  join("a");
+  join("b");
+  rpc::Lease first, second, third;
+  ASSERT_TRUE(acquire(&first).ok());
+  ASSERT_TRUE(acquire(&second).ok());
+  EXPECT_NE(first.device().name(), second.device().name());
+  EXPECT_NE(first.token(), second.token());
+  EXPECT_EQ(first.token().size(), 64u);
+  const Status status = acquire(&third);
+  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(status.error_message(),
+            "every device that runs rv64gcv is taken: a is leased by ann@desk since 0 s, b is leased "
+            "by ann@desk since 0 s; wait longer, or start another agent");
+  ASSERT_TRUE(fleet_.release(first.token()).ok());
+  ASSERT_TRUE(acquire(&third).ok());
+  EXPECT_EQ(third.device().name(), first.device().name());
+  EXPECT_NE(third.token(), first.token());
+  // A lease of old does nothing to the new one.
+  EXPECT_TRUE(fleet_.release(first.token()).ok());
+  EXPECT_EQ(states(), "a leased;b leased;");
+}
+
+TEST_F(FleetTest, ManyClientsNeverShareADevice) {
+  join("a");
+  join("b");
+  std::atomic<int> holders{0}, most{0}, got{0};
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i)
+    clients.emplace_back([&] {
+      for (int round = 0; round < 20; ++round) {
+        rpc::Lease lease;
+        // The test's clock stands still, so that nobody waits in vain.
+        if (!acquire(&lease, wish(1000)).ok()) continue;
+        const int present = ++holders;
+        int seen = most;
+        while (seen < present && !most.compare_exchange_weak(seen, present)) {}
+        ++got;
+        --holders;
+        fleet_.release(lease.token());
+      }
+    });
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(got, 160);
+  EXPECT_LE(most, 2);
+}
+
+TEST_F(FleetTest, ALeaseThatIsNotRenewedEnds) {
+  join("a");
+  rpc::Lease lease, other;
+  ASSERT_TRUE(acquire(&lease).ok());
+  EXPECT_EQ(lease.ttl_ms(), 10000);
+  pass(6000, {"a"});
+  EXPECT_EQ(fleet_.lease_left_ms("a", lease.token()), 4000);
+  ASSERT_TRUE(fleet_.renew(lease.token(), &lease).ok());
+  pass(9000, {"a"});
+  EXPECT_EQ(fleet_.lease_left_ms("a", lease.token()), 1000);
+  EXPECT_EQ(fleet_.lease_left_ms("b", lease.token()), 0);
+  EXPECT_EQ(fleet_.lease_left_ms("a", std::string(64, '0')), 0);
+  EXPECT_EQ(fleet_.lease_left_ms("a", ""), 0);
+  pass(1000, {"a"});
+  EXPECT_EQ(fleet_.lease_left_ms("a", lease.token()), 0);
+  EXPECT_EQ(fleet_.renew(lease.token(), &other).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_TRUE(acquire(&other).ok());
+}
+
+TEST_F(FleetTest, AnAgentThatFallsSilentIsGone) {
+  join("a");
+  join("b");
+  rpc::Lease lease;
+  ASSERT_TRUE(acquire(&lease).ok());
+  ASSERT_EQ(lease.device().name(), "a");
+  pass(6000, {"b"});
+  EXPECT_EQ(states(), "a leased;b free;");
+  pass(1000, {"b"});
+  EXPECT_EQ(states(), "b free;");
+  const Status status = fleet_.renew(lease.token(), &lease);
+  EXPECT_EQ(status.error_code(), StatusCode::NOT_FOUND);
+  EXPECT_NE(status.error_message().find("acquire a device again"), std::string::npos);
+}
+
+TEST_F(FleetTest, AnAgentThatLeavesIsGoneAtOnce) {
+  join("a");
+  rpc::AnnounceRequest leaving = announcement("a", "another");
+  leaving.set_leaving(true);
+  ASSERT_TRUE(fleet_.announce(leaving).ok());
+  EXPECT_EQ(states(), "a free;");
+  leaving.set_session("one");
+  ASSERT_TRUE(fleet_.announce(leaving).ok());
+  EXPECT_EQ(states(), "");
+}
+
+TEST_F(FleetTest, AnAgentThatStartsAnewEndsItsLeaseAndReplacesTheOld) {
+  join("a", "one");
+  rpc::Lease lease;
+  ASSERT_TRUE(acquire(&lease).ok());
+  join("a", "one");
+  EXPECT_GT(fleet_.lease_left_ms("a", lease.token()), 0);
+  join("a", "two");
+  EXPECT_EQ(fleet_.lease_left_ms("a", lease.token()), 0);
+  const Status status = fleet_.announce(announcement("a", "one"));
+  EXPECT_EQ(status.error_code(), StatusCode::ALREADY_EXISTS);
+  EXPECT_EQ(status.error_message(), "the name 'a' is now that of another agent, at 127.0.0.1:9191; "
+                                    "start this one with another --name");
+}
+
+TEST_F(FleetTest, ThreeFailuresInARowPutADeviceInQuarantine) {
+  join("a");
+  rpc::Lease lease;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(acquire(&lease).ok()) << i;
+    ASSERT_TRUE(fleet_.report_failure(lease.token(), "it \n died").ok());
+    EXPECT_TRUE(fleet_.release(lease.token()).ok());
+  }
+  EXPECT_EQ(states(), "a quarantined;");
+  const Status status = acquire(&lease);
+  EXPECT_EQ(status.error_message(),
+            "every device that runs rv64gcv is taken: a is in quarantine for 60 s (it ? died); wait "
+            "longer, or start another agent");
+  EXPECT_EQ(fleet_.report_failure(lease.token(), "late").error_code(), StatusCode::NOT_FOUND);
+  pass(59000, {"a"});
+  EXPECT_EQ(states(), "a quarantined;");
+  pass(1000, {"a"});
+  EXPECT_EQ(states(), "a free;");
+  // One more leads back.
+  ASSERT_TRUE(acquire(&lease).ok());
+  ASSERT_TRUE(fleet_.report_failure(lease.token(), "again").ok());
+  EXPECT_EQ(states(), "a quarantined;");
+}
+
+TEST_F(FleetTest, AGoodLeaseForgivesFailures) {
+  join("a");
+  rpc::Lease lease;
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(acquire(&lease).ok()) << i;
+    if (i % 3 != 2) {
+      ASSERT_TRUE(fleet_.report_failure(lease.token(), "it died").ok());
+    }
+    ASSERT_TRUE(fleet_.release(lease.token()).ok());
+  }
+  EXPECT_EQ(states(), "a free;");
+}
+
+TEST_F(FleetTest, ADeviceThatFailedComesLast) {
+  join("a");
+  join("b");
+  rpc::Lease lease;
+  ASSERT_TRUE(acquire(&lease).ok());
+  ASSERT_EQ(lease.device().name(), "a");
+  fleet_.report_failure(lease.token(), "it died");
+  fleet_.release(lease.token());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(acquire(&lease).ok());
+    EXPECT_EQ(lease.device().name(), "b");
+    fleet_.release(lease.token());
+  }
+}
+
+TEST_F(FleetTest, ATargetWithoutADeviceListsThoseThereAre) {
+  rpc::Lease lease;
+  Status status = acquire(&lease);
+  EXPECT_EQ(status.error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(status.error_message(),
+            "no device runs rv64gcv (riscv64 v); no agent has joined this tracker: start one with "
+            "`python -m tc agent`");
+  fleet_.announce(announcement("pc", "one", "x86-64", "avx2"));
+  fleet_.announce(announcement("small", "one", "riscv64", "f d"));
+  status = acquire(&lease);
+  EXPECT_EQ(status.error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(status.error_message(),
+            "no device runs rv64gcv (riscv64 v); those there are: pc (x86-64, native: another "
+            "architecture), small (riscv64, native: lacks v)");
+}
+
+TEST_F(FleetTest, RunnerAndDeviceKeyAreHeld) {
+  join("a");
+  rpc::Lease lease;
+  rpc::AcquireRequest request = wish();
+  request.set_runner("qemu");
+  EXPECT_EQ(acquire(&lease, request).error_code(), StatusCode::NOT_FOUND);
+  request.set_runner("native");
+  request.set_device_key("another key");
+  EXPECT_EQ(acquire(&lease, request).error_code(), StatusCode::NOT_FOUND);
+  request.set_device_key(announcement("a", "one").device().key());
+  EXPECT_TRUE(acquire(&lease, request).ok());
+}
+
+TEST(FleetWaits, FirstComeFirstServed) {
+  Fleet fleet({});
+  fleet.announce(announcement("a", "one"));
+  rpc::Lease held;
+  ASSERT_TRUE(fleet.acquire(wish(), [] { return false; }, &held).ok());
+  std::mutex mutex;
+  std::string order;
+  std::vector<std::thread> clients;
+  for (const char* name : {"1", "2", "3"}) {
+    clients.emplace_back([&, name] {
+      rpc::Lease lease;
+      ASSERT_TRUE(fleet.acquire(wish(30000), [] { return false; }, &lease).ok());
+      {
+        const std::lock_guard lock(mutex);
+        order += name;
+      }
+      fleet.release(lease.token());
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  fleet.release(held.token());
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(order, "123");
+}
+
+TEST(FleetWaits, AClientThatGaveUpLeavesTheQueue) {
+  Fleet fleet({});
+  fleet.announce(announcement("a", "one"));
+  rpc::Lease held, lease;
+  ASSERT_TRUE(fleet.acquire(wish(), [] { return false; }, &held).ok());
+  const Status status = fleet.acquire(wish(30000), [] { return true; }, &lease);
+  EXPECT_EQ(status.error_code(), StatusCode::CANCELLED);
+  fleet.release(held.token());
+  EXPECT_TRUE(fleet.acquire(wish(), [] { return false; }, &lease).ok());
+}
+
+TEST(FleetWaits, AYoungTrackerWaitsForAgentsToJoinAgain) {
+  Fleet fleet({});
+  rpc::Lease lease;
+  std::thread agent([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    fleet.announce(announcement("a", "one"));
+  });
+  EXPECT_TRUE(fleet.acquire(wish(30000), [] { return false; }, &lease).ok());
+  agent.join();
+}
+
+}  // namespace
+}  // namespace tc::tracker
