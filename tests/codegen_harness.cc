@@ -190,9 +190,10 @@ const char* const kDriver = R"(
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-extern void kernel(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                   int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                   int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+typedef void Kernel(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                    int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                    int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+extern Kernel* const kernels[];
 enum { kPage = 4096, kPoison = 0xab };
 static uint8_t* place(size_t size, int at_end, uint8_t** base, size_t* inside) {
   *inside = (size + kPage - 1) / kPage * kPage + kPage;
@@ -204,8 +205,8 @@ static uint8_t* place(size_t size, int at_end, uint8_t** base, size_t* inside) {
 int main(int argc, char** argv) {
   (void)argc;
   FILE* file = fopen(argv[1], "r+b");
-  int64_t head[4];  // buffers, at_end, threads, scratch bytes
-  if (file == NULL || fread(head, 8, 4, file) != 4) return 4;
+  int64_t head[5];  // buffers, at_end, threads, scratch bytes, which kernel
+  if (file == NULL || fread(head, 8, 5, file) != 5) return 4;
   uint8_t *data[24], *base[24], *scratch_base;
   size_t inside[24], scratch_inside;
   int64_t size[24], argument[24] = {0};
@@ -220,12 +221,13 @@ int main(int argc, char** argv) {
     argument[head[0]] = (int64_t)scratch;
     argument[head[0] + 1] = thread;
     argument[head[0] + 2] = head[2];
-    kernel(argument[0], argument[1], argument[2], argument[3], argument[4], argument[5],
-           argument[6], argument[7], argument[8], argument[9], argument[10], argument[11],
-           argument[12], argument[13], argument[14], argument[15], argument[16], argument[17],
-           argument[18], argument[19], argument[20], argument[21], argument[22], argument[23]);
+    kernels[head[4]](
+        argument[0], argument[1], argument[2], argument[3], argument[4], argument[5], argument[6],
+        argument[7], argument[8], argument[9], argument[10], argument[11], argument[12],
+        argument[13], argument[14], argument[15], argument[16], argument[17], argument[18],
+        argument[19], argument[20], argument[21], argument[22], argument[23]);
   }
-  fseek(file, 8 * (4 + head[0]), SEEK_SET);
+  fseek(file, 8 * (5 + head[0]), SEEK_SET);
   for (int64_t i = 0; i < head[0]; ++i) {
     for (uint8_t* byte = base[i] + kPage; byte < base[i] + kPage + inside[i]; ++byte)
       if ((byte < data[i] || byte >= data[i] + size[i]) && *byte != kPoison) return 10 + i;
@@ -244,20 +246,25 @@ static std::string shell_quiet(const std::string& command) {
   return status == 0 ? "" : command + ": status " + std::to_string(status) + "\n" + output;
 }
 
-// Calls the kernel on these argument buffers (parameters last) in qemu; the vector length is the
-// target's, times `longer`.
-static void run_in_qemu(const std::string& folder, const ScheduledKernel& kernel, const Target& target,
-                 std::vector<std::vector<uint8_t>>& arguments, int threads, bool at_end,
-                 int longer) {
+// Writes a file.
+static void write_file(const std::string& path, const void* data, size_t size) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  TC_CHECK(file != nullptr && std::fwrite(data, 1, size, file) == size, path);
+  std::fclose(file);
+}
+static void write_file(const std::string& path, const std::string& content) {
+  write_file(path, content.data(), content.size());
+}
+
+// Links the kernel objects `kernel0.o`, … of the folder with the driver into `program`.
+static void link_for_qemu(const std::string& folder, size_t count) {
   // Compiled once, for all kernels of this process.
   struct Driver {
     Driver() {
       char pattern[] = "/tmp/tc-driver-XXXXXX";
       TC_CHECK(mkdtemp(pattern) != nullptr);
       folder = pattern;
-      std::FILE* file = std::fopen((folder + "/driver.c").c_str(), "w");
-      std::fputs(kDriver, file);
-      std::fclose(file);
+      write_file(folder + "/driver.c", kDriver);
       const std::string problem =
           shell_quiet("clang-19 --target=riscv64-linux-gnu -O1 -c " + folder + "/driver.c -o " +
                       folder + "/driver.o");
@@ -267,22 +274,29 @@ static void run_in_qemu(const std::string& folder, const ScheduledKernel& kernel
     std::string folder;
   };
   static const Driver driver;
-  const std::string program = folder + "/program";
-  if (!std::filesystem::exists(program)) {
-    const Bytes object = kernel_object(kernel, target, "kernel");
-    std::FILE* file = std::fopen((folder + "/kernel.o").c_str(), "wb");
-    std::fwrite(object.data(), 1, object.size(), file);
-    std::fclose(file);
-    const std::string problem =
-        shell_quiet("clang-19 --target=riscv64-linux-gnu -fuse-ld=lld -static " + driver.folder +
-                    "/driver.o " + folder + "/kernel.o -o " + program);
-    TC_CHECK(problem.empty(), problem);
+  std::string table, names, objects;
+  for (size_t i = 0; i < count; ++i) {
+    table += text("extern void kernel", i, "();\n");
+    names += text("kernel", i, ", ");
+    objects += text(" ", folder, "/kernel", i, ".o");
   }
+  write_file(folder + "/table.c", table + "void (*const kernels[])() = {" + names + "};\n");
+  const std::string problem =
+      shell_quiet("clang-19 --target=riscv64-linux-gnu -fuse-ld=lld -static " + driver.folder +
+                  "/driver.o " + folder + "/table.c" + objects + " -o " + folder + "/program");
+  TC_CHECK(problem.empty(), problem);
+}
+
+// Calls kernel `which` of the program on these argument buffers (parameters last) in qemu; the vector
+// length is the target's, times `longer`.
+static void run_in_qemu(const std::string& folder, size_t which, int64_t scratch,
+                        const Target& target, std::vector<std::vector<uint8_t>>& arguments,
+                        int threads, bool at_end, int longer) {
   const std::string data = folder + "/data";
   std::FILE* file = std::fopen(data.c_str(), "wb");
-  const int64_t head[4] = {static_cast<int64_t>(arguments.size()), at_end, threads,
-                           (scratch_bytes(kernel) + 63) / 64 * 64};
-  std::fwrite(head, 8, 4, file);
+  const int64_t head[5] = {static_cast<int64_t>(arguments.size()), at_end, threads,
+                           (scratch + 63) / 64 * 64, static_cast<int64_t>(which)};
+  std::fwrite(head, 8, 5, file);
   for (const auto& argument : arguments) {
     const int64_t size = static_cast<int64_t>(argument.size());
     std::fwrite(&size, 8, 1, file);
@@ -292,9 +306,9 @@ static void run_in_qemu(const std::string& folder, const ScheduledKernel& kernel
   const std::string cpu = target.vector_bits == 0
                               ? "rv64,v=false"
                               : text("rv64,v=true,vext_spec=v1.0,vlen=", target.vector_bits * longer);
-  EXPECT_EQ(shell_quiet("qemu-riscv64 -cpu " + cpu + " " + program + " " + data), "");
+  EXPECT_EQ(shell_quiet("qemu-riscv64 -cpu " + cpu + " " + folder + "/program " + data), "");
   file = std::fopen(data.c_str(), "rb");
-  std::fseek(file, static_cast<long>(8 * (4 + arguments.size())), SEEK_SET);
+  std::fseek(file, static_cast<long>(8 * (5 + arguments.size())), SEEK_SET);
   for (auto& argument : arguments) {
     TC_CHECK(argument.empty() || std::fread(argument.data(), 1, argument.size(), file) == argument.size());
   }
@@ -302,10 +316,9 @@ static void run_in_qemu(const std::string& folder, const ScheduledKernel& kernel
 }
 
 // Runs in qemu, tensors in and out, at the target's vector length and at twice that.
-static void run_on_riscv(const ScheduledKernel& kernel, const Target& target, const Parameters& parameters,
-                  Tensors& tensors, int threads) {
-  char folder[] = "/tmp/tc-test-XXXXXX";
-  TC_CHECK(mkdtemp(folder) != nullptr);
+static void run_on_riscv(const std::string& folder, size_t which, const ScheduledKernel& kernel,
+                         const Target& target, const Parameters& parameters, Tensors& tensors,
+                         int threads) {
   Tensors results;
   for (const int variant : {0, 1}) {
     std::vector<std::vector<uint8_t>> arguments;
@@ -325,7 +338,8 @@ static void run_on_riscv(const ScheduledKernel& kernel, const Target& target, co
     }
     arguments.emplace_back(values.size() * 8);
     if (!values.empty()) std::memcpy(arguments.back().data(), values.data(), values.size() * 8);
-    run_in_qemu(folder, kernel, target, arguments, threads, variant == 0, 1 + variant);
+    run_in_qemu(folder, which, scratch_bytes(kernel), target, arguments, threads, variant == 0,
+                1 + variant);
     for (size_t i = 0; i < names.size(); ++i) {
       Tensor result = tensors.at(names[i]);
       result.bytes = arguments[i];
@@ -338,7 +352,6 @@ static void run_on_riscv(const ScheduledKernel& kernel, const Target& target, co
   for (const Buffer& buffer : kernel.kernel.buffers) {
     if (buffer.scope == Scope::Output) tensors.at(buffer.name) = results.at(buffer.name);
   }
-  std::filesystem::remove_all(folder);
 }
 
 static void run_once(void* function, const ScheduledKernel& kernel, const Parameters& parameters,
@@ -386,21 +399,41 @@ static void run_once(void* function, const ScheduledKernel& kernel, const Parame
   }
 }
 
-void run_compiled(const ScheduledKernel& kernel, const Target& target, const Parameters& parameters,
-                  Tensors& tensors, int threads) {
+CompiledKernels::CompiledKernels(std::vector<ScheduledKernel> kernels, const Target& target)
+    : kernels_(std::move(kernels)), target_(target) {
+  char pattern[] = "/tmp/tc-test-XXXXXX";
+  TC_CHECK(mkdtemp(pattern) != nullptr);
+  folder_ = pattern;
+  std::vector<Bytes> objects;
+  for (size_t i = 0; i < kernels_.size(); ++i) {
+    objects.push_back(kernel_object(kernels_[i], target, text("kernel", i)));
+  }
   if (target.arch == Arch::RiscV64) {
-    run_on_riscv(kernel, target, parameters, tensors, threads);
+    for (size_t i = 0; i < objects.size(); ++i) {
+      write_file(text(folder_, "/kernel", i, ".o"), objects[i].data(), objects[i].size());
+    }
+    link_for_qemu(folder_, objects.size());
     return;
   }
-  char folder[] = "/tmp/tc-test-XXXXXX";
-  TC_CHECK(mkdtemp(folder) != nullptr);
-  const std::string path = std::string(folder) + "/kernel.so";
-  link_shared({kernel_object(kernel, target, "kernel")}, target, path);
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  TC_CHECK(library != nullptr, dlerror());
-  void* function = dlsym(library, "kernel");
+  link_shared(objects, target, folder_ + "/kernels.so");
+  library_ = dlopen((folder_ + "/kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  TC_CHECK(library_ != nullptr, dlerror());
+}
+
+CompiledKernels::~CompiledKernels() {
+  if (library_ != nullptr) dlclose(library_);
+  std::filesystem::remove_all(folder_);
+}
+
+void CompiledKernels::run(size_t which, const Parameters& parameters, Tensors& tensors,
+                          int threads) const {
+  const ScheduledKernel& kernel = kernels_.at(which);
+  if (target_.arch == Arch::RiscV64) {
+    run_on_riscv(folder_, which, kernel, target_, parameters, tensors, threads);
+    return;
+  }
+  void* function = dlsym(library_, text("kernel", which).c_str());
   TC_CHECK(function != nullptr, dlerror());
-  std::filesystem::remove_all(folder);
   Tensors again = tensors;
   run_once(function, kernel, parameters, tensors, threads, true);
   run_once(function, kernel, parameters, again, threads, false);
@@ -410,7 +443,11 @@ void run_compiled(const ScheduledKernel& kernel, const Target& target, const Par
           << buffer.name << " depends on where it is";
     }
   }
-  dlclose(library);
+}
+
+void run_compiled(const ScheduledKernel& kernel, const Target& target, const Parameters& parameters,
+                  Tensors& tensors, int threads) {
+  CompiledKernels({kernel}, target).run(0, parameters, tensors, threads);
 }
 
 void expect_like_interpreter(const ScheduledKernel& kernel, const Target& target,

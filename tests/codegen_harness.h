@@ -36,6 +36,24 @@ Tensor seeded(DType dtype, std::vector<int64_t> shape, uint32_t seed);
 using Tensors = std::map<std::string, Tensor>;
 using Parameters = std::map<std::string, int64_t>;
 
+// Kernels compiled for one target and linked together, which takes less time than one by one.
+class CompiledKernels {
+ public:
+  CompiledKernels(std::vector<ScheduledKernel> kernels, const Target& target);
+  ~CompiledKernels();
+  CompiledKernels(const CompiledKernels&) = delete;
+  CompiledKernels& operator=(const CompiledKernels&) = delete;
+
+  // As run_compiled, for the kernel of that number.
+  void run(size_t which, const Parameters& parameters, Tensors& tensors, int threads = 1) const;
+
+ private:
+  std::vector<ScheduledKernel> kernels_;
+  Target target_;
+  std::string folder_;
+  void* library_ = nullptr;
+};
+
 // Runs the compiled kernel as each of `threads` threads in turn. Buffers stand against unreadable
 // pages, once with their ends and once with their beginnings; the bytes around them are checked.
 // `tensors` holds the arguments by name; Output buffers are replaced by what was computed.

@@ -1,177 +1,9 @@
 // Kernels of every class for the scheduler's tests.
 #include "tests/scheduler_kernels.h"
 
-#include <cmath>
-#include <sstream>
-
 #include "ir/error.h"
-#include "ir/scheduled.h"
 
 namespace tc::testing {
-namespace {
-
-uint32_t next(uint32_t& seed) {
-  seed = seed * 1664525 + 1013904223;
-  return seed >> 8;
-}
-
-double value(uint32_t& seed) { return static_cast<double>(next(seed)) / (1 << 23) - 1; }
-
-std::vector<int64_t> shape_of(const Buffer& buffer, const std::map<std::string, int64_t>& parameters) {
-  std::vector<int64_t> shape;
-  for (const Affine& size : buffer.shape) shape.push_back(size.evaluate(parameters));
-  return shape;
-}
-
-Tensor filled(DType dtype, std::vector<int64_t> shape, uint32_t seed) {
-  Tensor tensor(dtype, std::move(shape));
-  for (int64_t i = 0; i < tensor.count(); ++i) {
-    if (is_float(dtype)) tensor.set(i, value(seed));
-    else tensor.set_int(i, next(seed) % 7);
-  }
-  return tensor;
-}
-
-// Visits the elements of a tensor of `shape` with the element of the blocked form that holds it.
-void for_blocked(const std::vector<int64_t>& shape, size_t dim, int64_t block,
-                 const std::function<void(int64_t plain, int64_t blocked)>& visit) {
-  std::vector<int64_t> blocked_shape = shape;
-  blocked_shape[dim] = (shape[dim] + block - 1) / block;
-  blocked_shape.push_back(block);
-  std::vector<int64_t> index(shape.size());
-  int64_t count = 1;
-  for (int64_t size : shape) count *= size;
-  for (int64_t flat = 0; flat < count; ++flat) {
-    int64_t rest = flat;
-    for (size_t d = shape.size(); d-- > 0;) {
-      index[d] = rest % shape[d];
-      rest /= shape[d];
-    }
-    int64_t place = 0;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      place = place * blocked_shape[d] + (d == dim ? index[d] / block : index[d]);
-    }
-    visit(flat, place * block + index[dim] % block);
-  }
-}
-
-struct Blocking {
-  std::string buffer;
-  std::vector<int64_t> shape;   // before
-  size_t dim;
-  int64_t block;
-};
-
-// The layout lines of a trace, with the shapes that the buffers had before.
-std::vector<Blocking> blockings(const Kernel& kernel, const Schedule& schedule,
-                                const std::map<std::string, int64_t>& parameters) {
-  std::vector<Blocking> result;
-  Schedule shadow(kernel, schedule.target());
-  for (const std::string& line : schedule.trace()) {
-    std::istringstream words(line);
-    Blocking blocking;
-    std::string name;
-    words >> name >> blocking.buffer >> blocking.dim >> blocking.block;
-    if (name == "layout") {
-      const Kernel& now = shadow.kernel();
-      blocking.shape = shape_of(now.buffers.at(static_cast<size_t>(now.buffer_index(blocking.buffer))),
-                                parameters);
-      result.push_back(blocking);
-    }
-    if (auto refused = shadow.apply(line)) fail(ErrorKind::Internal, "replay: ", *refused);
-  }
-  return result;
-}
-
-}  // namespace
-
-std::map<std::string, int64_t> parameter_values(const Kernel& kernel, uint32_t seed) {
-  std::map<std::string, int64_t> result;
-  for (const Parameter& parameter : kernel.parameters) {
-    result[parameter.name] = std::min(parameter.maximum, parameter.minimum + next(seed) % 17);
-  }
-  return result;
-}
-
-std::string difference(const Kernel& kernel, const Schedule& schedule, uint32_t seed,
-                       const std::map<std::string, int64_t>& parameters) {
-  const ScheduledKernel scheduled = schedule.finish();
-  const std::vector<Blocking> blocked = blockings(kernel, schedule, parameters);
-  std::map<std::string, Tensor> plain, fast;
-  for (const Buffer& buffer : kernel.buffers) {
-    const std::vector<int64_t> shape = shape_of(buffer, parameters);
-    const bool output = buffer.scope == Scope::Output;
-    if (!output && buffer.scope != Scope::Input && buffer.scope != Scope::Constant) continue;
-    const Buffer& now = scheduled.kernel.buffers.at(
-        static_cast<size_t>(scheduled.kernel.buffer_index(buffer.name)));
-    const std::vector<int64_t> now_shape = shape_of(now, parameters);
-    if (output) {
-      plain[buffer.name] = Tensor(is_float(buffer.dtype) ? DType::F64 : buffer.dtype, shape);
-      fast[buffer.name] = Tensor(is_float(buffer.dtype) ? DType::F64 : buffer.dtype, now_shape);
-      continue;
-    }
-    const Tensor data = filled(buffer.dtype, shape, seed + static_cast<uint32_t>(buffer.name[0]) * 97);
-    plain[buffer.name] = data;
-    if (buffer.scope == Scope::Constant) {
-      const Packing* packing = nullptr;
-      for (const Packing& each : scheduled.kernel.packings) {
-        if (each.buffer == buffer.name) packing = &each;
-      }
-      if (packing != nullptr) {
-        fast[buffer.name] = pack(*packing, scheduled.kernel, data);
-        continue;
-      }
-    }
-    Tensor converted = data;
-    for (const Blocking& blocking : blocked) {
-      if (blocking.buffer != buffer.name) continue;
-      std::vector<int64_t> new_shape = blocking.shape;
-      new_shape[blocking.dim] = (new_shape[blocking.dim] + blocking.block - 1) / blocking.block;
-      new_shape.push_back(blocking.block);
-      Tensor next_form = filled(buffer.dtype, new_shape, seed + 12345);
-      for_blocked(blocking.shape, blocking.dim, blocking.block, [&](int64_t from, int64_t to) {
-        next_form.set(to, converted.as_double(from));
-      });
-      converted = next_form;
-    }
-    converted.shape = now_shape;
-    fast[buffer.name] = converted;
-  }
-  // An output in the place of an input has its own memory here.
-  interpret(kernel, parameters, plain);
-  interpret(scheduled, parameters, fast);
-  for (const Buffer& buffer : kernel.buffers) {
-    if (buffer.scope != Scope::Output) continue;
-    Tensor result = fast.at(buffer.name);
-    for (size_t i = blocked.size(); i-- > 0;) {
-      if (blocked[i].buffer != buffer.name) continue;
-      Tensor next_form(result.dtype, blocked[i].shape);
-      for_blocked(blocked[i].shape, blocked[i].dim, blocked[i].block, [&](int64_t to, int64_t from) {
-        next_form.set(to, result.as_double(from));
-      });
-      for (int64_t lane = 0; lane < result.count(); ++lane) {
-        if (!std::isfinite(result.as_double(lane))) {
-          return text("output ", buffer.name, " has ", result.as_double(lane), " at element ", lane,
-                      " of the blocked form");
-        }
-      }
-      result = next_form;
-    }
-    const Tensor& expected = plain.at(buffer.name);
-    if (expected.count() != result.count()) return "output " + buffer.name + " has another size";
-    double largest = 1e-30;
-    for (int64_t i = 0; i < expected.count(); ++i) {
-      largest = std::max(largest, std::abs(expected.as_double(i)));
-    }
-    for (int64_t i = 0; i < expected.count(); ++i) {
-      const double a = expected.as_double(i), b = result.as_double(i);
-      if (!(std::abs(a - b) <= 1e-9 * largest)) {
-        return text("output ", buffer.name, " element ", i, ": ", b, " instead of ", a);
-      }
-    }
-  }
-  return "";
-}
 
 const std::vector<NamedKernel>& small_kernels() {
   static const std::vector<NamedKernel> kernels = {
@@ -418,6 +250,112 @@ const std::vector<NamedKernel>& small_kernels() {
   input A i32[3, 17]
   output O i32[3, 17]
   add[i:3, j:17]: O[i, j] = A[i, j] * 3 - i32(index(i + j))
+)", {}},
+      {"conv_dilated", R"(kernel "dilated convolution with uneven padding"
+  input I f32[1, 5, 9, 8]
+  constant K f32[7, 5, 3, 2]
+  constant B f32[7]
+  output O f32[1, 7, 8, 7]
+  local T f32[1, 7, 8, 7]
+  init[f:7, y:8, x:7]: T[0, f, y, x] = 0
+  macc[f:7, y:8, x:7, c:5, r:3, s:2] where 2*r + y - 1 >= 0, 9 - 2*r - y >= 0, 3*s + x - 2 >= 0, 9 - 3*s - x >= 0: T[0, f, y, x] += I[0, c, 2*r + y - 1, 3*s + x - 2] * K[f, c, r, s]
+  tail[f:7, y:8, x:7]: O[0, f, y, x] = max(T[0, f, y, x] + B[f], 0.1 * (T[0, f, y, x] + B[f]))
+)", {"layout I 1 4", "layout O 1 4"}},
+      {"conv_first", R"(kernel "first layer with a large stride"
+  input I f32[1, 3, 15, 17]
+  constant K f32[9, 3, 5, 5]
+  constant B f32[9]
+  output O f32[1, 9, 4, 5]
+  local T f32[1, 9, 4, 5]
+  init[f:9, y:4, x:5]: T[0, f, y, x] = 0
+  macc[f:9, y:4, x:5, c:3, r:5, s:5] where 4*y + r - 1 >= 0, 15 - r - 4*y >= 0, 4*x + s - 2 >= 0, 18 - s - 4*x >= 0: T[0, f, y, x] += I[0, c, 4*y + r - 1, 4*x + s - 2] * K[f, c, r, s]
+  tail[f:9, y:4, x:5]: O[0, f, y, x] = max(T[0, f, y, x] + B[f], 0)
+)", {"layout O 1 4"}},
+      {"conv_all", R"(kernel "grouped, strided, dilated, padded, asymmetric"
+  input I f32[2, 6, 10, 11]
+  constant K f32[9, 2, 3, 2]
+  output O f32[2, 9, 4, 4]
+  local T f32[2, 9, 4, 4]
+  init[n:2, g:3, f:3, y:4, x:4]: T[n, 3*g + f, y, x] = 0
+  macc[n:2, g:3, f:3, y:4, x:4, c:2, r:3, s:2] where 2*r + 3*y - 2 >= 0, 11 - 2*r - 3*y >= 0, s + 3*x - 1 >= 0: T[n, 3*g + f, y, x] += I[n, 2*g + c, 2*r + 3*y - 2, s + 3*x - 1] * K[3*g + f, c, r, s]
+  tail[n:2, f:9, y:4, x:4]: O[n, f, y, x] = tanh(T[n, f, y, x])
+)", {}},
+      {"conv_transposed", R"(kernel "transposed convolution that adds at strided places"
+  input I f32[1, 4, 3, 5]
+  constant K f32[4, 6, 3, 3]
+  output O f32[1, 6, 7, 11]
+  local T f32[1, 6, 7, 11]
+  init[f:6, y:7, x:11]: T[0, f, y, x] = 0
+  add[f:6, y:3, x:5, c:4, r:3, s:3]: T[0, f, 2*y + r, 2*x + s] += I[0, c, y, x] * K[c, f, r, s]
+  tail[f:6, y:7, x:11]: O[0, f, y, x] = T[0, f, y, x]
+)", {"layout I 1 4", "layout O 1 4"}},
+      {"depthwise_strided", R"(kernel "depthwise convolution with stride, dilation and a multiplier"
+  input I f32[1, 5, 11, 9]
+  constant K f32[10, 1, 3, 3]
+  output O f32[1, 10, 4, 3]
+  local T f32[1, 10, 4, 3]
+  init[c:5, m:2, y:4, x:3]: T[0, 2*c + m, y, x] = 0
+  macc[c:5, m:2, y:4, x:3, r:3, s:3] where 2*r + 3*y - 2 >= 0, 12 - 2*r - 3*y >= 0, 8 - 2*s - 2*x >= 0: T[0, 2*c + m, y, x] += I[0, c, 2*r + 3*y - 2, 2*s + 2*x] * K[2*c + m, 0, r, s]
+  tail[c:10, y:4, x:3]: O[0, c, y, x] = max(T[0, c, y, x], 0)
+)", {}},
+      {"average_padded", R"(kernel "average pooling that counts what is inside"
+  input I f32[1, 6, 7, 7]
+  constant C f32[4, 4]
+  output O f32[1, 6, 4, 4]
+  local T f32[1, 6, 4, 4]
+  init[c:6, y:4, x:4]: T[0, c, y, x] = 0
+  sum[c:6, y:4, x:4, r:3, s:3] where r + 2*y - 1 >= 0, 7 - r - 2*y >= 0, s + 2*x - 1 >= 0, 7 - s - 2*x >= 0: T[0, c, y, x] += I[0, c, r + 2*y - 1, s + 2*x - 1]
+  mean[c:6, y:4, x:4]: O[0, c, y, x] = T[0, c, y, x] * C[y, x]
+)", {"layout I 1 4", "layout O 1 4"}},
+      {"quantized", R"(kernel "product of bytes"
+  input A u8[3, 21]
+  constant K i8[21, 13]
+  output O i32[3, 13]
+  init[m:3, n:13]: O[m, n] = 0
+  macc[m:3, n:13, k:21]: O[m, n] += (i32(A[m, k]) - 3) * i32(K[k, n])
+)", {}},
+      {"product_double", R"(kernel "products of columns in double"
+  input I f64[7, 13]
+  output O f64[13]
+  init[i:13]: O[i] = 1
+  times[i:13, k:7]: O[i] *= I[k, i]
+)", {}},
+      {"any", R"(kernel "whether one is larger"
+  input I f32[5, 19]
+  output O bool[5]
+  init[i:5]: O[i] = false
+  either[i:5, k:19]: O[i] or= I[i, k] > 0.9
+)", {}},
+      {"upsample", R"(kernel "nearest neighbour, then addition"
+  input I f32[1, 6, 3, 4]
+  input R f32[1, 6, 6, 8]
+  output O f32[1, 6, 6, 8]
+  add[c:6, y:3, r:2, x:4, s:2]: O[0, c, 2*y + r, 2*x + s] = I[0, c, y, x] + R[0, c, 2*y + r, 2*x + s]
+)", {"layout I 1 4", "layout R 1 4", "layout O 1 4"}},
+      {"stencil", R"(kernel "steps in time"
+  input A f32[14]
+  output O f32[14]
+  local T f32[5, 14]
+  first[x:14]: T[0, x] = A[x]
+  left[t:4]: T[t + 1, 0] = T[t, 0]
+  right[t:4]: T[t + 1, 13] = T[t, 13] + 1
+  step[t:4, x:12]: T[t + 1, x + 1] = 0.5 * T[t, x] + T[t, x + 1] - 0.25 * T[t, x + 2]
+  store[x:14]: O[x] = T[4, x]
+)", {}},
+      {"gated", R"(kernel "one step of a gated recurrence"
+  input X f32[1, 7]
+  input H f32[1, 9]
+  constant W f32[9, 7]
+  constant R f32[9, 9]
+  constant B f32[9]
+  output O f32[1, 9]
+  local U f32[9]
+  local V f32[9]
+  iu[n:9]: U[n] = 0
+  mu[n:9, k:7]: U[n] += W[n, k] * X[0, k]
+  iv[n:9]: V[n] = 0
+  mv[n:9, k:9]: V[n] += R[n, k] * H[0, k]
+  out[n:9]: O[0, n] = H[0, n] + sigmoid(U[n] + V[n] + B[n]) * (tanh(U[n] - V[n]) - H[0, n])
 )", {}},
   };
   return kernels;

@@ -1,6 +1,7 @@
 // Kernels of every class for the scheduler's tests, and running schedules against the interpreter.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,12 +23,17 @@ const std::vector<NamedKernel>& small_kernels();
 // The small kernel of that name.
 Kernel small_kernel(const std::string& name);
 
-// Runs the kernel by the plain interpreter and the finished schedule of it by the interpreter of
-// loops, on the same seeded data, with parameters bound; returns what differs, or nothing. Layout
-// lines of the trace are followed: inputs are brought into blocks with arbitrary finite values in
-// the padded lanes, and outputs back.
+// Runs a finished schedule on arguments by name, outputs of the buffers' own types.
+using Runner = std::function<void(const ScheduledKernel&, std::map<std::string, Tensor>&)>;
+
+// Runs the kernel by the plain interpreter and the finished schedule of it by the runner (without
+// one: by the interpreter of loops, in double), on the same seeded data, with parameters bound;
+// returns what differs by more than `tolerance` times the largest element, or nothing. Outputs start
+// as NaN. Layout lines of the trace are followed: inputs are brought into blocks with arbitrary
+// finite values in the padded lanes, and outputs back.
 std::string difference(const Kernel& kernel, const Schedule& schedule, uint32_t seed,
-                       const std::map<std::string, int64_t>& parameters = {});
+                       const std::map<std::string, int64_t>& parameters = {},
+                       const Runner& runner = {}, double tolerance = 1e-9);
 
 // Values for the kernel's parameters: small, and different per seed.
 std::map<std::string, int64_t> parameter_values(const Kernel& kernel, uint32_t seed);
