@@ -1,7 +1,9 @@
 // Padded lanes: which conditions on instances blocked layouts make unnecessary.
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "ir/domain.h"
 #include "scheduler/rewriting.h"
 
 namespace tc {
@@ -9,6 +11,7 @@ namespace {
 
 // True where finite operands give a finite result (barring overflow), whatever they are.
 bool stays_finite(const Expr& expr) {
+  if (expr.kind == Expr::Kind::Const && is_float(expr.dtype) && !std::isfinite(expr.number)) return false;
   if (expr.kind == Expr::Kind::Unary) {
     switch (expr.unary) {
       case UnaryOp::Neg:
@@ -115,18 +118,36 @@ class Settler {
     return false;
   }
 
-  // Whether the access stays in its buffer without the condition.
+  // Whether the access stays in its buffer without the condition, where the others hold that are
+  // still asked. Only what the condition has to do with, directly or through others, may change.
   bool in_bounds(const Statement& statement, const Access& access, const Affine& condition) const {
-    const auto box = box_of(kernel_, statement);
+    std::set<std::string> concerned;
+    for (const auto& [name, coefficient] : condition.terms()) concerned.insert(name);
+    auto touches = [&](const Affine& affine) {
+      return std::any_of(affine.terms().begin(), affine.terms().end(),
+                         [&](const auto& term) { return concerned.count(term.first) > 0; });
+    };
+    std::vector<Affine> others;
+    for (const Affine& other : asked_) {
+      if (other != condition) others.push_back(other);
+    }
+    for (size_t size = 0; size != concerned.size();) {
+      size = concerned.size();
+      for (const Affine& other : others) {
+        if (!touches(other)) continue;
+        for (const auto& [name, coefficient] : other.terms()) concerned.insert(name);
+      }
+    }
+    for (const Parameter& parameter : kernel_.parameters) concerned.erase(parameter.name);
+    const Domain domain(box_of(kernel_, statement), others);
+    auto holds = [&](const Affine& affine) {
+      return domain.is_nonnegative(affine, nullptr) == Domain::Answer::Yes;
+    };
     for (size_t d = 0; d < access.index.size(); ++d) {
       if (access.index[d].dynamic) return false;
       const Affine& index = access.index[d].affine;
-      const bool touched = std::any_of(
-          condition.terms().begin(), condition.terms().end(),
-          [&](const auto& term) { return index.coefficient(term.first) != 0; });
-      if (!touched) continue;
-      if (range_of(index, box).low < 0) return false;
-      if (range_of(buffer_of(access).shape[d] - Affine(1) - index, box).low < 0) return false;
+      if (!touches(index)) continue;
+      if (!holds(index) || !holds(buffer_of(access).shape[d] - Affine(1) - index)) return false;
     }
     return true;
   }
@@ -156,7 +177,11 @@ class Settler {
     const std::string& target = buffer_of(statement.write).name;
     std::vector<Affine> kept;
     bool partial = false;   // padded lanes of the target stay unwritten
-    for (const Affine& condition : statement.constraints) {
+    for (size_t i = 0; i < statement.constraints.size(); ++i) {
+      const Affine& condition = statement.constraints[i];
+      asked_ = kept;
+      asked_.insert(asked_.end(), statement.constraints.begin() + static_cast<std::ptrdiff_t>(i),
+                    statement.constraints.end());
       const bool own_lane = is_padded_lane(statement.write, condition);
       if (!own_lane) {
         const bool drop = in_bounds(statement, statement.write, condition) &&
@@ -185,6 +210,7 @@ class Settler {
 
   Kernel& kernel_;
   const std::vector<BlockedDim>& blocked_;
+  std::vector<Affine> asked_;      // conditions of the statement at hand that were not dropped
   std::set<std::string> defined_;  // buffers whose padded lanes hold finite values
 };
 

@@ -171,6 +171,7 @@ struct Use {
 };
 
 constexpr int64_t kMostRegisterElements = 4096;
+constexpr int64_t kUnknown = int64_t{1} << 60;  // bounds beyond it are not known
 
 class ScopeDecider {
  public:
@@ -293,12 +294,34 @@ class ScopeDecider {
       }
       if (elements > kMostRegisterElements) return false;
     }
+    return all_told(own, regions_[own[0].region].outer, outer);
+  }
+
+  // Whether an element says which iteration of each of the loops it belongs to, so that nothing is
+  // carried from one to another: each loop of several trips is in a subscript that tells it, the same
+  // for all uses.
+  static bool all_told(const std::vector<Use>& own, const std::vector<const TreeNode*>& loops,
+                       const std::set<std::string>& names) {
+    std::set<std::string> told;
     for (size_t d = 0; d < own[0].index.size(); ++d) {
-      const Affine base = part_in(own[0].index[d], outer);
+      const Affine base = part_in(own[0].index[d], names);
+      if (!same_base(own, d, names)) continue;
       const Interval rest = rest_of(own, d, base);
-      if (!tells_iteration(base, rest.high - rest.low + 1, own[0].ranges)) return false;
+      if (rest.low < -kUnknown || rest.high > kUnknown) continue;
+      if (!tells_iteration(base, rest.high - rest.low + 1, own[0].ranges)) continue;
+      for (const auto& [name, coefficient] : base.terms()) told.insert(name);
     }
-    return true;
+    return std::all_of(loops.begin(), loops.end(), [&](const TreeNode* loop) {
+      return told.count(loop->name) > 0 || std::all_of(own.begin(), own.end(), [&](const Use& use) {
+               const auto range = use.ranges.find(loop->name);
+               return range != use.ranges.end() && range->second.high <= 0;
+             });
+    });
+  }
+
+  static bool same_base(const std::vector<Use>& own, size_t d, const std::set<std::string>& names) {
+    const Affine base = part_in(own[0].index[d], names);
+    return std::all_of(own.begin(), own.end(), [&](const Use& use) { return part_in(use.index[d], names) == base; });
   }
 
   // What the loops around all uses fix is subtracted from the index; the shape becomes the range of
@@ -312,22 +335,23 @@ class ScopeDecider {
       while (equal < common.size() && equal < outer.size() && common[equal] == outer[equal]) ++equal;
       common.resize(equal);
     }
+    // The outermost of them, as far as elements belong to one iteration of each.
     std::set<std::string> fixed;
-    std::map<std::string, Affine> names;
-    for (const TreeNode* loop : common) {
-      fixed.insert(loop->name);
-      names[loop->name] = Affine::variable(outer_name(*loop));
+    while (true) {
+      fixed.clear();
+      for (const TreeNode* loop : common) fixed.insert(loop->name);
+      if (all_told(own, common, fixed)) break;
+      common.pop_back();
     }
+    std::map<std::string, Affine> names;
+    for (const TreeNode* loop : common) names[loop->name] = Affine::variable(outer_name(*loop));
     Buffer& buffer = kernel_.buffers[b];
     std::vector<std::optional<Affine>> moved;
     std::vector<Affine> shape;
     for (size_t d = 0; d < buffer.shape.size(); ++d) {
       const Affine base = part_in(own[0].index[d], fixed);
-      bool same = true;
-      for (const Use& use : own) same = same && part_in(use.index[d], fixed) == base;
       const Interval range = rest_of(own, d, base);
-      constexpr int64_t kUnknown = int64_t{1} << 60;
-      const bool known = same && range.low > -kUnknown && range.high < kUnknown;
+      const bool known = same_base(own, d, fixed) && range.low > -kUnknown && range.high < kUnknown;
       if (!known || !tells_iteration(base, range.high - range.low + 1, own[0].ranges)) {
         moved.push_back(Affine());
         shape.push_back(buffer.shape[d]);

@@ -186,9 +186,10 @@ class Simplifier {
         bool implied = false;
         for (size_t j = 0; j < kept.size(); ++j) {
           if (i == j) continue;
-          const Affine difference = kept[i] - kept[j];
-          const bool same = difference.is_constant() && difference.constant() == 0;
-          implied = implied || (range_of(difference, ranges).low >= 0 && (!same || j < i));
+          const Interval difference = range_of(kept[i] - kept[j], ranges);
+          // Of those that are equal for the loops at hand the first is kept.
+          const bool equal = difference.low == 0 && difference.high == 0;
+          implied = implied || (difference.low >= 0 && (!equal || j < i));
         }
         if (!implied) tile.constraints.push_back(kept[i]);
       }

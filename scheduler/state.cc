@@ -124,6 +124,7 @@ std::optional<std::string> check_state(const ScheduleState& state) {
 }
 
 void refuse_illegal(const ScheduleState& state, const TreeNode& changed) {
+  if (!state.judged) return;
   if (auto found = find_violation_below(state.kernel, state.tree, changed)) refuse(*found);
 }
 
@@ -153,13 +154,15 @@ void refuse_marked(const TreeNode& loop) {
   if (mark != nullptr) refuse("loop ", loop.name, " is ", mark, " already; marks come last");
 }
 
-bool inside_tile(const TreeNode& tree, const TreeNode& loop) {
-  if (&tree == &loop) return false;
-  if (tree.kind == TreeNode::Kind::Tile) return find_loop(tree, loop.name) == &loop;
-  for (const TreeNode& child : tree.children) {
-    if (inside_tile(child, loop)) return true;
-  }
-  return false;
+bool inside_tile(const TreeNode& tree, const TreeNode& node) {
+  bool inside = false;
+  visit_tree(tree, [&](const TreeNode& tile, const auto&) {
+    if (tile.kind != TreeNode::Kind::Tile) return;
+    visit_tree(tile, [&](const TreeNode& below, const auto&) {
+      inside = inside || (&below == &node && &below != &tile);
+    });
+  });
+  return inside;
 }
 
 std::optional<int64_t> constant_extent(const ScheduleState& state, const TreeNode& loop) {

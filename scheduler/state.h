@@ -30,6 +30,7 @@ struct ScheduleState {
   TreeNode tree;
   std::vector<BlockedDim> blocked;
   bool ordered = false;            // an order primitive was applied: no more rewrites
+  bool judged = true;              // false: orders are not asked for legality (tests of legality)
   // What check() found for the current state, if it was asked.
   mutable std::optional<std::optional<std::string>> checked;
 };
@@ -114,8 +115,8 @@ void refuse_taken(const ScheduleState& state, const std::string& name,
                   const std::vector<std::string>& freed);
 // Refuses a loop that has a mark already.
 void refuse_marked(const TreeNode& loop);
-// Whether the loop is below a tile mark.
-bool inside_tile(const TreeNode& tree, const TreeNode& loop);
+// Whether the node is below a tile mark.
+bool inside_tile(const TreeNode& tree, const TreeNode& node);
 // The number of values of the loop for every statement below, where all agree on a constant.
 std::optional<int64_t> constant_extent(const ScheduleState& state, const TreeNode& loop);
 // The statement and iterator that a handle STATEMENT_ITERATOR means.

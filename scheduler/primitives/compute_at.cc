@@ -118,7 +118,8 @@ std::vector<TreeNode> remaining_loops(const Kernel& kernel, const std::vector<co
       } else if (wanted->modulus == span->modulus && wanted->divisor % span->divisor == 0) {
         member.steps.push_back({false, ratio});
         own.steps.push_back({true, ratio});
-      } else if (wanted->divisor == span->divisor && wanted->modulus % wanted->divisor == 0 &&
+      } else if (wanted->divisor == span->divisor && wanted->modulus != 0 &&
+                 wanted->modulus % wanted->divisor == 0 &&
                  (span->modulus == 0 || span->modulus % wanted->modulus == 0)) {
         const int64_t size = wanted->modulus / wanted->divisor;
         member.steps.push_back({true, size});
@@ -135,6 +136,13 @@ std::vector<TreeNode> remaining_loops(const Kernel& kernel, const std::vector<co
     }
   }
   return loops;
+}
+
+// What the loops directly inside each other hold in the end.
+const TreeNode& chain_end(const TreeNode& top) {
+  const TreeNode* node = &top;
+  while (node->kind == TreeNode::Kind::Loop) node = &node->children[0];
+  return *node;
 }
 
 }  // namespace
@@ -180,6 +188,9 @@ Primitive compute_at_primitive() {
         TreeNode copy = *node;
         copy.children.clear();
         loops.push_back(std::move(copy));
+      }
+      if (inside_tile(state.tree, *chain) || chain_end(*chain).kind == TreeNode::Kind::Tile) {
+        refuse("statement ", who, " is in a register tile: move it before");
       }
       // The neighbour that holds the loop, and the loops from there to it.
       size_t neighbour = sequence->children.size();

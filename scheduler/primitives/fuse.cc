@@ -22,6 +22,7 @@ Primitive fuse_primitive() {
     for (const std::string& each : names) {
       TreeNode& loop = loop_or_refuse(state, each);
       refuse_marked(loop);
+      if (inside_tile(state.tree, loop)) refuse("loop ", each, " is inside a register tile");
       TreeNode* parent = parent_of(state.tree, &loop);
       if (parent == nullptr || parent->kind != TreeNode::Kind::Sequence ||
           (sequence != nullptr && sequence != parent)) {

@@ -80,8 +80,10 @@ Primitive layout_primitive() {
           }
           const Affine& index = access.index[dim].affine;
           const bool divided = divide(index, block, box, outer, inner);
-          // Padded lanes belong to the loops: whole blocks are counted.
-          const bool whole = extent.constant() % block == 0 || !divided || inner.is_constant() ||
+          // Padded lanes belong to the loops: whole blocks are counted. Reads of single lanes leave
+          // nothing unwritten.
+          const bool whole = extent.constant() % block == 0 || !divided ||
+                             (inner.is_constant() && !is_write) ||
                              range_of(inner, box).high == block - 1;
           if (!divided || (!whole && !index.as_variable().empty())) obstacle = index;
           if (divided && !whole && is_write && index.as_variable().empty()) {

@@ -1,7 +1,29 @@
 // stage: a result is accumulated in a private buffer and stored at the end.
+#include <algorithm>
+
 #include "scheduler/rewriting.h"
 
 namespace tc {
+namespace {
+
+// Whether two statements write the same elements for sure: equal but for the iterators' names.
+bool sets_the_same(const Statement& a, const Statement& b) {
+  if (a.iterators.size() != b.iterators.size() || a.constraints.size() != b.constraints.size()) return false;
+  std::map<std::string, Affine> names;
+  for (size_t i = 0; i < a.iterators.size(); ++i) {
+    if (a.iterators[i].extent != b.iterators[i].extent) return false;
+    names[b.iterators[i].name] = Affine::variable(a.iterators[i].name);
+  }
+  for (size_t i = 0; i < a.constraints.size(); ++i) {
+    if (a.constraints[i] != b.constraints[i].substitute(names)) return false;
+  }
+  for (size_t d = 0; d < a.write.index.size(); ++d) {
+    if (a.write.index[d].affine != b.write.index[d].affine.substitute(names)) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 Primitive stage_primitive() {
   Primitive primitive;
@@ -14,30 +36,46 @@ Primitive stage_primitive() {
     const auto which = static_cast<int>(buffer_or_refuse(kernel, name));
     const Buffer original = kernel.buffers[static_cast<size_t>(which)];
     if (original.scope != Scope::Output) refuse("buffer ", name, " is not an output");
-    const Statement* first = nullptr;
+    // Elements are stored as the statements that set them do; reductions add to these only.
+    std::vector<const Statement*> setters;
     for (const Statement& statement : kernel.statements) {
-      if (statement.write.buffer == which && first == nullptr) first = &statement;
+      if (statement.write.buffer != which) continue;
+      if (statement.reduction != Reduction::None) {
+        if (setters.empty()) refuse("statement ", statement.name, " adds to what the buffer held");
+        continue;
+      }
+      for (const Subscript& subscript : statement.write.index) {
+        if (subscript.dynamic) refuse("statement ", statement.name, " writes at an index that depends on data");
+      }
+      const bool again = std::any_of(setters.begin(), setters.end(), [&](const Statement* other) {
+        return sets_the_same(*other, statement);
+      });
+      if (!again) setters.push_back(&statement);
     }
-    if (first == nullptr) refuse("no statement writes ", name);
-    if (first->reduction != Reduction::None) refuse("statement ", first->name, " adds to what the buffer held");
-    auto fresh = [&](std::string base, const auto& taken) {
-      for (int number = 2; taken(base); ++number) base = name + "_stage" + std::to_string(number);
+    if (setters.empty()) refuse("no statement writes ", name);
+    auto fresh = [&](std::string base, const std::string& suffix, const auto& taken) {
+      for (int number = 2; taken(base); ++number) base = name + suffix + std::to_string(number);
       return base;
     };
     Buffer staged = original;
-    staged.name = fresh(name + "_stage", [&](const std::string& each) { return kernel.buffer_index(each) >= 0; });
+    staged.name = fresh(name + "_stage", "_stage",
+                        [&](const std::string& each) { return kernel.buffer_index(each) >= 0; });
     staged.scope = Scope::Local;
     staged.in_place_of.clear();
     const auto local = static_cast<int>(kernel.buffers.size());
-    Statement store;
-    store.name = fresh(name + "_store", [&](const std::string& each) { return kernel.find(each) != nullptr; });
-    store.iterators = first->iterators;
-    store.constraints = first->constraints;
-    store.write = first->write;
-    for (const Subscript& subscript : store.write.index) {
-      if (subscript.dynamic) refuse("statement ", first->name, " writes at an index that depends on data");
+    std::vector<Statement> stores;
+    for (const Statement* setter : setters) {
+      Statement store;
+      store.name = fresh(name + "_store", "_store", [&](const std::string& each) {
+        return kernel.find(each) != nullptr ||
+               std::any_of(stores.begin(), stores.end(), [&](const Statement& other) { return other.name == each; });
+      });
+      store.iterators = setter->iterators;
+      store.constraints = setter->constraints;
+      store.write = setter->write;
+      store.value = load(original.dtype, local, store.write.index);
+      stores.push_back(std::move(store));
     }
-    store.value = load(original.dtype, local, store.write.index);
     for (Statement& statement : kernel.statements) {
       edit_accesses(statement, [&](const Access& access) {
         Access result = access;
@@ -46,7 +84,7 @@ Primitive stage_primitive() {
       });
     }
     kernel.buffers.push_back(staged);
-    kernel.statements.push_back(std::move(store));
+    for (Statement& store : stores) kernel.statements.push_back(std::move(store));
     for (size_t i = 0, count = state.blocked.size(); i < count; ++i) {
       if (state.blocked[i].buffer != name) continue;
       BlockedDim copy = state.blocked[i];
