@@ -137,7 +137,8 @@ class KernelEmitter {
     };
     const Interval low = range_of(*node.lower, context_.ranges);
     const Interval high = range_of(*node.upper, context_.ranges);
-    if (!part && low.low == high.high && low.low == low.high) {
+    // Exactly one trip: not where the upper bound may be lower.
+    if (!part && low.low == low.high && high.low == high.high && low.low == high.low) {
       bind(context_.i64(low.low), low);
       return;
     }

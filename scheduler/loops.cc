@@ -165,6 +165,26 @@ class RegionTree : public IslTree {
   std::vector<isl::set> runs_;
 };
 
+// The condition that holds where the given one does not.
+LoopExprPtr negated(const LoopExprPtr& condition) {
+  const auto& operands = condition->operands;
+  auto with = [&](Kind kind) { return loop_expr(kind, operands); };
+  switch (condition->kind) {
+    case Kind::Le: return with(Kind::Gt);
+    case Kind::Lt: return with(Kind::Ge);
+    case Kind::Ge: return with(Kind::Lt);
+    case Kind::Gt: return with(Kind::Le);
+    case Kind::Eq: return loop_expr(Kind::Or, {with(Kind::Lt), with(Kind::Gt)});
+    case Kind::And:
+    case Kind::Or: {
+      std::vector<LoopExprPtr> parts;
+      for (const LoopExprPtr& operand : operands) parts.push_back(negated(operand));
+      return loop_expr(condition->kind == Kind::And ? Kind::Or : Kind::And, parts);
+    }
+    default: return loop_expr(Kind::Eq, {condition, loop_constant(0)});
+  }
+}
+
 // isl's AST to loop nodes.
 class AstReader {
  public:
@@ -184,7 +204,7 @@ class AstReader {
         if (isl_ast_node_if_has_else_node(ast.get()) != isl_bool_true) return result;
         auto otherwise = std::make_shared<LoopNode>();
         otherwise->kind = LoopNode::Kind::If;
-        otherwise->condition = loop_expr(Kind::Eq, {result->condition, loop_constant(0)});
+        otherwise->condition = negated(result->condition);
         otherwise->children = {node(owned(isl_ast_node_if_get_else_node(ast.get())))};
         auto block = std::make_shared<LoopNode>();
         block->kind = LoopNode::Kind::Block;
