@@ -1,0 +1,96 @@
+// Schedules that once computed something else, and requests that are refused since.
+#include <gtest/gtest.h>
+
+#include "tests/codegen_harness.h"
+#include "tests/scheduler_kernels.h"
+
+namespace tc::testing {
+namespace {
+
+struct Case {
+  std::string name, kernel;
+  std::vector<std::string> trace;
+};
+
+class Mended : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Mended, ComputesTheSame) {
+  const Kernel kernel = small_kernel(GetParam().kernel);
+  Schedule schedule(kernel, host_target());
+  ASSERT_EQ(schedule.replay(GetParam().trace), std::nullopt);
+  EXPECT_EQ(difference(kernel, schedule, 1), "") << str(schedule.finish());
+  auto native = [&](const ScheduledKernel& scheduled, Tensors& tensors) {
+    run_compiled(scheduled, host_target(), {}, tensors);
+  };
+  EXPECT_EQ(difference(kernel, schedule, 2, {}, native, 3e-5), "") << str(schedule.finish());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Mended,
+    ::testing::Values(
+        // Each statement that sets elements of a staged buffer has them stored.
+        Case{"StageOfTwoParts", "concat", {"stage O"}},
+        Case{"StageOfAScan", "scan", {"stage O", "layout A 0 2"}},
+        // Memory that the loops around its uses do not tell apart is not shrunk.
+        Case{"PrivateMemoryUsedAcrossALoop",
+             "conv_all",
+             {"fuse init_n macc_n tail_n as f0", "fuse macc_g tail_f as f3", "compute_at init at f3",
+              "compute_at macc init at tail_x"}},
+        Case{"PrivateMemoryOfUnequalBlocks",
+             "product_double",
+             {"stage O", "layout O_stage 0 2", "strip times_i_o 2 as i_ot i_on",
+              "order times_i_ot times_k times_i_on times_i_i", "compute_at init at times_i_ot",
+              "fuse times_i_ot O_store_i_o as f1", "order init_i_i init_i_o",
+              "compute_at times O_store at init_i_i"}},
+        // Of two conditions that imply each other one is kept.
+        Case{"EqualConditions",
+             "gated",
+             {"order mu_k mu_n", "register_tile mu", "vectorize mu_n", "split mu_k 7 as l5 l6",
+              "split l6 4 as l7 l8", "unroll l5"}},
+        // Padded lanes of an output hold finite values.
+        Case{"PaddedLanesOfAMaximum", "column_max", {"layout O 0 8"}},
+        Case{"PaddedLanesOfAStrippedLoop", "concat", {"layout O 3 3", "strip second_x_i 2 as a5 a4"}},
+        // Code of loops that may be empty, and of an else branch.
+        Case{"LoopThatMayBeEmpty",
+             "softmax",
+             {"merge power_i power_j as m0", "split top_m0 4 as top_m0 top_m0_rows",
+              "split top_k 16 as top_k_o top_k_i", "order top_m0_rows top_k_o top_k_i",
+              "isolate top_m0_rows"}},
+        Case{"ElseBranch",
+             "gemm_transposed",
+             {"strip init_m 10 as a1 a0", "strip macc_k 2 as a3 a2", "compute_at init at macc_h",
+              "fuse init_a1 macc_m as f4", "fuse init_a0 macc_n as f5", "fuse init_n macc_a3 as f6",
+              "fuse macc_h tail_h as f7", "fuse f4 tail_m as f8", "order f7 f8",
+              "fuse f5 tail_n as f9"}}),
+    [](const auto& info) { return info.param.name; });
+
+std::string refusal(const std::string& kernel, const std::vector<std::string>& trace) {
+  Schedule schedule(small_kernel(kernel), host_target());
+  return schedule.replay(trace).value_or("accepted");
+}
+
+TEST(Refused, StatementsInRegisterTilesDoNotMove) {
+  EXPECT_EQ(refusal("gemm", {"register_tile macc_m", "compute_at macc at init_b"}),
+            "compute_at macc at init_b: statement macc is in a register tile: move it before");
+  EXPECT_EQ(refusal("gemm", {"register_tile root", "compute_at init at macc_b"}),
+            "compute_at init at macc_b: statement init is in a register tile: move it before");
+  EXPECT_EQ(refusal("gemm", {"register_tile root", "fuse init_b macc_b as b"}),
+            "fuse init_b macc_b as b: loop init_b is inside a register tile");
+}
+
+TEST(Refused, BlocksOfWhichSomeLanesStayUnwritten) {
+  EXPECT_EQ(refusal("column_max", {"stage O", "layout I 1 4", "layout O 0 4"}), "accepted");
+  EXPECT_EQ(refusal("scalar", {"layout O 0 4"}),
+            "layout O 0 4: statement add writes O at 0, which leaves lanes of the last block unwritten");
+  EXPECT_EQ(refusal("scalar", {"layout A 0 4"}), "accepted");
+}
+
+TEST(Refused, PartsOfIteratorsThatAreTakenOtherwise) {
+  // The whole of an iterator, where the statement has a part of it only.
+  EXPECT_NE(refusal("gemm", {"split init_n 8 as init_no init_ni", "order init_no init_b init_m",
+                             "compute_at init at macc_n"}),
+            "");
+}
+
+}  // namespace
+}  // namespace tc::testing
