@@ -30,22 +30,20 @@ CompiledModel compile_kernel(const ScheduledKernel& scheduled, const Target& tar
   call.kind = PlanStep::Kind::Call;
   call.kernel = 0;
   call.label = scheduled.kernel.name;
-  for (Buffer& buffer : plan.kernels[0].kernel.buffers) {
+  for_each_argument(plan.kernels[0].kernel, [&](Buffer& buffer, size_t) {
     Location location;
     if (buffer.scope == Scope::Output) {
       location.kind = Location::Kind::Output;
       location.index = static_cast<int>(plan.outputs.size());
       plan.outputs.push_back(port_of(buffer));
-    } else if (buffer.scope == Scope::Input || buffer.scope == Scope::Constant) {
+    } else {
       buffer.scope = Scope::Input;
       location.kind = Location::Kind::Input;
       location.index = static_cast<int>(plan.inputs.size());
       plan.inputs.push_back(port_of(buffer));
-    } else {
-      continue;
     }
     call.locations.push_back(location);
-  }
+  });
   plan.kernels[0].kernel.packings.clear();
   plan.steps.push_back(std::move(call));
   plan.scratch_bytes = scratch_bytes(scheduled);

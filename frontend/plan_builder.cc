@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "codegen/codegen.h"
 #include "frontend/layout.h"
 #include "frontend/memory_plan.h"
 #include "ir/error.h"
@@ -155,8 +156,8 @@ class Builder {
     return index;
   }
 
-  Place constant_place(const TensorPtr& tensor, const std::string& name) {
-    const int index = constant_index(tensor, "", nullptr);
+  // The memory of constant `index`; `name` is of the value that it was made from.
+  Place constant_place(int index, const std::string& name) {
     auto [found, fresh] = constant_storages_.try_emplace(index, -1);
     if (fresh) {
       found->second = add_storage(Location::Kind::Constant, index, name,
@@ -170,7 +171,7 @@ class Builder {
     std::optional<Place>& place = frame.places[id];
     if (place) return *place;
     const Value& value = (*frame.graph)[id];
-    if (value.constant) return *(place = constant_place(value.constant, value.name));
+    if (value.constant) return *(place = constant_place(constant_index(value.constant, "", nullptr), value.name));
     auto alias = frame.aliases.find(id);
     if (alias != frame.aliases.end()) {
       Place whole = place_of(frame, alias->second.first);
@@ -295,9 +296,7 @@ class Builder {
     const ValueId in = node.inputs[0], out = node.outputs[0];
     if (frame.places[out] || frame.aliases.count(out)) {
       // Memory was promised to the output: only where the source already lies there is it a view.
-      if (frame.places[in] && frame.places[out] && frame.places[in]->storage == frame.places[out]->storage) return true;
-      if (!frame.places[out]) return false;
-      return false;
+      return frame.places[in] && frame.places[out] && frame.places[in]->storage == frame.places[out]->storage;
     }
     frame.places[out] = place_of(frame, in);
     return true;
@@ -404,6 +403,7 @@ class Builder {
     ScheduledKernel finished = schedule.finish();
     entry.seconds = predicted_seconds(finished, options_.target, 1);
     entry.index = static_cast<int>(result_.plan.kernels.size());
+    result_.plan.scratch_bytes = std::max(result_.plan.scratch_bytes, scratch_bytes(finished));
     result_.plan.kernels.push_back(std::move(finished));
     return scheduled_.emplace(key, entry).first->second;
   }
@@ -417,16 +417,15 @@ class Builder {
     rename_buffers(kernel);
 
     std::vector<std::string> layout_lines;
-    size_t argument = 0;
-    for (const Buffer& buffer : kernel.buffers) {
-      if (buffer.scope != Scope::Input && buffer.scope != Scope::Output && buffer.scope != Scope::Constant) continue;
-      const ValueId id = arguments.at(argument++);
-      auto blocked = frame.layouts.find(id);
+    size_t argument_count = 0;
+    for_each_argument(kernel, [&](const Buffer& buffer, size_t argument) {
+      auto blocked = frame.layouts.find(arguments.at(argument));
       if (blocked != frame.layouts.end()) {
         layout_lines.push_back(text("layout ", buffer.name, " 1 ", blocked->second));
       }
-    }
-    TC_CHECK(argument == arguments.size());
+      ++argument_count;
+    });
+    TC_CHECK(argument_count == arguments.size());
 
     const Scheduled entry = schedule(kernel, layout_lines);
     const Kernel& final_kernel = result_.plan.kernels[entry.index].kernel;
@@ -435,12 +434,9 @@ class Builder {
     step.kernel = entry.index;
     step.label = kernel.name;
     step.single_thread = entry.seconds < kSingleThreadSeconds;
-    argument = 0;
-    for (const Buffer& buffer : final_kernel.buffers) {
-      if (buffer.scope != Scope::Input && buffer.scope != Scope::Output && buffer.scope != Scope::Constant) continue;
-      const ValueId id = arguments.at(argument++);
-      step.locations.push_back(locate(argument_place(frame, id, buffer, final_kernel)));
-    }
+    for_each_argument(final_kernel, [&](const Buffer& buffer, size_t argument) {
+      step.locations.push_back(locate(argument_place(frame, arguments.at(argument), buffer, final_kernel)));
+    });
     for (const Parameter& parameter : kernel.parameters) step.parameters.push_back(parameter.value);
     steps.push_back(std::move(step));
     ++step_;
@@ -452,16 +448,11 @@ class Builder {
     if (value.constant) {
       for (const Packing& packing : kernel.packings) {
         if (packing.buffer != buffer.name) continue;
-        std::string how = buffer.name.empty() ? "" : "packed";
+        std::string how = "packed";
         for (const Affine& index : packing.index) how += " " + index.str();
         for (const Affine& size : buffer.shape) how += " " + size.str();
-        const int index = constant_index(value.constant, how, [&] { return pack(packing, kernel, *value.constant); });
-        auto [found, fresh] = constant_storages_.try_emplace(index, -1);
-        if (fresh) {
-          found->second = add_storage(Location::Kind::Constant, index, value.name,
-                                      Dim(static_cast<int64_t>(result_.plan.constants[index]->bytes.size())));
-        }
-        return {found->second, 0};
+        return constant_place(
+            constant_index(value.constant, how, [&] { return pack(packing, kernel, *value.constant); }), value.name);
       }
     }
     return place_of(frame, id);
@@ -647,7 +638,7 @@ class Builder {
       for (Location& location : step.locations) {
         const Storage& storage = storages_[location.index];
         location.offset = location.offset + storage.offset;
-        location.index = storage.index;
+        location.index = storage.index;  // of arena blocks: finish_memory() has numbered them
       }
       resolve(step.body);
       resolve(step.otherwise);
@@ -666,6 +657,7 @@ class Builder {
     result_.plan.arena_bytes = plan_memory(blocks);
     for (size_t b = 0; b < blocks.size(); ++b) {
       storages_[owners[b]].offset = blocks[b].offset;
+      storages_[owners[b]].index = static_cast<int>(b);
       result_.plan.blocks.push_back({blocks[b].name, blocks[b].offset, blocks[b].bytes, blocks[b].first, blocks[b].last});
     }
     resolve(result_.plan.steps);

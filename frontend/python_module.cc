@@ -214,6 +214,16 @@ void add_schedule(py::module_& module) {
 
 int core_total() { return std::max(1u, std::thread::hardware_concurrency()); }
 
+BuiltPlan plan_of(const Source& source, const CompileOptions& options) {
+  py::gil_scoped_release release;
+  BuildOptions build;
+  build.target = parse_target(options.target);
+  build.threads = options.threads > 0 ? options.threads : core_total();
+  std::string dump;
+  return build_plan(import_and_simplify(source.bytes, source.name, source.folder, options, &dump),
+                    build);
+}
+
 void add_compile(py::module_& module) {
   py::class_<Source>(module, "Source")
       .def(py::init([](const py::bytes& bytes, const std::string& name) {
@@ -238,17 +248,11 @@ void add_compile(py::module_& module) {
   });
   // One report per call of a kernel, in the plan's order, without generating code.
   module.def("plan_kernels", [](const Source& source, const CompileOptions& options) {
-    BuiltPlan built;
-    {
-      py::gil_scoped_release release;
-      BuildOptions build;
-      build.target = parse_target(options.target);
-      build.threads = options.threads > 0 ? options.threads : core_total();
-      std::string dump;
-      built = build_plan(
-          import_and_simplify(source.bytes, source.name, source.folder, options, &dump), build);
-    }
-    return report_list(built.reports);
+    return report_list(plan_of(source, options).reports);
+  });
+  // The plan as text, without generating code.
+  module.def("plan_text", [](const Source& source, const CompileOptions& options) {
+    return str(plan_of(source, options).plan);
   });
   module.def("unsupported", [](const Source& source, const CompileOptions& options) {
     ImportOptions import;

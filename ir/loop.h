@@ -131,6 +131,12 @@ struct Buffer {
   std::string in_place_of;
 };
 
+// True for what the caller passes: inputs, outputs and constants.
+inline bool is_argument(const Buffer& buffer) {
+  return buffer.scope == Scope::Input || buffer.scope == Scope::Output ||
+         buffer.scope == Scope::Constant;
+}
+
 enum class Reduction : uint8_t { None, Sum, Product, Max, Min, And, Or };
 const char* name_of(Reduction reduction);
 // The value that leaves the other operand unchanged.
@@ -179,6 +185,16 @@ struct Kernel {
   int buffer_index(const std::string& name) const;  // -1 where absent
   const Statement* find(const std::string& statement) const;
 };
+
+// Calls visit(buffer, number) for each argument of the kernel, which may be const, numbered in
+// calling order.
+template <class AnyKernel, class Visit>
+void for_each_argument(AnyKernel& kernel, const Visit& visit) {
+  size_t number = 0;
+  for (auto& buffer : kernel.buffers) {
+    if (is_argument(buffer)) visit(buffer, number++);
+  }
+}
 
 // Text form; parse_kernel reads it back to an equal kernel.
 std::string str(const Kernel& kernel);

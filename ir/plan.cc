@@ -12,7 +12,7 @@ std::string str(const Location& location) {
     case Location::Kind::Input: result = text("input", location.index); break;
     case Location::Kind::Output: result = text("output", location.index); break;
     case Location::Kind::Constant: result = text("constant", location.index); break;
-    case Location::Kind::Arena: return "arena[" + location.offset.str() + "]";
+    case Location::Kind::Arena: return text("block", location.index, "@[", location.offset.str(), "]");
   }
   if (location.offset != Dim(0)) result += "[" + location.offset.str() + "]";
   return result;
@@ -78,9 +78,10 @@ std::string str(const Plan& plan) {
   }
   result += "arena " + plan.arena_bytes.str() + " bytes, scratch " +
             std::to_string(plan.scratch_bytes) + " bytes\n";
-  for (const ArenaBlock& block : plan.blocks) {
-    result += text("block ", block.name, " [", block.offset.str(), ", +", block.bytes.str(),
-                   ") steps ", block.first, " .. ", block.last, "\n");
+  for (size_t i = 0; i < plan.blocks.size(); ++i) {
+    const ArenaBlock& block = plan.blocks[i];
+    result += text("block ", i, " ", block.name, " [", block.offset.str(), ", +",
+                   block.bytes.str(), ") steps ", block.first, " .. ", block.last, "\n");
   }
   result += "steps\n";
   print_steps(plan.steps, plan, 1, result);

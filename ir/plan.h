@@ -18,8 +18,8 @@ namespace tc {
 struct Location {
   enum class Kind : uint8_t { Input, Output, Constant, Arena };
   Kind kind = Kind::Arena;
-  int index = 0;                   // Input, Output: which; Constant: which of Plan::constants
-  Dim offset;
+  int index = 0;                   // Input, Output: which; Constant, Arena: of Plan's constants, blocks
+  Dim offset;                      // from the begin of the input, output, constant or arena
 };
 
 struct PlanStep;

@@ -33,7 +33,7 @@ struct Port {
   char file[4096] = "";        // outputs: where they went
 };
 
-// Everything of this process. A run that stops early leaves its memory to the system.
+// Everything of this process: what holds memory is here, so that a run that stops early frees it too.
 struct Program {
   const char* name = "model";
   Options options;
@@ -43,12 +43,36 @@ struct Program {
   int32_t input_count = 0, output_count = 0;
   Port* inputs = nullptr;
   Port* outputs = nullptr;
+  tc_shape* shapes = nullptr;            // of the inputs
+  tc_input_buffer* input_buffers = nullptr;
+  tc_output_buffer* output_buffers = nullptr;
   uint64_t* nanoseconds = nullptr;       // of each run
   uint64_t* step_nanoseconds = nullptr;  // of each step, summed over the runs
   uint64_t last = 0;                     // clock after the last step
 };
 
-__attribute__((format(printf, 3, 4), noreturn)) void stop(const Program& program, int code,
+void free_memory(Program& program) {
+  for (int32_t i = 0; program.inputs != nullptr && i < program.input_count; ++i)
+    free(program.inputs[i].array.data);
+  for (int32_t i = 0; program.outputs != nullptr && i < program.output_count; ++i)
+    free(program.outputs[i].array.data);
+  free(program.inputs);
+  free(program.outputs);
+  free(program.shapes);
+  free(program.input_buffers);
+  free(program.output_buffers);
+  free(program.nanoseconds);
+  free(program.step_nanoseconds);
+  tc_context_destroy(program.context);
+  tc_model_close(program.model);
+}
+
+__attribute__((noreturn)) void end(Program& program, int code) {
+  free_memory(program);
+  exit(code);
+}
+
+__attribute__((format(printf, 3, 4), noreturn)) void stop(Program& program, int code,
                                                             const char* format, ...) {
   fprintf(stderr, "%s: ", program.name);
   va_list arguments;
@@ -56,11 +80,11 @@ __attribute__((format(printf, 3, 4), noreturn)) void stop(const Program& program
   vfprintf(stderr, format, arguments);
   va_end(arguments);
   fputc('\n', stderr);
-  exit(code);
+  end(program, code);
 }
 
 template <class T>
-T* allocate(const Program& program, int64_t count) {
+T* allocate(Program& program, int64_t count) {
   void* memory = calloc(static_cast<size_t>(count) + 1, sizeof(T));
   if (memory == nullptr) stop(program, kWrongInput, "out of memory");
   return static_cast<T*>(memory);
@@ -117,7 +141,7 @@ void print_usage(const Program& program, FILE* file) {
           "instructions.\n");
 }
 
-__attribute__((format(printf, 2, 3), noreturn)) void wrong_usage(const Program& program,
+__attribute__((format(printf, 2, 3), noreturn)) void wrong_usage(Program& program,
                                                                    const char* format, ...) {
   fprintf(stderr, "%s: ", program.name);
   va_list arguments;
@@ -126,7 +150,7 @@ __attribute__((format(printf, 2, 3), noreturn)) void wrong_usage(const Program& 
   va_end(arguments);
   fputc('\n', stderr);
   print_usage(program, stderr);
-  exit(kUsage);
+  end(program, kUsage);
 }
 
 // The model's handle and ports.
@@ -172,7 +196,7 @@ void take_input(Program& program, const char* argument) {
   best->path = argument + best_length + 1;
 }
 
-int64_t take_number(const Program& program, const char* option, const char* text, int64_t minimum,
+int64_t take_number(Program& program, const char* option, const char* text, int64_t minimum,
                     int64_t maximum) {
   char* end;
   errno = 0;
@@ -202,7 +226,7 @@ void parse_options(Program& program, int count, char** arguments) {
       options.profile = true;
     } else if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0) {
       print_usage(program, stdout);
-      exit(kDone);
+      end(program, kDone);
     } else if (const char* input = value_of("--input")) {
       take_input(program, input);
     } else if (const char* folder = value_of("--output-dir")) {
@@ -238,12 +262,11 @@ void bind_shapes(Program& program) {
   if (tc_context_create(program.model, static_cast<int32_t>(program.options.threads),
                         &program.context) != TC_OK)
     stop(program, kWrongInput, "%s", tc_last_error());
-  auto* shapes = allocate<tc_shape>(program, program.input_count);
+  program.shapes = allocate<tc_shape>(program, program.input_count);
   for (int32_t i = 0; i < program.input_count; ++i)
-    shapes[i] = {program.inputs[i].array.dims, program.inputs[i].array.rank, 0};
-  if (tc_context_bind(program.context, shapes, program.input_count) != TC_OK)
+    program.shapes[i] = {program.inputs[i].array.dims, program.inputs[i].array.rank, 0};
+  if (tc_context_bind(program.context, program.shapes, program.input_count) != TC_OK)
     stop(program, kWrongInput, "%s", tc_last_error());
-  free(shapes);
   for (int32_t i = 0; i < program.output_count; ++i) {
     NpyArray& array = program.outputs[i].array;
     array.dtype = program.outputs[i].info.dtype;
@@ -269,26 +292,24 @@ int compare_times(const void* left, const void* right) {
 }
 
 void run(Program& program) {
-  auto* inputs = allocate<tc_input_buffer>(program, program.input_count);
-  auto* outputs = allocate<tc_output_buffer>(program, program.output_count);
+  program.input_buffers = allocate<tc_input_buffer>(program, program.input_count);
+  program.output_buffers = allocate<tc_output_buffer>(program, program.output_count);
   for (int32_t i = 0; i < program.input_count; ++i)
-    inputs[i] = {program.inputs[i].array.data, program.inputs[i].array.bytes};
+    program.input_buffers[i] = {program.inputs[i].array.data, program.inputs[i].array.bytes};
   for (int32_t i = 0; i < program.output_count; ++i)
-    outputs[i] = {program.outputs[i].array.data, program.outputs[i].array.bytes};
+    program.output_buffers[i] = {program.outputs[i].array.data, program.outputs[i].array.bytes};
   program.step_nanoseconds = allocate<uint64_t>(program, program.info.step_count);
   program.nanoseconds = allocate<uint64_t>(program, program.options.repeat);
   if (program.options.profile) tc_context_set_profile(program.context, step_done, &program);
   for (int64_t i = 0; i < program.options.repeat; ++i) {
     const uint64_t begin = program.last = now_nanoseconds();
-    if (tc_context_run(program.context, inputs, program.input_count, outputs,
-                       program.output_count) != TC_OK)
+    if (tc_context_run(program.context, program.input_buffers, program.input_count,
+                       program.output_buffers, program.output_count) != TC_OK)
       stop(program, kWrongInput, "%s", tc_last_error());
     program.nanoseconds[i] = now_nanoseconds() - begin;
   }
   qsort(program.nanoseconds, static_cast<size_t>(program.options.repeat), sizeof(uint64_t),
         compare_times);
-  free(inputs);
-  free(outputs);
 }
 
 // A file name made of the output's name: other characters than letters, digits, '_', '-' and '.'
@@ -422,17 +443,6 @@ void print_json(const Program& program, const tc_memory_info& memory) {
     printf("]");
   }
   printf("}\n");
-}
-
-void free_memory(Program& program) {
-  for (int32_t i = 0; i < program.input_count; ++i) free(program.inputs[i].array.data);
-  for (int32_t i = 0; i < program.output_count; ++i) free(program.outputs[i].array.data);
-  free(program.inputs);
-  free(program.outputs);
-  free(program.nanoseconds);
-  free(program.step_nanoseconds);
-  tc_context_destroy(program.context);
-  tc_model_close(program.model);
 }
 
 int run_program(int count, char** arguments) {

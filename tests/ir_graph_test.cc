@@ -172,10 +172,10 @@ TEST(PlanText, PrintsStepsAndMemory) {
             "output y f32[4]\n"
             "constant 0 f32[8] 32 bytes\n"
             "arena 4*n bytes, scratch 0 bytes\n"
-            "block t [0, +4*n) steps 0 .. 1\n"
+            "block 0 t [0, +4*n) steps 0 .. 1\n"
             "steps\n"
             "  loop t < 3\n"
-            "    call 0(input0, arena[64]) with n  # relu\n"
+            "    call 0(input0, block0@[64]) with n  # relu\n"
             "  copy 16 bytes (output0, constant0[16]) no_barrier\n");
 }
 

@@ -268,6 +268,9 @@ def _inspect(arguments):
     if _is_artefact(arguments.model):
         module = load(arguments.model)
         return {"explain": module.explain()}, module.explain()
+    if arguments.dump == "plan":
+        plan = _tc.plan_text(_source(arguments.model), options)
+        return {"plan": plan}, plan.rstrip()
     if arguments.dump:
         graph, dump = _tc.import_model(_source(arguments.model), options)
         return {"graph": graph, "dump": dump}, dump.rstrip()
@@ -280,7 +283,7 @@ def _inspect(arguments):
             f"{row['predicted_seconds'] * 1e6:10.1f} us  {row['label']}" for i, row in enumerate(rows)]
     total = sum(row["multiply_adds"] for row in rows)
     text.append(f"{len(rows)} kernels, {total / 1e6:.1f} M multiply-adds; --kernel NUMBER shows one, "
-                "--dump=PASS|all the graph after passes")
+                "--dump=PASS|all the graph after passes, --dump=plan steps and memory")
     return {"kernels": rows}, "\n".join(text)
 
 
@@ -362,7 +365,8 @@ def _parser():
     added.add_argument("--kernel", help="a kernel's number or label: statements, trace, tree, "
                                         "loops, assembly")
     added.add_argument("--dump", metavar="WHAT",
-                       help="a graph pass or all; with --kernel one of its texts or all")
+                       help="a graph pass, all of them, or plan (steps and memory); with --kernel "
+                            "one of its texts or all")
     added.add_argument("--no-time", action="store_true", help="do not time the kernel")
     command("targets", _targets, "List the targets.")
     command("version", _version, "Tell the version.")

@@ -91,18 +91,14 @@ bool fold_node(Graph& graph, const Node& node, double most_operations) {
   graph.nodes.pop_back();
   if (flop_count(kernel, {}) > most_operations) return false;
   std::map<std::string, Tensor> buffers;
-  auto for_arguments = [&](const std::function<void(const Buffer&, Value&)>& visit) {
-    size_t argument = 0;
-    for (const Buffer& buffer : kernel.buffers) {
-      if (buffer.scope != Scope::Local) visit(buffer, graph[arguments.at(argument++)]);
-    }
-  };
-  for_arguments([&](const Buffer& buffer, Value& value) {
+  for_each_argument(kernel, [&](const Buffer& buffer, size_t argument) {
+    const Value& value = graph[arguments.at(argument)];
     buffers[buffer.name] = buffer.scope == Scope::Output ? Tensor(value.dtype, constant_shape(*value.shape)) : *value.constant;
   });
   interpret(kernel, {}, buffers, true);
-  for_arguments([&](const Buffer& buffer, Value& value) {
-    if (buffer.scope == Scope::Output) value.constant = std::make_shared<const Tensor>(std::move(buffers[buffer.name]));
+  for_each_argument(kernel, [&](const Buffer& buffer, size_t argument) {
+    if (buffer.scope != Scope::Output) return;
+    graph[arguments.at(argument)].constant = std::make_shared<const Tensor>(std::move(buffers[buffer.name]));
   });
   return true;
 }

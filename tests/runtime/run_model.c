@@ -5,66 +5,16 @@
  *   run_model MODEL.so [--threads N] [--repeat N] [SYMBOL=VALUE ...] */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
 #include "runtime/tc_runtime.h"
-
-#define MAX_PORTS 64
-
-static void stop(const char* text) {
-  fprintf(stderr, "run_model: %s\n", text);
-  exit(1);
-}
+#include "tests/runtime/measure.h"
 
 static void check(tc_status status) {
   if (status != TC_OK) stop(tc_last_error());
 }
 
-static double now_ms(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
-}
-
-/* Largest resident size of this program in bytes. (getrusage's would begin with that of the program
- * that started this one.) */
-static long long peak_bytes(void) {
-  char line[256];
-  long long kilobytes = -1;
-  FILE* file = fopen("/proc/self/status", "r");
-  if (file == NULL) stop("/proc/self/status cannot be read");
-  while (fgets(line, sizeof line, file) != NULL)
-    if (sscanf(line, "VmHWM: %lld kB", &kilobytes) == 1) break;
-  fclose(file);
-  return kilobytes * 1024;
-}
-
-/* The value of SYMBOL=VALUE among the arguments. */
-static int64_t symbol_value(const char* symbol, int count, char** arguments) {
-  const size_t length = strlen(symbol);
-  int i;
-  for (i = 2; i < count; ++i)
-    if (strncmp(arguments[i], symbol, length) == 0 && arguments[i][length] == '=')
-      return atoll(arguments[i] + length + 1);
-  fprintf(stderr, "run_model: give %s=VALUE\n", symbol);
-  exit(1);
-}
-
-/* Small numbers with a spread, the same each time; 0 and 1 for integers. */
-static void fill(void* data, uint64_t bytes, int32_t dtype) {
-  uint32_t state = 12345;
-  uint64_t i;
-  const uint64_t size = (uint64_t)tc_dtype_size(dtype);
-  memset(data, 0, (size_t)bytes);
-  for (i = 0; i < bytes / size; ++i) {
-    state = state * 1664525u + 1013904223u;
-    if (dtype == TC_F32) ((float*)data)[i] = (float)(state >> 8) / 8388608.0f - 1.0f;
-    else if (dtype == TC_F64) ((double*)data)[i] = (double)(state >> 8) / 8388608.0 - 1.0;
-    else if (dtype != TC_F16 && dtype != TC_BF16) ((uint8_t*)data)[i * size] = (uint8_t)(state >> 31);
-  }
+static enum element_kind kind_of(int32_t dtype) {
+  return dtype == TC_F32 || dtype == TC_F64 || dtype == TC_F16 || dtype == TC_BF16 ? FLOATS
+                                                                                   : INTEGERS;
 }
 
 int main(int count, char** arguments) {
@@ -77,21 +27,18 @@ int main(int count, char** arguments) {
   static int64_t dims[MAX_PORTS][TC_MAX_RANK];
   tc_input_buffer inputs[MAX_PORTS];
   tc_output_buffer outputs[MAX_PORTS];
-  int32_t threads = 1, repeat = 1, input_count, output_count, i, axis;
+  int32_t repeat, input_count, output_count, i, axis;
   uint64_t io_bytes = 0;
   double best = 1e300;
 
   if (count < 2) stop("usage: run_model MODEL.so [--threads N] [--repeat N] [SYMBOL=VALUE ...]");
-  for (i = 2; i + 1 < count; ++i) {
-    if (strcmp(arguments[i], "--threads") == 0) threads = atoi(arguments[i + 1]);
-    if (strcmp(arguments[i], "--repeat") == 0) repeat = atoi(arguments[i + 1]);
-  }
+  repeat = option_value("--repeat", count, arguments);
   check(tc_model_open(arguments[1], &model));
   check(tc_model_get_info(model, &info));
   input_count = tc_model_input_count(model);
   output_count = tc_model_output_count(model);
   if (input_count > MAX_PORTS || output_count > MAX_PORTS) stop("too many ports");
-  check(tc_context_create(model, threads, &context));
+  check(tc_context_create(model, option_value("--threads", count, arguments), &context));
 
   port.struct_size = sizeof port;
   for (i = 0; i < input_count; ++i) {
@@ -106,14 +53,11 @@ int main(int count, char** arguments) {
   check(tc_context_bind(context, shapes, input_count));
 
   for (i = 0; i < input_count; ++i) {
-    void* data;
     check(tc_model_input_info(model, i, &port));
     check(tc_context_input_shape(context, i, NULL, NULL, &inputs[i].bytes));
     io_bytes += inputs[i].bytes;
-    data = malloc((size_t)inputs[i].bytes + 1);
-    if (data == NULL) stop("out of memory");
-    fill(data, inputs[i].bytes, port.dtype);
-    inputs[i].data = data;
+    inputs[i].data =
+        seeded_data(inputs[i].bytes, (uint64_t)tc_dtype_size(port.dtype), kind_of(port.dtype));
   }
   for (i = 0; i < output_count; ++i) {
     check(tc_context_output_shape(context, i, NULL, NULL, &outputs[i].bytes));

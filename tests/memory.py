@@ -1,0 +1,134 @@
+"""Peak memory of a run of every network of the zoo, beside ONNX Runtime's: `python -m tests.memory
+[NAME ...]` prints the table of docs/memory.md, and with --update writes it there.
+
+What is measured is a C program's largest resident size (tests/runtime/run_model.c on the shared
+artefact, tests/runtime/run_onnxruntime.c on the ONNX file).
+"""
+
+import argparse
+import functools
+import json
+import os
+import platform
+import subprocess
+import tempfile
+from pathlib import Path
+
+import onnx
+from onnx import numpy_helper
+
+import tc
+from tc.module import LIBRARY_FOLDER
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "memory.md"
+SYMBOLS = {"nsnet2": {"frames": 100}}
+# What a run may need beside constants and arena.
+ALLOWANCE = 12_000_000
+
+
+def compile_c(source, output, *flags):
+    """Builds one C file of the project as a user would."""
+    subprocess.run([os.environ.get("CC", "cc"), "-std=c99", "-O2", "-D_GNU_SOURCE", f"-I{ROOT}",
+                    str(ROOT / source), "-o", str(output), *map(str, flags), "-lpthread", "-lm"],
+                   check=True)
+    return Path(output)
+
+
+@functools.cache
+def run_model_program():
+    library = Path(LIBRARY_FOLDER) / platform.machine() / "libtc_runtime.a"
+    return compile_c("tests/runtime/run_model.c", _folder() / "run_model", library)
+
+
+@functools.cache
+def run_onnxruntime_program():
+    """Built with Debian's header and linked to the library of the Python package onnxruntime. OSError
+    or CalledProcessError where one of them cannot be had."""
+    import onnxruntime
+
+    headers = ROOT / "build" / "onnxruntime"
+    header_folder = headers / "usr" / "include" / "onnxruntime"
+    if not (header_folder / "onnxruntime_c_api.h").exists():
+        subprocess.run([str(ROOT / "build_rules" / "debian_package.sh"), "trixie",
+                        "libonnxruntime-dev", str(headers)], check=True)
+    library, = (Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.so.*")
+    link = _folder() / "libonnxruntime.so.1"
+    link.symlink_to(library)
+    return compile_c("tests/runtime/run_onnxruntime.c", _folder() / "run_onnxruntime",
+                     f"-I{header_folder}", library, f"-Wl,-rpath,{_folder()}")
+
+
+def measure(program, model, threads=1, symbols=None):
+    """What the program prints about two runs of the model."""
+    symbols = [f"{name}={value}" for name, value in (symbols or {}).items()]
+    done = subprocess.run([str(program), str(model), "--threads", str(threads), "--repeat", "2",
+                           *symbols], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{program.name} {model}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def measure_artefact(path, name, threads=1):
+    """Compiles the ONNX file and measures the shared artefact."""
+    with tempfile.TemporaryDirectory() as folder:
+        artefact = Path(folder) / "model.so"
+        tc.compile(str(path), threads=threads).save(artefact)
+        return measure(run_model_program(), artefact, threads, SYMBOLS.get(name))
+
+
+def constants_once(path):
+    """Bytes of the ONNX file's constants, those with equal contents counted once."""
+    graphs, contents = [onnx.load(path).graph], {}
+    while graphs:
+        graph = graphs.pop()
+        tensors = list(graph.initializer)
+        for node in graph.node:
+            tensors += [a.t for a in node.attribute if a.type == onnx.AttributeProto.TENSOR]
+            graphs += [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
+        for tensor in tensors:
+            data = numpy_helper.to_array(tensor).tobytes()
+            contents[hash(data)] = len(data)
+    return sum(contents.values())
+
+
+def beside(row):
+    """Bytes of the peak that are none of constants, arena, and the caller's inputs and outputs."""
+    return row["peak"] - row["constants"] - row["arena"] - row["inputs_outputs"]
+
+
+def table_row(name, path, threads=1):
+    row = measure_artefact(path, name, threads)
+    peer = measure(run_onnxruntime_program(), path, threads, SYMBOLS.get(name))
+    cells = [row["peak"], row["constants"], row["arena"], row["inputs_outputs"], peer["peak"]]
+    return f"| {name} | " + " | ".join(f"{cell / 1e6:.1f}" for cell in cells) + " |"
+
+
+@functools.cache
+def _folder():
+    """A folder for programs that lives as long as this process."""
+    _folder.keep = tempfile.TemporaryDirectory(prefix="tc-memory-")
+    return Path(_folder.keep.name)
+
+
+def main():
+    from tests import zoo
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="default: all networks")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--update", action="store_true", help="write the table into docs/memory.md")
+    arguments = parser.parse_args()
+    lines = []
+    for name in arguments.names or zoo.NETWORKS:
+        lines.append(table_row(name, zoo.export(name), arguments.threads))
+        print(lines[-1], flush=True)
+    if arguments.update:
+        kept = [line for line in PAGE.read_text().splitlines()
+                if line.split("|")[1:2] == [] or line.split()[1] not in zoo.NETWORKS]
+        after = next(i for i, line in enumerate(kept) if line.startswith("|---")) + 1
+        PAGE.write_text("\n".join(kept[:after] + lines + kept[after:]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Peak memory of runs, and the plans' arenas, stay within what the project promises."""
+
+import contextlib
+import io
+import re
+import subprocess
+
+import pytest
+
+import tc
+import tc.cli
+
+from . import memory, zoo
+from .plan_text import (Plan, PlanFault, check_disjoint, largest_live_set, live_pieces, value_of)
+
+EVERY = [pytest.param(name, marks=pytest.mark.full if network.large else ())
+         for name, network in zoo.NETWORKS.items()]
+FRAMES = (1, 7, 100, 1000)
+
+
+def dumped_plan(path):
+    """What `python -m tc inspect PATH --dump=plan` prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert tc.cli.main(["inspect", str(path), "--dump=plan"]) == 0
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_peak_is_constants_and_arena(name):
+    """At most the file's constants once, the arena and 12 MB, beside the caller's own buffers."""
+    path = zoo.export(name)
+    row = memory.measure_artefact(path, name)
+    constants = memory.constants_once(path)
+    print(f"{name}: peak {row['peak'] / 1e6:.1f} MB = constants {row['constants'] / 1e6:.1f} "
+          f"(in the file {constants / 1e6:.1f}) + arena {row['arena'] / 1e6:.1f} + inputs and "
+          f"outputs {row['inputs_outputs'] / 1e6:.1f} + {memory.beside(row) / 1e6:.1f}")
+    assert row["inputs_outputs"] > 0 and row["peak"] > row["arena"]
+    assert row["constants"] <= 1.05 * constants + 100_000
+    assert row["peak"] - row["inputs_outputs"] <= constants + row["arena"] + memory.ALLOWANCE
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_arena_is_near_the_largest_live_set(name):
+    """At most 1.3 times, and no two blocks that live at once share bytes."""
+    plan = Plan(dumped_plan(zoo.export(name)))
+    for symbols in [{"frames": frames} for frames in FRAMES] if name == "nsnet2" else [{}]:
+        pieces = live_pieces(plan, symbols)
+        check_disjoint(pieces)
+        live, arena = largest_live_set(pieces), plan.arena_bytes(symbols)
+        print(f"{name} {symbols or ''}: arena {arena / 1e6:.3f} MB, largest live set "
+              f"{live / 1e6:.3f} MB, ratio {arena / live:.3f}")
+        assert live > 0
+        assert arena <= 1.3 * live
+
+
+def test_the_dumped_plan_is_the_compiled_one():
+    path = zoo.export("squeezenet1_1")
+    module = tc.compile(str(path))
+    text = dumped_plan(path)
+    assert Plan(text).arena_bytes({}) == module.memory.arena
+    assert sum(Plan(text).constants) == module.memory.constants
+    assert text.split("\nsteps\n")[1].strip() == module._compiled.plan.split("\nsteps\n")[1].strip()
+
+
+@pytest.mark.full
+def test_every_network_is_in_the_table():
+    """And ONNX Runtime's program, which the table compares with, runs."""
+    try:
+        program = memory.run_onnxruntime_program()
+    except (ImportError, OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"ONNX Runtime's header or library cannot be had: {error}")
+    peer = memory.measure(program, zoo.export("squeezenet1_1"))
+    print(f"squeezenet1_1: ONNX Runtime's peak {peer['peak'] / 1e6:.1f} MB")
+    assert peer["inputs_outputs"] == (3 * 224 * 224 + 1000) * 4
+    assert peer["peak"] > 10_000_000
+
+
+def test_the_page_has_every_network():
+    rows = {line.split()[1]: [float(cell) for cell in line.split("|")[2:-1]]
+            for line in memory.PAGE.read_text().splitlines() if line.count("|") == 7
+            and line.split()[1] in zoo.NETWORKS}
+    assert list(rows) == list(zoo.NETWORKS)
+    for name, (peak, constants, arena, inputs_outputs, _) in rows.items():
+        assert peak <= constants + arena + inputs_outputs + memory.ALLOWANCE / 1e6, name
+
+
+# A plan by hand: a writes block 0, b makes block 1 of it, the loop hands block 2 on.
+PLAN = """plan small for x86-64-v3
+input x f32[n, 16]
+constant 0 f32[16] 64 bytes
+arena 64*n + 192 bytes, scratch 0 bytes
+block 0 first [0, +64*n) steps 9 .. 9
+block 1 second [64*n, +64) steps 9 .. 9
+block 2 state, [a] [64*n + 64, +64) steps 9 .. 9
+block 3 third [64*n + 128, +64) steps 9 .. 9
+steps
+  call 0 one, (two)(input0, constant0, block0@[0]) with n  # one, (two)
+  copy 64 bytes (block2@[64*n + 64], constant0)  # initial state
+  loop t0 < n  # recurrent
+    call 1 next(block2@[64*n + 64], block0@[64*t0], block1@[64*n])
+    copy 64 bytes (block2@[64*n + 64], block1@[64*n]) no_barrier
+  call 2 last(block2@[64*n + 64], block3@[64*n + 128]) single_thread
+  copy 64 bytes (output0, block3@[64*n + 128])
+kernel 0:
+kernel "one, (two)"
+  parameter p0 = n in [1, 99]
+  input in0 f32[p0, 16]
+  constant const0 f32[16]
+  output out0 f32[p0, 16]
+kernel 1:
+kernel "next"
+  input in0 f32[16]
+  input in1 f32[16] as "c"
+  output out0 f32[1, 16]
+  register tmp0 f32[16]
+kernel 2:
+kernel "last"
+  input in0 f32[16]
+  output out0 f32[16]
+"""
+
+
+def faults(text):
+    """What is wrong with the plan's memory."""
+    with pytest.raises(PlanFault) as caught:
+        check_disjoint(live_pieces(Plan(text), {"n": 5}))
+    return str(caught.value)
+
+
+def moved(block, offset, text=PLAN):
+    """The plan with a block elsewhere."""
+    for old in re.findall(rf"block{block}@\[(.*?)\]", text)[:1]:
+        text = text.replace(f"block{block}@[{old}]", f"block{block}@[{offset}]")
+        text = re.sub(rf"(?m)^(block {block} .*) \[{re.escape(old)}, ", rf"\1 [{offset}, ", text)
+    return text
+
+
+def test_lives_follow_from_the_steps():
+    plan = Plan(PLAN)
+    pieces = live_pieces(plan, {"n": 5})
+    check_disjoint(pieces)
+    lives = {piece.block: (piece.first, piece.last, piece.end - piece.begin) for piece in pieces}
+    # Block 0 is read in every iteration, block 2 handed from each to the next; block 1 is not.
+    assert lives == {0: (0, 5, 320), 1: (3, 4, 64), 2: (1, 6, 64), 3: (6, 7, 64)}
+    assert largest_live_set(pieces) == 320 + 64 + 64
+    assert plan.arena_bytes({"n": 5}) == 512
+    assert value_of("64*floor((75*n + 1)/2) + max(n, 3)", {"n": 5}) == 64 * 188 + 5
+
+
+def test_dead_blocks_may_share():
+    # Block 3 lives after the loop, where block 0 and block 1 are dead.
+    check_disjoint(live_pieces(Plan(moved(3, "0")), {"n": 5}))
+    check_disjoint(live_pieces(Plan(moved(3, "64*n")), {"n": 5}))
+
+
+@pytest.mark.parametrize("block, offset, fault", [
+    (1, "0", "share bytes 0 .. 64"),
+    (1, "64*n + 64", "blocks 1 and 2 share|blocks 2 and 1 share"),
+    (2, "64*n - 8", "share bytes"),
+    (3, "64*n + 64", "share bytes"),
+    (3, "64*n + 136", "block 3 leaves the arena"),
+])
+def test_faults_are_found(block, offset, fault):
+    assert re.search(fault, faults(moved(block, offset)))
+
+
+def test_wrong_accesses_are_found():
+    beyond = PLAN.replace("copy 64 bytes (output0, block3@[64*n + 128])",
+                          "copy 64 bytes (output0, block3@[64*n + 132])")
+    assert "leaves block 3" in faults(beyond)
+    unwritten = PLAN.replace("  copy 64 bytes (block2@[64*n + 64], constant0)  # initial state\n", "")
+    assert "reads bytes of block 2 that nothing wrote" in faults(unwritten)
+    larger = PLAN.replace("  output out0 f32[1, 16]", "  output out0 f32[2, 16]")
+    assert "leaves block 1" in faults(larger)
