@@ -104,6 +104,12 @@ def table_row(name, path, threads=1):
     return f"| {name} | " + " | ".join(f"{cell / 1e6:.1f}" for cell in cells) + " |"
 
 
+def page_rows(names):
+    """{network: its line in the table of docs/memory.md}."""
+    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    return {line.split()[1]: line for line in lines if line.split()[1] in names}
+
+
 @functools.cache
 def _folder():
     """A folder for programs that lives as long as this process."""
@@ -124,10 +130,12 @@ def main():
         lines.append(table_row(name, zoo.export(name), arguments.threads))
         print(lines[-1], flush=True)
     if arguments.update:
-        kept = [line for line in PAGE.read_text().splitlines()
-                if line.split("|")[1:2] == [] or line.split()[1] not in zoo.NETWORKS]
-        after = next(i for i, line in enumerate(kept) if line.startswith("|---")) + 1
-        PAGE.write_text("\n".join(kept[:after] + lines + kept[after:]) + "\n")
+        rows = {**page_rows(zoo.NETWORKS), **{line.split()[1]: line for line in lines}}
+        kept = [line for line in PAGE.read_text().splitlines() if line not in
+                page_rows(zoo.NETWORKS).values()]
+        after = kept.index(next(line for line in kept if line.startswith("|---"))) + 1
+        kept[after:after] = [rows[name] for name in zoo.NETWORKS if name in rows]
+        PAGE.write_text("\n".join(kept) + "\n")
 
 
 if __name__ == "__main__":

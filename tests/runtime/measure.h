@@ -1,4 +1,5 @@
-/* What the programs that measure a run share: seeded data, times and peak memory. Strict C99. */
+/* What the programs that measure a run share: seeded data, times and peak memory. Strict C99.
+ * PROGRAM is the including program's name, for its error texts. */
 #ifndef TC_TESTS_RUNTIME_MEASURE_H_
 #define TC_TESTS_RUNTIME_MEASURE_H_
 
@@ -11,7 +12,7 @@
 #define MAX_PORTS 64
 
 static void stop(const char* text) {
-  fprintf(stderr, "%s\n", text);
+  fprintf(stderr, PROGRAM ": %s\n", text);
   exit(1);
 }
 
@@ -41,7 +42,7 @@ static int64_t symbol_value(const char* symbol, int count, char** arguments) {
   for (i = 2; i < count; ++i)
     if (strncmp(arguments[i], symbol, length) == 0 && arguments[i][length] == '=')
       return atoll(arguments[i] + length + 1);
-  fprintf(stderr, "give %s=VALUE\n", symbol);
+  fprintf(stderr, PROGRAM ": give %s=VALUE\n", symbol);
   exit(1);
 }
 

@@ -6,6 +6,7 @@
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 
 #include "runtime/tc_runtime.h"
+#define PROGRAM "run_model"
 #include "tests/runtime/measure.h"
 
 static void check(tc_status status) {

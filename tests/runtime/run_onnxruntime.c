@@ -6,6 +6,7 @@
 
 #include <onnxruntime_c_api.h>
 
+#define PROGRAM "run_onnxruntime"
 #include "tests/runtime/measure.h"
 
 #define MAX_RANK 16
