@@ -263,15 +263,16 @@ def _inspect_kernel(arguments):
 def _inspect(arguments):
     if arguments.kernel is not None:
         return _inspect_kernel(arguments)
+    passes = None if arguments.dump == "plan" else arguments.dump
     options = _options(arguments.target, _shapes(arguments), arguments.threads, arguments.tolerance,
-                       arguments.seed, arguments.dump)
+                       arguments.seed, passes)
     if _is_artefact(arguments.model):
         module = load(arguments.model)
         return {"explain": module.explain()}, module.explain()
     if arguments.dump == "plan":
         plan = _tc.plan_text(_source(arguments.model), options)
         return {"plan": plan}, plan.rstrip()
-    if arguments.dump:
+    if passes:
         graph, dump = _tc.import_model(_source(arguments.model), options)
         return {"graph": graph, "dump": dump}, dump.rstrip()
     found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments),
