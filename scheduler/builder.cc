@@ -39,13 +39,22 @@ std::vector<Builder::Loop> Builder::own_loops(const std::string& name) const {
   return result;
 }
 
+std::vector<std::string> moved(std::vector<std::string> list, int64_t move) {
+  const auto count = static_cast<int64_t>(list.size());
+  if (move <= 0 || move > 2 * count) return list;
+  const auto which = list.begin() + static_cast<std::ptrdiff_t>((move - 1) % count);
+  if (move <= count) std::rotate(list.begin(), which, which + 1);
+  else std::rotate(which, which + 1, list.end());
+  return list;
+}
+
 std::string joined(const std::vector<std::string>& names) {
   std::string result;
   for (const std::string& name : names) result += " " + name;
   return result;
 }
 
-void Builder::parallelise() {
+void Builder::parallelise(int64_t most) {
   if (threads_ <= 1) return;
   std::string line = "parallel";
   int64_t trips = 1;
@@ -56,7 +65,7 @@ void Builder::parallelise() {
     if (!trial.attempt(line, " ", node->name) || check_state(trial.state())) break;
     line += " " + node->name;
     trips *= constant_extent(state_, *node).value_or(64);
-    if (trips >= 8 * threads_) {
+    if (most == depth + 1 || (most == 0 && trips >= 8 * threads_)) {
       node = nullptr;
       break;
     }

@@ -46,8 +46,9 @@ class Builder {
   // Loops around the statement, outermost first; those that hold it alone.
   std::vector<Loop> all_loops(const std::string& statement) const;
   std::vector<Loop> own_loops(const std::string& statement) const;
-  // `parallel` for the outermost loops of the whole kernel, where there are threads and enough trips.
-  void parallelise();
+  // `parallel` for the outermost loops of the whole kernel, where there are threads: two where one has
+  // too few trips, or as many as `depth` says.
+  void parallelise(int64_t depth = 0);
   // Lanes of the vectors that a statement computes in: of the target's block in f32, fewer for wider
   // types.
   int64_t lanes(const Statement& statement) const;
@@ -74,15 +75,48 @@ int weight_of(const ExprPtr& expr);
 // " a b c": the names, each after a space.
 std::string joined(const std::vector<std::string>& names);
 
+// What of the ways of scheduling can be chosen otherwise. As they stand here they give the default: 0
+// leaves the choice to the closed forms.
+struct ReductionKnobs {
+  int64_t choice = 0;            // number of the choice of iterators, from 1
+  int64_t vectors = 0, columns = 0;  // of the register tile
+  int64_t rows = 0;              // of one more iterator in the tile
+  int64_t sum_order = 0;         // a move, see `moved`, of the loops that sum
+  int64_t sum_block = 0;         // a loop that sums is divided into blocks of so many trips
+  int64_t unroll = 0;            // copies of the innermost loop that sums; 1: none
+  int64_t windows = 0;           // loops over windows: 1 rolled, 2 unrolled
+  int64_t outer_order = 0;       // a move of the loops around the tile
+  int64_t outer_block = 0;       // so many trips of the innermost of them stay inside of all others
+  int64_t apart = 0;             // the epilogue: 1 in the tile, 2 in loops of its own
+  int64_t outside = 0;           // 1: the outermost loop that sums is outside of the tile
+  int64_t isolate = 0;           // 1: loops are not isolated
+  int64_t parallel = 0;          // 1 or 2 loops
+};
+struct StatementKnobs {
+  int64_t lane = 0;              // 1: the lanes run along the second best iterator
+  int64_t copies = 0;            // of vectors per trip; 1: none
+  int64_t order = 0;             // a move of the loops around the vectors
+};
+struct RowKnobs {
+  int64_t rows = 0;              // that one trip computes together; 1: none
+  int64_t isolate = 0;           // 1: loops are not isolated
+  int64_t parallel = 0;          // 1 or 2 loops
+  std::vector<StatementKnobs> statements;  // by number; the default for those that are not listed
+};
+
+// The list after a move: 0 none, k <= n the k-th to the front, n < k <= 2n the (k-n)-th to the end.
+std::vector<std::string> moved(std::vector<std::string> list, int64_t move);
+
 // Lanes along the best iterator of the statement's own loops, reductions inside one leaf.
-void schedule_statement(Builder& builder, const std::string& statement);
+void schedule_statement(Builder& builder, const std::string& statement,
+                        const StatementKnobs& knobs = {}, bool isolate = true);
 
 // Ways of scheduling, most special first; each throws Abandon where the kernel is not of its kind.
 // One reduction into a private buffer, with an initialisation and elementwise statements after it.
-void schedule_reduction(Builder& builder);
+void schedule_reduction(Builder& builder, const ReductionKnobs& knobs = {});
 // Statements that share outer iterators: rows.
-void schedule_rows(Builder& builder);
+void schedule_rows(Builder& builder, const RowKnobs& knobs = {});
 // Every statement for itself.
-void schedule_separately(Builder& builder);
+void schedule_separately(Builder& builder, const RowKnobs& knobs = {});
 
 }  // namespace tc

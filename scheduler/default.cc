@@ -10,10 +10,12 @@ ScheduleState default_state(const ScheduleState& start, int threads) {
     fail(ErrorKind::Schedule, "schedule of kernel '", start.kernel->kernel.name, "' has lines of order already; the "
          "default follows on rewrites only");
   }
-  for (auto* way : {schedule_reduction, schedule_rows, schedule_separately}) {
+  for (int way = 0; way < 3; ++way) {
     Builder builder(start, threads);
     try {
-      way(builder);
+      if (way == 0) schedule_reduction(builder);
+      else if (way == 1) schedule_rows(builder);
+      else schedule_separately(builder);
       if (!check_state(builder.state())) return builder.state();
     } catch (const Abandon&) {
     }

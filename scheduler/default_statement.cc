@@ -44,20 +44,31 @@ bool is_interleaved(const std::string& loop) {
 
 }  // namespace
 
-void schedule_statement(Builder& b, const std::string& name) {
+void schedule_statement(Builder& b, const std::string& name, const StatementKnobs& knobs,
+                        bool isolate) {
   const Statement statement = b.statement(name);
   const std::vector<Builder::Loop> loops = b.own_loops(name);
   if (loops.empty()) return;
   const int64_t width = b.lanes(statement);
-  std::string lane;
-  double best = INFINITY;
+  std::string lane, second;
+  double best = INFINITY, second_best = INFINITY;
   for (const Builder::Loop& loop : loops) {
     if (loop.extent && *loop.extent < 2) continue;
     const double cost = lane_cost(b, statement, loop.iterator, width);
     if (cost < best || (cost == best && loop.extent)) {
+      second_best = best;
+      second = lane;
       best = cost;
       lane = loop.name;
+    } else if (cost < second_best) {
+      second_best = cost;
+      second = loop.name;
     }
+  }
+  if (knobs.lane != 0) {
+    if (second.empty()) throw Abandon{"no second iterator for the lanes"};
+    best = second_best;
+    lane = second;
   }
   // All elements gathered and scattered one by one: lanes gain nothing.
   const double accesses = 1 + static_cast<double>(loads_of(statement).size());
@@ -84,16 +95,18 @@ void schedule_statement(Builder& b, const std::string& name) {
       inner = loop.name + "_i";
       b.apply("split ", loop.name, " ", width, " as ", left, " ", inner);
       symbolic_reduction = symbolic_reduction || (!output && !loop.extent);
-      constexpr int64_t kCopies = 4;
+      const int64_t count = knobs.copies > 0 ? knobs.copies : 4;
       const int64_t trips = loop.extent ? (*loop.extent + width - 1) / width : 64;
-      if (output && statement.reduction == Reduction::None && trips >= 2 * kCopies &&
-          weight_of(statement.value) < 32) {
+      if (output && statement.reduction == Reduction::None &&
+          (knobs.copies > 0 ? count > 1 && trips >= count
+                            : trips >= 2 * count && weight_of(statement.value) < 32)) {
         copies = loop.name + "_u";
-        b.apply("split ", left, " ", kCopies, " as ", left, " ", copies);
+        b.apply("split ", left, " ", count, " as ", left, " ", copies);
       }
     }
     (output ? outer : reductions).push_back(left);
   }
+  outer = moved(outer, knobs.order);
   std::vector<std::string> order = outer;
   order.insert(order.end(), reductions.begin(), reductions.end());
   if (!copies.empty()) order.push_back(copies);
@@ -105,10 +118,21 @@ void schedule_statement(Builder& b, const std::string& name) {
   }
   if (!inner.empty()) b.apply("vectorize ", inner);
   if (!copies.empty()) b.apply("unroll ", copies);
-  if (!outer.empty() && !inner.empty()) b.apply("isolate ", outer.back());
+  if (isolate && !outer.empty() && !inner.empty()) b.apply("isolate ", outer.back());
 }
 
-void schedule_rows(Builder& b) {
+namespace {
+
+void schedule_all(Builder& b, const std::vector<std::string>& names, const RowKnobs& knobs) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    schedule_statement(b, names[i], i < knobs.statements.size() ? knobs.statements[i] : StatementKnobs{},
+                       knobs.isolate == 0);
+  }
+}
+
+}  // namespace
+
+void schedule_rows(Builder& b, const RowKnobs& knobs) {
   std::vector<std::string> names;
   for (const Statement& statement : b.kernel().statements) names.push_back(statement.name);
   if (names.size() < 2) throw Abandon{"one statement"};
@@ -127,7 +151,9 @@ void schedule_rows(Builder& b) {
     }
     row_bytes = std::max(row_bytes, 4 * elements);
   }
-  const bool interleave = least < most && 2 * kRows * row_bytes <= b.target().l1_bytes;
+  const int64_t rows = knobs.rows > 0 ? knobs.rows : kRows;
+  const bool interleave = least < most && rows > 1 &&
+                          (knobs.rows > 0 || 2 * rows * row_bytes <= b.target().l1_bytes);
   size_t depth = 0;
   const size_t wanted = least == most ? most - std::min<size_t>(most, 1) : least;
   for (; depth < wanted; ++depth) {
@@ -138,7 +164,7 @@ void schedule_rows(Builder& b) {
     const bool split = interleave && depth + 1 == wanted;
     for (const std::string& name : names) {
       const Builder::Loop loop = b.own_loops(name).at(0);
-      if (split) b.apply("split ", loop.name, " ", kRows, " as ", loop.name, " ", loop.name, kRowsSuffix);
+      if (split) b.apply("split ", loop.name, " ", rows, " as ", loop.name, " ", loop.name, kRowsSuffix);
       line += " " + loop.name;
       const Affine& own = iterator_extent(b.statement(name), loop.iterator);
       equal = equal && (!extent || *extent == own);
@@ -150,12 +176,12 @@ void schedule_rows(Builder& b) {
     if (!equal || !b.attempt(line, " as ", fused)) break;
   }
   if (depth == 0 || (interleave && depth < wanted)) throw Abandon{"no common rows"};
-  for (const std::string& name : names) schedule_statement(b, name);
-  if (interleave) b.apply("isolate ", b.all_loops(names[0]).at(depth - 1).name);
-  b.parallelise();
+  schedule_all(b, names, knobs);
+  if (interleave && knobs.isolate == 0) b.apply("isolate ", b.all_loops(names[0]).at(depth - 1).name);
+  b.parallelise(knobs.parallel);
 }
 
-void schedule_separately(Builder& b) {
+void schedule_separately(Builder& b, const RowKnobs& knobs) {
   std::vector<std::string> names;
   for (const Statement& statement : b.kernel().statements) names.push_back(statement.name);
   for (const std::string& name : names) {
@@ -166,8 +192,8 @@ void schedule_separately(Builder& b) {
       b.attempt("merge ", name, "_", first, " ", name, "_", second, " as ", second);
     }
   }
-  for (const std::string& name : names) schedule_statement(b, name);
-  b.parallelise();
+  schedule_all(b, names, knobs);
+  b.parallelise(knobs.parallel);
 }
 
 }  // namespace tc

@@ -66,6 +66,15 @@ std::vector<std::string> default_trace(const Schedule& start, int threads);
 Schedule default_schedule(Kernel kernel, const Target& target, int threads,
                           const std::vector<std::string>& layout_lines = {});
 
+// A schedule by its trace, and what the closed forms predict.
+struct RankedTrace {
+  std::vector<std::string> trace;  // to append to the start's
+  double cycles = 0;
+};
+// Up to `count` different legal schedules of the space around the default (scheduler/space.h): the
+// default first, then fast ones by the closed forms that differ from each other.
+std::vector<RankedTrace> candidate_traces(const Schedule& start, int threads, int count);
+
 // Predicted seconds of the scheduled kernel by closed forms, for ranking and for explain().
 double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads);
 

@@ -25,7 +25,10 @@ class KernelSearch {
   // Up to `count` legal traces that were not proposed before; fewer, or none, where the space is
   // exhausted. The untuned trace is the first of all (unless from_random).
   std::vector<Trace> propose(int count);
-  // What measuring them gave, in the order of the proposals.
+  // What measuring them gave; of a trace measured again the result with more samples counts. Each
+  // result's `ratio` is to the untuned: where the incumbent was another, the caller has multiplied by
+  // the incumbent's. Traces that were not proposed (of a log, when a search is resumed) count as
+  // proposed from then on.
   void learn(const std::vector<Trace>& traces, const std::vector<Measurement>& results);
 
   // The fastest verified so far by ratio to the untuned; the untuned itself before anything is known.

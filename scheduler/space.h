@@ -1,0 +1,56 @@
+// The structured space around the analytic default: points of small integers, judged without isl.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/scheduler.h"
+
+namespace tc {
+
+// All that the ways of the default can choose, as one value per dimension. Points are cheap; only
+// build() applies primitives.
+class ScheduleSpace {
+ public:
+  struct Dimension {
+    std::string name;                // "columns of the tile"
+    std::vector<int64_t> values;
+    // From this index on values grow and near ones are alike; those before are choices by name.
+    size_t ordered_from = 0;
+  };
+  using Point = std::vector<int>;    // an index into the values, by dimension
+
+  // The space of the schedules that begin with `start`, on which only rewrites of layout have been
+  // applied. Tries each way of the default once.
+  ScheduleSpace(const Schedule& start, int threads);
+
+  // None where the default leaves the kernel as it is.
+  const std::vector<Dimension>& dimensions() const;
+  // The default's choices: build() of it is default_schedule().
+  const Point& default_point() const;
+  // The point with what makes no difference at it set to one value, and sizes cut to the extents.
+  Point canonical(Point point) const;
+  // Predicted cycles by closed forms; infinite where the point is not worth building.
+  double cycles(const Point& point) const;
+  // What fails or succeeds alike: the way and the choice of iterators.
+  int family(const Point& point) const;
+  // Up to `count` canonical points, the default first, then by predicted cycles with a preference for
+  // what differs from those before.
+  std::vector<Point> ranked(int count) const;
+  // The legal schedule of the point; nothing, and in `why` the reason, where there is none or its
+  // straight-line code is too long.
+  std::optional<Schedule> build(const Point& point, std::string* why) const;
+
+ private:
+  struct State;
+  std::shared_ptr<const State> state_;
+};
+
+// Instructions' copies that unrolling and wide vectors make of the largest statement.
+int64_t straight_line_copies(const Schedule& schedule);
+// More than this is refused by the search: it takes long to compile and does not pay.
+constexpr int64_t kMostStraightLine = 1024;
+
+}  // namespace tc

@@ -1,0 +1,393 @@
+// The search on devices with planted costs: how near it comes, that it repeats itself, that all it
+// proposes is legal and right.
+#include "tuner/search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <set>
+
+#include "ir/error.h"
+#include "scheduler/scheduler.h"
+#include "tests/codegen_harness.h"
+#include "tests/scheduler_kernels.h"
+#include "tuner/space.h"
+
+namespace tc {
+namespace {
+
+const testing::NamedKernel& named(const std::string& name) {
+  for (const testing::NamedKernel& kernel : testing::small_kernels()) {
+    if (kernel.name == name) return kernel;
+  }
+  fail(ErrorKind::Internal, "no kernel ", name);
+}
+
+KernelTask task_of(const std::string& name, const Target& target, bool blocked = true, int threads = 1) {
+  KernelTask task;
+  task.label = name;
+  task.kernel = parse_kernel(named(name).text);
+  if (blocked) task.layout_lines = named(name).layout_lines;
+  task.workload = workload_key(task.kernel);
+  task.target = target;
+  task.threads = threads;
+  task.untuned = default_schedule(task.kernel, target, threads, task.layout_lines).trace();
+  return task;
+}
+
+Schedule replayed(const KernelTask& task, const Trace& trace) {
+  Schedule schedule(task.kernel, task.target);
+  if (auto refused = schedule.replay(trace)) fail(ErrorKind::Schedule, *refused);
+  return schedule;
+}
+
+// What the planted costs depend on: properties of the loops of the statement with most instances.
+using Features = std::vector<double>;
+
+Features features_of(const KernelTask& task, const Trace& trace) {
+  const ScheduledKernel scheduled = replayed(task, trace).finish();
+  size_t main = 0;
+  double most = -1;
+  for (size_t i = 0; i < scheduled.kernel.statements.size(); ++i) {
+    double instances = 1;
+    for (const Iterator& iterator : scheduled.kernel.statements[i].iterators) {
+      instances *= iterator.extent.is_constant() ? static_cast<double>(iterator.extent.constant()) : 64;
+    }
+    if (instances > most) {
+      most = instances;
+      main = i;
+    }
+  }
+  // Of the largest leaf: copies, the widest unrolled loop, copies per trip, lanes, loops inside.
+  Features features(8, 0);
+  double leaves = 0;
+  std::function<void(const LoopNode&, int, double)> visit = [&](const LoopNode& node, int depth, double trips) {
+    if (node.kind == LoopNode::Kind::Leaf) {
+      ++leaves;
+      for (const TileStatement& statement : node.statements) {
+        if (statement.statement != static_cast<int>(main)) continue;
+        double copies = 1, widest = 1, per_trip = 1, lanes = 1, serial = 1, last = 1;
+        for (const TileLoop& loop : statement.loops) {
+          const double extent = loop.extent > 0 ? static_cast<double>(loop.extent) : 64;
+          if (loop.kind == TileLoop::Kind::Unroll) {
+            copies *= extent;
+            widest = std::max(widest, extent);
+          } else if (loop.kind == TileLoop::Kind::Vector) {
+            lanes = extent;
+          } else {
+            per_trip = std::max<double>(per_trip, loop.unroll);
+            serial *= extent;
+            last = extent;
+          }
+        }
+        if (copies * lanes * serial < std::exp2(features[7])) continue;
+        features = {std::log2(copies), std::log2(widest), std::log2(per_trip), std::log2(lanes),
+                    std::log2(last), static_cast<double>(depth), std::log2(trips),
+                    std::log2(copies * lanes * serial)};
+      }
+    }
+    double inside = trips;
+    if (node.kind == LoopNode::Kind::For) {
+      inside = 1;
+      if (node.lower->kind == LoopExpr::Kind::Const && node.upper->kind == LoopExpr::Kind::Const) {
+        inside = std::max<double>(1, static_cast<double>(node.upper->value - node.lower->value + 1));
+      }
+    }
+    for (const LoopNodePtr& child : node.children) {
+      visit(*child, depth + (node.kind == LoopNode::Kind::For), inside);
+    }
+  };
+  visit(*scheduled.root, 0, 1);
+  features.push_back(std::log2(leaves));
+  return features;
+}
+
+// A device whose times are a smooth function of the features with its least at a planted schedule.
+class PlantedDevice : public Measurer {
+ public:
+  explicit PlantedDevice(Features optimum) : optimum_(std::move(optimum)) {}
+
+  std::string device_key() const override { return "planted"; }
+  std::string unit() const override { return "simulated cycles"; }
+  std::vector<Measurement> measure(const KernelTask& task, const Trace& incumbent,
+                                   const std::vector<Trace>& traces, int rounds) override {
+    const double base = cost(features_of(task, incumbent));
+    std::vector<Measurement> results;
+    for (const Trace& trace : traces) {
+      Measurement result;
+      const Features features = features_of(task, trace);
+      // Tiles far beyond the registers break this device.
+      if (features[0] > 6.5) {
+        result.outcome = Outcome::Crash;
+        result.detail = "signal 11";
+      } else {
+        const double time = cost(features);
+        result.time = {rounds, time, time, 0};
+        result.ratio = time / base;
+      }
+      results.push_back(result);
+    }
+    return results;
+  }
+
+  // 1 at the optimum.
+  double cost(const Features& features) const {
+    static const double weights[] = {0.5, 0.3, 0.4, 0.6, 0.2, 0.3, 0.2, 0.2, 0.4};
+    double sum = 0;
+    for (size_t i = 0; i < features.size(); ++i) {
+      const double off = features[i] - optimum_[i];
+      sum += weights[i] * off * off;
+    }
+    return 1 + 0.5 * sum;
+  }
+
+ private:
+  Features optimum_;
+};
+
+// The features of a legal schedule whose planted device gives the default at least `distance`.
+Features planted(const KernelTask& task, uint64_t seed, double distance) {
+  Schedule start(task.kernel, task.target);
+  start.replay(task.layout_lines);
+  const ScheduleSpace space(start, task.threads);
+  Random random(seed * 7919 + 17);
+  const Features untuned = features_of(task, task.untuned);
+  Features best = untuned;
+  double farthest = 0;
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    const Point point = random_point(space, random);
+    if (space.cycles(point) == INFINITY) continue;
+    const auto schedule = space.build(point, nullptr);
+    if (!schedule) continue;
+    const Features features = features_of(task, schedule->trace());
+    if (features[0] > 5.5) continue;
+    const double cost = PlantedDevice(features).cost(untuned);
+    if (cost > farthest) {
+      farthest = cost;
+      best = features;
+    }
+    if (cost >= distance) break;
+  }
+  return best;
+}
+
+struct Progress {
+  double best = 0;                // the optimum's cost over the found one's
+  int trials = 0;                 // until 0.9 of the optimum
+};
+
+// Tunes in batches until the goal or the trials are reached.
+Progress tune(const KernelTask& task, PlantedDevice& device, const SearchOptions& options, int trials, double goal) {
+  KernelSearch search(task, options);
+  const double base = device.cost(features_of(task, task.untuned));
+  Progress run;
+  constexpr int kBatch = 8;
+  while (run.trials < trials) {
+    const std::vector<Trace> traces = search.propose(std::min(kBatch, trials - run.trials));
+    if (traces.empty()) break;
+    search.learn(traces, device.measure(task, task.untuned, traces, 3));
+    run.trials += static_cast<int>(traces.size());
+    run.best = 1 / (base * search.best_ratio());
+    if (run.best >= goal) break;
+  }
+  return run;
+}
+
+bool full() { return std::getenv("TC_FULL") != nullptr; }
+
+class PlantedSearch : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(PlantedSearch, ComesNearTheOptimum) {
+  const KernelTask task = task_of(GetParam(), parse_target("x86-64-v3"));
+  const int seeds = 10;
+  int reached = 0;
+  std::string story;
+  for (int seed = 0; seed < seeds; ++seed) {
+    PlantedDevice device(planted(task, static_cast<uint64_t>(seed), 3));
+    const double untuned = device.cost(features_of(task, task.untuned));
+    EXPECT_GT(untuned, 1.5) << "seed " << seed << ": nothing to find";
+    SearchOptions options;
+    options.seed = static_cast<uint64_t>(seed);
+    const Progress run = tune(task, device, options, 200, 0.9);
+    reached += run.best >= 0.9;
+    story += text("seed ", seed, ": untuned ", 1 / untuned, ", found ", run.best, " in ", run.trials, "\n");
+  }
+  if (full()) std::cout << story;
+  EXPECT_GE(reached * 10, 9 * seeds) << story;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, PlantedSearch,
+                         ::testing::Values("conv", "pointwise", "gemm", "depthwise", "layer_norm"),
+                         [](const auto& info) { return info.param; });
+
+TEST(Search, ComesBackFromRandomSchedules) {
+  for (const char* name : {"pointwise", "gemm", "pool"}) {
+    const KernelTask task = task_of(name, parse_target("x86-64-v3"));
+    for (uint64_t seed : {1, 2}) {
+      SCOPED_TRACE(text(name, " seed ", seed));
+      // The default is the best there is.
+      PlantedDevice device(features_of(task, task.untuned));
+      SearchOptions options;
+      options.seed = seed;
+      options.from_random = true;
+      KernelSearch first(task, options);
+      const std::vector<Trace> start = first.propose(8);
+      double worst = 0;
+      for (const Measurement& result : device.measure(task, task.untuned, start, 1)) {
+        worst = std::max(worst, result.ratio);
+      }
+      EXPECT_GT(worst, 1.5);
+      const Progress run = tune(task, device, options, 300, 0.9999);
+      EXPECT_GE(run.best, 0.9999) << "after " << run.trials;
+    }
+  }
+}
+
+TEST(Search, RepeatsItself) {
+  const KernelTask task = task_of("conv", parse_target("x86-64-v4"), true, 2);
+  PlantedDevice device(planted(task, 5, 3));
+  SearchOptions options;
+  options.seed = 42;
+  KernelSearch a(task, options), b(task, options);
+  options.seed = 43;
+  KernelSearch c(task, options);
+  bool differs = false;
+  for (int round = 0; round < 6; ++round) {
+    const std::vector<Trace> of_a = a.propose(10), of_b = b.propose(10), of_c = c.propose(10);
+    ASSERT_EQ(of_a, of_b);
+    differs = differs || of_a != of_c;
+    a.learn(of_a, device.measure(task, task.untuned, of_a, 1));
+    b.learn(of_b, device.measure(task, task.untuned, of_b, 1));
+    c.learn(of_c, device.measure(task, task.untuned, of_c, 1));
+  }
+  EXPECT_TRUE(differs);
+  EXPECT_EQ(a.best(), b.best());
+  EXPECT_EQ(a.best_ratio(), b.best_ratio());
+}
+
+TEST(Search, StartsWithTheUntunedAndTheSeeds) {
+  const KernelTask task = task_of("gemm", parse_target("x86-64-v4"));
+  Schedule start(task.kernel, task.target);
+  const auto candidates = candidate_traces(start, 1, 4);
+  ASSERT_EQ(candidates.size(), 4u);
+  EXPECT_EQ(candidates[0].trace, task.untuned);
+  SearchOptions options;
+  options.seeds = {{"split macc_n 999 as"}, candidates[2].trace, task.untuned};
+  KernelSearch search(task, options);
+  EXPECT_EQ(search.best(), task.untuned);
+  EXPECT_EQ(search.best_ratio(), 1);
+  const std::vector<Trace> first = search.propose(3);
+  ASSERT_EQ(first.size(), 3u);
+  EXPECT_EQ(first[0], task.untuned);
+  EXPECT_EQ(first[1], candidates[2].trace);
+  EXPECT_NE(first[2], task.untuned);
+  EXPECT_EQ(search.refused(), 1);
+  EXPECT_EQ(search.refusal(), "split macc_n 999 as: expected the outer loop's name at the end of the line");
+  EXPECT_EQ(search.proposed(), 3);
+}
+
+TEST(Search, KeepsTheFastestVerified) {
+  const KernelTask task = task_of("gemm", parse_target("x86-64-v4"));
+  KernelSearch search(task, {});
+  const std::vector<Trace> traces = search.propose(5);
+  ASSERT_EQ(traces.size(), 5u);
+  auto result = [](Outcome outcome, double ratio, int count = 3) {
+    Measurement measurement;
+    measurement.outcome = outcome;
+    measurement.ratio = ratio;
+    measurement.time.count = count;
+    return measurement;
+  };
+  search.learn(traces, {result(Outcome::Ok, 1), result(Outcome::WrongResult, 0.1), result(Outcome::Ok, 0.8),
+                        result(Outcome::Noisy, 0.2), result(Outcome::Ok, 0.7)});
+  EXPECT_EQ(search.best(), traces[4]);
+  EXPECT_EQ(search.best_ratio(), 0.7);
+  EXPECT_EQ(search.fastest(9), (std::vector<Trace>{traces[4], traces[2], traces[0]}));
+  // Fewer samples do not overrule more; more do.
+  search.learn({traces[2]}, {result(Outcome::Ok, 0.5, 1)});
+  EXPECT_EQ(search.best_ratio(), 0.7);
+  search.learn({traces[4]}, {result(Outcome::Ok, 0.9, 9)});
+  EXPECT_EQ(search.best(), traces[2]);
+  // Where nothing is faster than the untuned, that is the best.
+  search.learn({traces[2], traces[4]}, {result(Outcome::Ok, 1.1, 20), result(Outcome::Crash, 0)});
+  EXPECT_EQ(search.best(), task.untuned);
+  EXPECT_EQ(search.best_ratio(), 1);
+}
+
+// Every proposal replays, passes the check, differs in its loops from all others and computes what
+// the kernel means.
+TEST(Search, ProposesWhatIsLegalAndRight) {
+  const std::vector<std::string> names = {"conv", "conv_group", "pointwise", "depthwise", "gemm_direct",
+                                          "gemm_symbolic", "pool", "softmax", "layer_norm", "row_sum",
+                                          "elementwise", "transpose", "dense_chain", "scan", "scalar"};
+  const Target target = testing::host_target();
+  double seconds = 0;
+  int proposals = 0, compiled = 0;
+  for (const std::string& name : names) {
+    for (bool from_random : {false, true}) {
+      SCOPED_TRACE(name + (from_random ? " from random" : ""));
+      const KernelTask task = task_of(name, target, true, from_random ? 2 : 1);
+      PlantedDevice device(features_of(task, task.untuned));
+      SearchOptions options;
+      options.from_random = from_random;
+      options.seed = 9;
+      KernelSearch search(task, options);
+      std::set<std::string> loops;
+      for (int round = 0; round < 3; ++round) {
+        const std::clock_t before = std::clock();
+        const std::vector<Trace> traces = search.propose(10);
+        seconds += static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+        proposals += static_cast<int>(traces.size());
+        std::vector<Measurement> results(traces.size());
+        for (size_t i = 0; i < traces.size(); ++i) {
+          std::string shown;
+          for (const std::string& line : traces[i]) shown += line + "\n";
+          SCOPED_TRACE(shown);
+          Schedule schedule(task.kernel, task.target);
+          ASSERT_EQ(schedule.replay(traces[i]), std::nullopt);
+          ASSERT_EQ(schedule.check(), std::nullopt);
+          const ScheduledKernel scheduled = schedule.finish();
+          EXPECT_TRUE(loops.insert(str(scheduled)).second);
+          results[i].ratio = 1 + 0.1 * static_cast<double>(i);
+          // A sample is run: by the interpreter of loops, and some of them compiled.
+          if (i % 3 != static_cast<size_t>(round)) continue;
+          const auto parameters = testing::parameter_values(task.kernel, 3);
+          EXPECT_EQ(testing::difference(task.kernel, schedule, 3, parameters), "");
+          if (i % 2 != 0) continue;
+          testing::Tensors inputs;
+          for (const Buffer& buffer : scheduled.kernel.buffers) {
+            if (buffer.scope != Scope::Input && buffer.scope != Scope::Constant) continue;
+            std::vector<int64_t> shape;
+            for (const Affine& size : buffer.shape) shape.push_back(size.evaluate(parameters));
+            inputs[buffer.name] = testing::seeded(buffer.dtype, shape, 11);
+          }
+          ++compiled;
+          testing::expect_like_interpreter(scheduled, target, parameters, inputs, 3e-6, task.threads);
+        }
+        if (!traces.empty()) search.learn(traces, results);
+        if (::testing::Test::HasFailure()) return;
+      }
+    }
+  }
+  EXPECT_GE(compiled, 30);
+  EXPECT_GE(proposals, 500);
+  if (full()) std::cout << 1000 * seconds / proposals << " ms of a processor per proposal\n";
+}
+
+TEST(Search, GuardsTheArguments) {
+  // A seed that changes the layout of an argument is another kernel's.
+  const KernelTask task = task_of("elementwise", parse_target("x86-64-v3"), false);
+  SearchOptions options;
+  options.seeds = {{"layout A 1 4"}};
+  KernelSearch search(task, options);
+  for (const Trace& trace : search.propose(10)) {
+    for (const std::string& line : trace) EXPECT_NE(line, "layout A 1 4");
+  }
+  EXPECT_EQ(search.refusal(), "a layout line changes an argument of the kernel");
+}
+
+}  // namespace
+}  // namespace tc

@@ -1,0 +1,432 @@
+// The search for one kernel's schedule: the analytic model's best, then evolution that a surrogate of
+// the measured points guides.
+#include "tuner/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "ir/error.h"
+#include "scheduler/space.h"
+#include "tuner/space.h"
+#include "tuner/surrogate.h"
+
+namespace tc {
+namespace {
+
+constexpr int kAnalytic = 12;      // candidates of the closed forms before anything is known
+constexpr int kRandomStarts = 16;  // where the search starts at random
+constexpr int kAttempts = 60;      // to find one more candidate
+constexpr size_t kTournament = 4;
+constexpr size_t kElite = 4;       // whose neighbours are looked at
+constexpr size_t kSure = 40;       // candidates whose uncertainty is looked at
+
+// FNV-1a.
+uint64_t hash_of(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+// The schedule after the lines that fix the layouts of the arguments.
+Schedule after_layout(const KernelTask& task) {
+  Schedule schedule(task.kernel, task.target);
+  if (auto refused = schedule.replay(task.layout_lines)) fail(ErrorKind::Schedule, *refused);
+  return schedule;
+}
+
+// What the candidate did, not the device or the noise on it.
+bool is_verdict(Outcome outcome) {
+  return outcome != Outcome::DeviceLost && outcome != Outcome::Noisy;
+}
+
+struct Candidate {
+  Trace trace;
+  std::string family;              // what is likely to fail alike
+  bool known = false;              // has a verdict
+  Measurement result;
+  bool good() const { return known && result.outcome == Outcome::Ok && result.ratio > 0; }
+};
+
+struct Family {
+  int tried = 0, failed = 0;
+};
+
+}  // namespace
+
+struct KernelSearch::State {
+  KernelTask task;
+  SearchOptions options;
+  Schedule start;
+  ScheduleSpace space;
+  Random random;
+  Surrogate surrogate;
+  std::vector<Candidate> candidates;
+  std::map<Trace, size_t> by_trace;
+  std::map<uint64_t, size_t> by_loops;
+  std::map<Point, std::optional<size_t>> points;   // tried; those that could be built, as candidates
+  std::vector<std::pair<Point, size_t>> samples;   // in the order of their building
+  std::map<std::string, Family> families;
+  size_t next_seed = 0, next_start = 0;
+  std::vector<Point> starts;
+  bool started = false, stale = true;
+  int evolved = 0, proposed = 0, refused = 0;
+  std::string refusal;
+  // The best as the interface returns it: a copy, which stays valid.
+  Trace best;
+
+  State(const KernelTask& the_task, const SearchOptions& the_options)
+      : task(the_task), options(the_options), start(after_layout(task)),
+        space(start, task.threads), random(the_options.seed ^ hash_of(the_task.workload)),
+        surrogate(space), best(the_task.untuned) {
+    if (options.from_random) {
+      for (int i = 0; i < kRandomStarts; ++i) starts.push_back(random_point(space, random));
+    } else {
+      starts = space.ranked(kAnalytic);
+    }
+  }
+
+  void refuse(const std::string& why) {
+    ++refused;
+    if (refusal.empty()) refusal = why;
+  }
+
+  // Adds what is legal and new; true where it is a new candidate.
+  bool take(const Schedule& schedule, const std::string& family, const std::optional<Point>& point) {
+    const Trace& trace = schedule.trace();
+    auto same = [&](size_t candidate) {
+      if (point) {
+        points[*point] = candidate;
+        samples.emplace_back(*point, candidate);
+        stale = true;
+      }
+      return false;
+    };
+    if (auto found = by_trace.find(trace); found != by_trace.end()) return same(found->second);
+    std::string loops;
+    try {
+      if (auto illegal = schedule.check()) {
+        refuse(*illegal);
+        return false;
+      }
+      loops = str(schedule.finish());
+    } catch (const Error& error) {
+      refuse(error.what());
+      return false;
+    }
+    const auto [place, fresh] = by_loops.emplace(hash_of(loops), candidates.size());
+    if (!fresh) {
+      by_trace[trace] = place->second;
+      return same(place->second);
+    }
+    add(trace, family);
+    same(candidates.size() - 1);
+    return true;
+  }
+
+  void add(const Trace& trace, const std::string& family) {
+    by_trace[trace] = candidates.size();
+    candidates.push_back({trace, family, false, {}});
+  }
+
+  bool take_point(const Point& point) {
+    if (points.count(point) > 0) return false;
+    points[point] = std::nullopt;
+    std::string why;
+    try {
+      const auto schedule = space.build(point, &why);
+      if (schedule) return take(*schedule, text("space ", space.family(point)), point);
+    } catch (const Error& error) {
+      why = error.what();
+    }
+    refuse(why);
+    return false;
+  }
+
+  bool take_trace(const Trace& trace, const std::string& family) {
+    if (by_trace.count(trace) > 0) return false;
+    Schedule schedule = start;
+    const auto fixed = static_cast<std::ptrdiff_t>(task.layout_lines.size());
+    try {
+      if (auto why = schedule.replay({trace.begin() + fixed, trace.end()})) {
+        refuse(*why);
+        return false;
+      }
+    } catch (const Error& error) {
+      refuse(error.what());
+      return false;
+    }
+    // A layout of an argument would be another kernel's.
+    if (!keeps_arguments(schedule)) {
+      refuse("a layout line changes an argument of the kernel");
+      return false;
+    }
+    if (const int64_t copies = straight_line_copies(schedule); copies > kMostStraightLine) {
+      refuse(text("straight-line code of ", copies, " copies"));
+      return false;
+    }
+    return take(schedule, family, std::nullopt);
+  }
+
+  bool keeps_arguments(const Schedule& schedule) const {
+    for (const Buffer& before : start.kernel().buffers) {
+      if (before.scope != Scope::Input && before.scope != Scope::Output) continue;
+      const int index = schedule.kernel().buffer_index(before.name);
+      if (index < 0 || schedule.kernel().buffers[static_cast<size_t>(index)].shape != before.shape) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool has_layout(const Trace& trace) const {
+    return trace.size() >= task.layout_lines.size() &&
+           std::equal(task.layout_lines.begin(), task.layout_lines.end(), trace.begin());
+  }
+
+  // Candidates that were verified, fastest first.
+  std::vector<size_t> order() const {
+    std::vector<size_t> result;
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (candidates[i].good()) result.push_back(i);
+    }
+    std::stable_sort(result.begin(), result.end(), [&](size_t a, size_t b) {
+      return candidates[a].result.ratio < candidates[b].result.ratio;
+    });
+    return result;
+  }
+
+  bool avoided(const std::string& family) {
+    const auto found = families.find(family);
+    if (found == families.end() || found->second.failed < 4) return false;
+    const double rate = static_cast<double>(found->second.failed) / found->second.tried;
+    return rate > 0.6 && !random.chance(0.1);
+  }
+
+  // The fastest of a few.
+  template <class Element>
+  const Element& tournament(const std::vector<Element>& fastest_first) {
+    auto best = static_cast<int64_t>(fastest_first.size());
+    for (size_t i = 0; i < kTournament; ++i) {
+      best = std::min(best, random.below(static_cast<int64_t>(fastest_first.size())));
+    }
+    return fastest_first[static_cast<size_t>(best)];
+  }
+
+  // Points of verified candidates, fastest first.
+  std::vector<Point> fast_points() const {
+    std::vector<std::pair<double, Point>> sorted;
+    for (const auto& [point, candidate] : samples) {
+      if (candidates[candidate].good()) sorted.emplace_back(candidates[candidate].result.ratio, point);
+    }
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Point> result;
+    for (auto& [ratio, point] : sorted) result.push_back(std::move(point));
+    return result;
+  }
+
+  void fit_surrogate() {
+    if (!stale) return;
+    stale = false;
+    double worst = 0;
+    for (const Candidate& candidate : candidates) {
+      if (candidate.good()) worst = std::max(worst, std::log(candidate.result.ratio));
+    }
+    std::vector<Surrogate::Sample> known;
+    for (const auto& [point, candidate] : samples) {
+      const Candidate& which = candidates[candidate];
+      if (!which.known) continue;
+      known.push_back({point, which.good() ? std::log(which.result.ratio) : worst + 0.3});
+    }
+    surrogate.fit(known);
+  }
+
+  // Points near the fastest and mixtures of them, most promising first by the surrogate.
+  std::vector<Point> promising() {
+    const std::vector<Point> fast = fast_points();
+    std::set<Point> pool;
+    auto add_point = [&](Point point) {
+      point = space.canonical(std::move(point));
+      if (points.count(point) == 0 && space.cycles(point) < INFINITY) pool.insert(std::move(point));
+    };
+    for (size_t i = 0; i < std::min(kElite, fast.size()); ++i) {
+      for (Point& point : neighbours(space, fast[i])) add_point(std::move(point));
+    }
+    for (int i = 0; i < 60; ++i) {
+      if (!fast.empty()) {
+        Point both = crossover(tournament(fast), tournament(fast), random);
+        add_point(random.chance(0.5) ? mutate(space, space.canonical(both), random) : both);
+        add_point(mutate(space, mutate(space, tournament(fast), random), random));
+      }
+      add_point(random_point(space, random));
+    }
+    fit_surrogate();
+    std::vector<std::pair<double, const Point*>> sorted;
+    for (const Point& point : pool) {
+      if (avoided(text("space ", space.family(point)))) continue;
+      sorted.emplace_back(surrogate.mean(point), &point);
+    }
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    // Some are chosen for what is hoped of them, some for what is expected.
+    const double hope = std::vector<double>{0.0, 0.5, 1.0, 2.0}[static_cast<size_t>(random.below(4))];
+    if (sorted.size() > kSure) sorted.resize(kSure);
+    for (auto& [value, point] : sorted) {
+      const Surrogate::Prediction prediction = surrogate.predict(*point);
+      value = prediction.mean - hope * prediction.deviation;
+    }
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Point> result;
+    for (const auto& [value, point] : sorted) result.push_back(*point);
+    return result;
+  }
+
+  bool evolve_by_lines() {
+    const std::vector<size_t> fast = order();
+    std::vector<size_t> parents = fast;
+    // Before anything is known the first candidates are the parents.
+    for (size_t i = 0; parents.empty() && i < candidates.size(); ++i) parents.push_back(i);
+    if (parents.empty()) return false;
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      const Trace parent = candidates[tournament(parents)].trace;
+      std::string kind;
+      auto changed = mutate_lines(parent, task.layout_lines.size(), random, &kind);
+      if (!changed || avoided("lines " + kind)) continue;
+      if (take_trace(*changed, "lines " + kind)) return true;
+    }
+    return false;
+  }
+
+  bool evolve_by_points() {
+    const std::vector<Point> fast = fast_points();
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      Point point = fast.empty() ? random_point(space, random) : tournament(fast);
+      if (fast.size() > 1 && random.chance(0.4)) point = crossover(point, tournament(fast), random);
+      point = space.canonical(mutate(space, space.canonical(std::move(point)), random));
+      if (space.cycles(point) == INFINITY || avoided(text("space ", space.family(point)))) continue;
+      if (take_point(point)) return true;
+    }
+    return false;
+  }
+
+  bool evolve() {
+    const bool has_points = !space.dimensions().empty();
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      const int kind = evolved++ % 6;
+      if (kind == 5 || !has_points) {
+        if (evolve_by_lines()) return true;
+      } else if (kind == 4) {
+        if (evolve_by_points()) return true;
+      } else {
+        const std::vector<Point> hopeful = promising();
+        for (size_t i = 0; i < std::min<size_t>(8, hopeful.size()); ++i) {
+          if (take_point(hopeful[i])) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // Finds one more candidate and appends it.
+  bool find_one() {
+    if (!started && !options.from_random) {
+      started = true;
+      if (by_trace.count(task.untuned) == 0) {
+        // The default as it was built, even where the space would refuse it.
+        Schedule schedule(task.kernel, task.target);
+        if (auto why = schedule.replay(task.untuned)) fail(ErrorKind::Schedule, *why);
+        by_loops.emplace(hash_of(str(schedule.finish())), candidates.size());
+        add(task.untuned, "untuned");
+        return true;
+      }
+    }
+    while (next_seed < options.seeds.size()) {
+      const Trace& seed = options.seeds[next_seed++];
+      Trace whole = seed;
+      if (!has_layout(seed)) whole.insert(whole.begin(), task.layout_lines.begin(), task.layout_lines.end());
+      if (take_trace(whole, "seed")) return true;
+    }
+    while (next_start < starts.size()) {
+      const Point point = starts[next_start++];
+      if (space.cycles(point) < INFINITY || !options.from_random) {
+        if (take_point(point)) return true;
+      } else {
+        // One more instead of what would take long to compile.
+        starts.push_back(random_point(space, random));
+        if (starts.size() > 50 * kRandomStarts) break;
+      }
+    }
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      if (evolve()) return true;
+    }
+    return false;
+  }
+};
+
+KernelSearch::KernelSearch(const KernelTask& task, const SearchOptions& options)
+    : state_(std::make_shared<State>(task, options)) {}
+
+std::vector<Trace> KernelSearch::propose(int count) {
+  std::vector<Trace> result;
+  for (int i = 0; i < count && state_->find_one(); ++i) {
+    result.push_back(state_->candidates.back().trace);
+    ++state_->proposed;
+  }
+  return result;
+}
+
+void KernelSearch::learn(const std::vector<Trace>& traces, const std::vector<Measurement>& results) {
+  TC_CHECK(traces.size() == results.size(), "a result per trace");
+  State& s = *state_;
+  for (size_t i = 0; i < traces.size(); ++i) {
+    auto found = s.by_trace.find(traces[i]);
+    if (found == s.by_trace.end()) {
+      s.add(traces[i], "log");
+      found = s.by_trace.find(traces[i]);
+    }
+    if (!is_verdict(results[i].outcome)) continue;
+    Candidate& candidate = s.candidates[found->second];
+    const bool again = candidate.known;
+    const bool better_known = !again || results[i].outcome != Outcome::Ok ||
+                              results[i].time.count >= candidate.result.time.count;
+    if (!again) {
+      Family& family = s.families[candidate.family];
+      ++family.tried;
+      family.failed += results[i].outcome != Outcome::Ok;
+    }
+    if (!better_known) continue;
+    candidate.known = true;
+    candidate.result = results[i];
+    if (traces[i] == s.task.untuned && candidate.good()) candidate.result.ratio = 1;
+  }
+  s.stale = true;
+  const std::vector<size_t> fast = s.order();
+  s.best = s.task.untuned;
+  if (!fast.empty() && (s.options.from_random || s.candidates[fast[0]].result.ratio < 1)) {
+    s.best = s.candidates[fast[0]].trace;
+  }
+}
+
+const Trace& KernelSearch::best() const { return state_->best; }
+
+double KernelSearch::best_ratio() const {
+  const auto found = state_->by_trace.find(state_->best);
+  if (found == state_->by_trace.end()) return 1;
+  const Candidate& candidate = state_->candidates[found->second];
+  return candidate.good() ? candidate.result.ratio : 1;
+}
+
+std::vector<Trace> KernelSearch::fastest(int count) const {
+  std::vector<Trace> result;
+  for (size_t i : state_->order()) {
+    if (static_cast<int>(result.size()) >= count) break;
+    result.push_back(state_->candidates[i].trace);
+  }
+  return result;
+}
+
+int KernelSearch::proposed() const { return state_->proposed; }
+int KernelSearch::refused() const { return state_->refused; }
+const std::string& KernelSearch::refusal() const { return state_->refusal; }
+
+}  // namespace tc

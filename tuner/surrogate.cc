@@ -1,0 +1,171 @@
+// What measured points tell of others.
+#include "tuner/surrogate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tc {
+namespace {
+
+constexpr size_t kMostSamples = 120;
+constexpr size_t kMostToLearn = 80;      // weights from
+constexpr double kNoise = 0.01;          // of the variance
+constexpr double kFirstWeight = 0.25;
+
+}  // namespace
+
+Surrogate::Surrogate(const ScheduleSpace& space)
+    : space_(space), weights_(space.dimensions().size(), kFirstWeight) {
+  default_cycles_ = std::log(space.cycles(space.default_point()));
+}
+
+double Surrogate::distance(size_t axis, int a, int b) const {
+  if (a == b) return 0;
+  const auto from = static_cast<int>(space_.dimensions()[axis].ordered_from);
+  if (a < from || b < from) return 1;
+  return 0.4 * std::abs(a - b);
+}
+
+double Surrogate::similarity(const ScheduleSpace::Point& a, const ScheduleSpace::Point& b) const {
+  double sum = 0;
+  for (size_t axis = 0; axis < a.size(); ++axis) {
+    if (a[axis] != b[axis]) sum += weights_[axis] * distance(axis, a[axis], b[axis]);
+  }
+  return std::exp(-sum);
+}
+
+double Surrogate::prior(const ScheduleSpace::Point& point) const {
+  const double cycles = space_.cycles(point);
+  return base_ + slope_ * std::clamp(std::log(cycles) - default_cycles_, -3.0, 3.0);
+}
+
+double Surrogate::solve() {
+  const size_t count = samples_.size();
+  factor_.assign(count * count, 0);
+  double log_determinant = 0;
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j <= i; ++j) {
+      double sum = similarity(samples_[i].point, samples_[j].point) + (i == j ? kNoise : 0);
+      for (size_t k = 0; k < j; ++k) sum -= factor_[i * count + k] * factor_[j * count + k];
+      if (i == j) {
+        factor_[i * count + i] = std::sqrt(std::max(sum, 1e-9));
+        log_determinant += std::log(factor_[i * count + i]);
+      } else {
+        factor_[i * count + j] = sum / factor_[j * count + j];
+      }
+    }
+  }
+  std::vector<double> left(count);
+  double fit = 0;
+  for (size_t i = 0; i < count; ++i) {
+    double sum = samples_[i].value - prior(samples_[i].point);
+    for (size_t k = 0; k < i; ++k) sum -= factor_[i * count + k] * left[k];
+    left[i] = sum / factor_[i * count + i];
+    fit += left[i] * left[i];
+  }
+  solved_ = left;
+  for (size_t i = count; i-- > 0;) {
+    double sum = solved_[i];
+    for (size_t k = i + 1; k < count; ++k) sum -= factor_[k * count + i] * solved_[k];
+    solved_[i] = sum / factor_[i * count + i];
+  }
+  // The variance that makes the samples most likely.
+  variance_ = std::max(1e-6, fit / static_cast<double>(std::max<size_t>(1, count)));
+  return -0.5 * static_cast<double>(count) * std::log(variance_) - log_determinant;
+}
+
+void Surrogate::learn_weights() {
+  std::vector<Sample> all = samples_;
+  if (samples_.size() > kMostToLearn) samples_.resize(kMostToLearn);
+  double best = solve();
+  for (size_t axis = 0; axis < weights_.size(); ++axis) {
+    // Dimensions along which the samples agree tell nothing.
+    const bool varies = std::any_of(samples_.begin(), samples_.end(), [&](const Sample& sample) {
+      return sample.point[axis] != samples_[0].point[axis];
+    });
+    if (!varies) {
+      weights_[axis] = kFirstWeight;
+      continue;
+    }
+    const double before = weights_[axis];
+    double kept = before;
+    for (double factor : {0.4, 2.5}) {
+      weights_[axis] = std::clamp(before * factor, 0.01, 2.0);
+      const double likely = solve();
+      if (likely > best) {
+        best = likely;
+        kept = weights_[axis];
+      }
+    }
+    weights_[axis] = kept;
+  }
+  samples_ = std::move(all);
+}
+
+void Surrogate::fit(const std::vector<Sample>& samples) {
+  samples_ = samples;
+  if (samples_.size() > kMostSamples) {
+    // The latest as they are, and the best of the others.
+    const auto latest = static_cast<std::ptrdiff_t>(kMostSamples / 3);
+    std::stable_sort(samples_.begin(), samples_.end() - latest,
+                     [](const Sample& a, const Sample& b) { return a.value < b.value; });
+    std::rotate(samples_.begin(), samples_.end() - latest, samples_.end());
+    samples_.resize(kMostSamples);
+  }
+  // The prior is a line through the samples, not steeper than the closed forms.
+  double x_mean = 0, y_mean = 0, xx = 0, xy = 0;
+  std::vector<double> x;
+  for (const Sample& sample : samples_) {
+    x.push_back(std::clamp(std::log(space_.cycles(sample.point)) - default_cycles_, -3.0, 3.0));
+    x_mean += x.back();
+    y_mean += sample.value;
+  }
+  const auto count = static_cast<double>(std::max<size_t>(1, samples_.size()));
+  x_mean /= count;
+  y_mean /= count;
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    xx += (x[i] - x_mean) * (x[i] - x_mean);
+    xy += (x[i] - x_mean) * (samples_[i].value - y_mean);
+  }
+  constexpr double kSteadiness = 0.5;   // as if samples had been seen that agree with the first slope
+  slope_ = std::clamp((xy + kSteadiness * 0.7) / (xx + kSteadiness), 0.0, 1.0);
+  base_ = y_mean - slope_ * x_mean;
+  if (samples.size() >= 8 && 4 * samples.size() >= 5 * learned_from_) {
+    learned_from_ = samples.size();
+    learn_weights();
+  }
+  solve();
+}
+
+std::vector<double> Surrogate::against(const ScheduleSpace::Point& point) const {
+  std::vector<double> result;
+  result.reserve(samples_.size());
+  for (const Sample& sample : samples_) result.push_back(similarity(sample.point, point));
+  return result;
+}
+
+double Surrogate::mean(const ScheduleSpace::Point& point) const {
+  double sum = prior(point);
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    sum += similarity(samples_[i].point, point) * solved_[i];
+  }
+  return sum;
+}
+
+Surrogate::Prediction Surrogate::predict(const ScheduleSpace::Point& point) const {
+  const size_t count = samples_.size();
+  std::vector<double> left = against(point);
+  Prediction result;
+  result.mean = prior(point);
+  for (size_t i = 0; i < count; ++i) result.mean += left[i] * solved_[i];
+  double known = 0;
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t k = 0; k < i; ++k) left[i] -= factor_[i * count + k] * left[k];
+    left[i] /= factor_[i * count + i];
+    known += left[i] * left[i];
+  }
+  result.deviation = std::sqrt(variance_ * std::max(1e-9, 1 + kNoise - known));
+  return result;
+}
+
+}  // namespace tc

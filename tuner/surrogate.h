@@ -1,0 +1,50 @@
+// What measured points tell of others: a Gaussian process over the structured space.
+#pragma once
+
+#include <vector>
+
+#include "scheduler/space.h"
+
+namespace tc {
+
+// Predicts the logarithm of the time of points, with how sure it is. Points that agree in a dimension,
+// or are near in an ordered one, have alike times; how much each dimension matters is learned. The mean
+// far from all samples follows the closed forms as far as the samples do.
+class Surrogate {
+ public:
+  struct Sample {
+    ScheduleSpace::Point point;
+    double value = 0;              // logarithm of the time
+  };
+  struct Prediction {
+    double mean = 0, deviation = 0;
+  };
+
+  explicit Surrogate(const ScheduleSpace& space);
+  // Takes the samples in; those that are too many for the time that is left are thinned out, the best
+  // and the latest kept.
+  void fit(const std::vector<Sample>& samples);
+  double mean(const ScheduleSpace::Point& point) const;
+  Prediction predict(const ScheduleSpace::Point& point) const;
+
+ private:
+  double distance(size_t axis, int a, int b) const;
+  double similarity(const ScheduleSpace::Point& a, const ScheduleSpace::Point& b) const;
+  double prior(const ScheduleSpace::Point& point) const;
+  // Fits the process to the chosen samples; the logarithm of how likely they are.
+  double solve();
+  void learn_weights();
+  std::vector<double> against(const ScheduleSpace::Point& point) const;
+
+  const ScheduleSpace& space_;
+  std::vector<double> weights_;    // by dimension
+  double default_cycles_ = 0;      // logarithm
+  double base_ = 0, slope_ = 0.7;  // of the prior over the logarithm of the closed forms' cycles
+  double variance_ = 1;
+  std::vector<Sample> samples_;
+  std::vector<double> factor_;     // Cholesky factor, row by row
+  std::vector<double> solved_;     // inverse of the covariance times what the prior leaves
+  size_t learned_from_ = 0;        // samples when the weights were last learned
+};
+
+}  // namespace tc
