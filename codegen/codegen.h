@@ -22,6 +22,10 @@ std::string kernel_llvm_ir(const ScheduledKernel& kernel, const Target& target, 
 std::string kernel_assembly(const ScheduledKernel& kernel, const Target& target, const std::string& name);
 Bytes kernel_object(const ScheduledKernel& kernel, const Target& target, const std::string& name);
 
+// CPU features that code for the target may use, separated by spaces: what an artefact demands of a
+// machine, and a lease of a device.
+std::string target_features(const Target& target);
+
 // Bytes of per-thread scratch that the kernel's Stack buffers need.
 int64_t scratch_bytes(const ScheduledKernel& kernel);
 

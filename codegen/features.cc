@@ -1,5 +1,7 @@
 // Which CPU features code for a target may use.
 
+#include "codegen/codegen.h"
+#include "codegen/context.h"
 #include "codegen/plan_emitter.h"
 #include "ir/target/tables.h"
 
@@ -23,5 +25,7 @@ std::string required_features(const Unit& unit) {
   }
   return result;
 }
+
+std::string target_features(const Target& target) { return required_features(Unit(target, "features")); }
 
 }  // namespace tc

@@ -4,15 +4,20 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <optional>
+#include <set>
 #include <thread>
 
 #include "frontend/onnx/importer.h"
 #include "runtime/abi.h"
 #include "ir/error.h"
 #include "ir/passes/pass.h"
+#include "tuner/log.h"
 
 namespace tc {
 namespace {
+
+constexpr size_t kMostTraces = 8;   // of a workload that are tried before the default
 
 class Stopwatch {
  public:
@@ -27,10 +32,6 @@ class Stopwatch {
   std::vector<std::pair<std::string, double>>& phases_;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
-
-int worker_count(int wanted) {
-  return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
 
 Bytes read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -77,6 +78,10 @@ void write_header(const std::string& path, const std::string& symbol) {
 
 }  // namespace
 
+int worker_count(int wanted) {
+  return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 Graph import_and_simplify(const std::string& bytes, const std::string& file_name,
                           const std::string& folder, const CompileOptions& options, std::string* dump) {
   ImportOptions import;
@@ -90,35 +95,89 @@ Graph import_and_simplify(const std::string& bytes, const std::string& file_name
   return graph;
 }
 
-CompiledModel compile_graph(Graph graph, const CompileOptions& options) {
+namespace {
+
+// The plan of a graph; code is still to come.
+CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& watch) {
   CompiledModel model;
   model.target = parse_target(options.target);
-  Stopwatch watch(model.phases);
   BuildOptions build;
   build.target = model.target;
   build.threads = worker_count(options.threads);
+  build.traces = options.traces;
+  std::vector<std::string> notes;
+  std::optional<Log> log;
+  std::string device;
+  if (!build.traces && !options.log.empty()) {
+    log.emplace(options.log, Log::Mode::Read);
+    device = log->usual_device(model.target.name, build.threads);
+    build.traces = [&](const std::string& workload) {
+      std::vector<std::vector<std::string>> traces;
+      for (Record& record : log->best(workload, model.target.name, device, build.threads, options.build, &notes)) {
+        traces.push_back(std::move(record.trace));
+        if (traces.size() == kMostTraces) break;
+      }
+      return traces;
+    };
+  }
   BuiltPlan built = build_plan(std::move(graph), build);
   model.plan = std::move(built.plan);
   model.reports = std::move(built.reports);
+  model.notes = std::move(notes);
+  model.notes.insert(model.notes.end(), built.notes.begin(), built.notes.end());
+  std::set<int> tuned;
+  for (const KernelReport& report : model.reports) {
+    if (report.tuned) tuned.insert(report.kernel);
+  }
+  model.tuned_kernels = static_cast<int>(tuned.size());
   model.plan.provenance = text("tc target=", model.target.name, " tolerance=", options.tolerance);
   watch.lap("plan");
-  model.objects = model_objects(model.plan, model.target, "tc_model_descriptor", worker_count(options.build_threads));
-  watch.lap("code");
   return model;
 }
 
-CompiledModel compile_onnx(const std::string& bytes, const std::string& file_name,
-                           const std::string& folder, const CompileOptions& options) {
+void generate_code(CompiledModel& model, const CompileOptions& options, Stopwatch& watch) {
+  model.objects = model_objects(model.plan, model.target, TC_DESCRIPTOR_SYMBOL, worker_count(options.build_threads));
+  watch.lap("code");
+}
+
+}  // namespace
+
+CompiledModel compile_graph(Graph graph, const CompileOptions& options) {
+  std::vector<std::pair<std::string, double>> phases;
+  Stopwatch watch(phases);
+  CompiledModel model = plan_graph(std::move(graph), options, watch);
+  generate_code(model, options, watch);
+  model.phases = std::move(phases);
+  return model;
+}
+
+namespace {
+
+CompiledModel from_onnx(const std::string& bytes, const std::string& file_name, const std::string& folder,
+                        const CompileOptions& options, bool code) {
   std::vector<std::pair<std::string, double>> phases;
   Stopwatch watch(phases);
   parse_target(options.target);    // an unknown target is told before the work
   std::string dump;
   Graph graph = import_and_simplify(bytes, file_name, folder, options, &dump);
   watch.lap("import");
-  CompiledModel model = compile_graph(std::move(graph), options);
-  model.phases.insert(model.phases.begin(), phases.begin(), phases.end());
+  CompiledModel model = plan_graph(std::move(graph), options, watch);
+  if (code) generate_code(model, options, watch);
+  model.phases = std::move(phases);
   model.dump = std::move(dump);
   return model;
+}
+
+}  // namespace
+
+CompiledModel plan_onnx(const std::string& bytes, const std::string& file_name, const std::string& folder,
+                        const CompileOptions& options) {
+  return from_onnx(bytes, file_name, folder, options, false);
+}
+
+CompiledModel compile_onnx(const std::string& bytes, const std::string& file_name, const std::string& folder,
+                           const CompileOptions& options) {
+  return from_onnx(bytes, file_name, folder, options, true);
 }
 
 void export_model(const CompiledModel& model, const std::string& kind, const std::string& path,

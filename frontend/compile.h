@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,6 +24,11 @@ struct CompileOptions {
   int build_threads = 0;           // of the compiler; 0: all cores
   double tolerance = 1e-4;
   uint64_t seed = 0;
+  // A log of measured schedules (tuner/log.h) to take from; empty: none.
+  std::string log;
+  std::string build;               // of this compiler, as the log's records name it
+  // In place of the log: traces to try for a workload, best first.
+  std::function<std::vector<std::vector<std::string>>(const std::string& workload)> traces;
   // Name of a graph pass, or "all": its result is appended to `CompiledModel::dump`.
   std::string dump;
 };
@@ -33,9 +39,14 @@ struct CompiledModel {
   std::vector<KernelReport> reports;
   std::vector<Bytes> objects;
   std::string dump;
+  int tuned_kernels = 0;           // that run a schedule of the log
+  std::vector<std::string> notes;  // in sentences: records that were refused, and why
   // Seconds per phase, in order: import, passes, plan, code.
   std::vector<std::pair<std::string, double>> phases;
 };
+
+// Threads for a wish of 0: all cores.
+int worker_count(int wanted);
 
 // Imports and simplifies: the graph that compile works on. Errors name file and node.
 Graph import_and_simplify(const std::string& bytes, const std::string& file_name,
@@ -45,6 +56,9 @@ Graph import_and_simplify(const std::string& bytes, const std::string& file_name
 // build_plan; the result depends only on the arguments, never on time, folder or thread count.
 CompiledModel compile_onnx(const std::string& bytes, const std::string& file_name,
                            const std::string& folder, const CompileOptions& options);
+// The same without code: plan and reports.
+CompiledModel plan_onnx(const std::string& bytes, const std::string& file_name,
+                        const std::string& folder, const CompileOptions& options);
 CompiledModel compile_graph(Graph graph, const CompileOptions& options);
 
 // Writes the artefact. kind: "shared" (.so), "static" (.a, and a .h beside it), "executable",

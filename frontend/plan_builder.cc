@@ -38,6 +38,8 @@ constexpr double kSingleThreadSeconds = 8e-6;
 // Kernels already scheduled, by workload, layout lines and target.
 struct Scheduled {
   int index = -1;
+  std::string workload;
+  bool tuned = false;
   std::vector<std::string> trace;
   double seconds = 0;
 };
@@ -385,20 +387,35 @@ class Builder {
     }
   }
 
+  // The first of the given traces that this kernel allows, else the default.
+  Schedule choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, Scheduled& entry) {
+    std::vector<std::vector<std::string>> traces;
+    if (options_.traces) traces = options_.traces(entry.workload);
+    for (const std::vector<std::string>& trace : traces) {
+      Schedule schedule(kernel, options_.target);
+      std::optional<std::string> refused;
+      const bool laid_out = trace.size() >= layout_lines.size() &&
+                            std::equal(layout_lines.begin(), layout_lines.end(), trace.begin());
+      if (!laid_out) refused = "it does not begin with the layouts that the model gives the kernel";
+      if (!refused) refused = schedule.replay(trace);
+      if (!refused) refused = schedule.check();
+      if (!refused) {
+        entry.tuned = true;
+        return schedule;
+      }
+      result_.notes.push_back(text("a recorded schedule of kernel '", kernel.name, "' is not used: ", *refused));
+    }
+    return default_schedule(kernel, options_.target, options_.threads, layout_lines);
+  }
+
   Scheduled schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines) {
     std::string key = workload_key(kernel);
     for (const std::string& line : layout_lines) key += "\n" + line;
     auto found = scheduled_.find(key);
     if (found != scheduled_.end()) return found->second;
     Scheduled entry;
-    std::vector<std::string> trace;
-    if (options_.trace) trace = options_.trace(key, layout_lines);
-    Schedule schedule(kernel, options_.target);
-    if (trace.empty()) {
-      schedule = default_schedule(kernel, options_.target, options_.threads, layout_lines);
-    } else if (auto refused = schedule.replay(trace)) {
-      fail(ErrorKind::Schedule, "schedule of kernel '", kernel.name, "' is illegal: ", *refused);
-    }
+    entry.workload = key;
+    Schedule schedule = choose_schedule(kernel, layout_lines, entry);
     entry.trace = schedule.trace();
     ScheduledKernel finished = schedule.finish();
     entry.seconds = predicted_seconds(finished, options_.target, 1);
@@ -440,7 +457,7 @@ class Builder {
     for (const Parameter& parameter : kernel.parameters) step.parameters.push_back(parameter.value);
     steps.push_back(std::move(step));
     ++step_;
-    report(kernel, entry);
+    report(kernel, entry, layout_lines);
   }
 
   Place argument_place(Frame& frame, ValueId id, const Buffer& buffer, const Kernel& kernel) {
@@ -458,11 +475,15 @@ class Builder {
     return place_of(frame, id);
   }
 
-  void report(const Kernel& kernel, const Scheduled& entry) {
+  void report(const Kernel& kernel, const Scheduled& entry, const std::vector<std::string>& layout_lines) {
     KernelReport report;
     report.label = kernel.name;
     report.kernel = entry.index;
+    report.workload = entry.workload;
+    report.layout_lines = layout_lines;
     report.trace = entry.trace;
+    report.tuned = entry.tuned;
+    report.single_thread = entry.seconds < kSingleThreadSeconds;
     report.statements = str(kernel);
     report.predicted_seconds = entry.seconds;
     std::map<std::string, int64_t> parameters;

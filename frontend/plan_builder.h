@@ -16,7 +16,11 @@ namespace tc {
 struct KernelReport {
   std::string label;               // the nodes it computes
   int kernel = -1;                 // index into Plan::kernels
+  std::string workload;            // the tuning log's key: semantics and layout lines
+  std::vector<std::string> layout_lines;
   std::vector<std::string> trace;  // layout lines, then the schedule's
+  bool tuned = false;              // the trace is not the analytic default's
+  bool single_thread = false;      // too small to divide
   std::string statements;          // the kernel before scheduling
   double flops = 0;
   double predicted_seconds = 0;
@@ -26,13 +30,15 @@ struct KernelReport {
 struct BuildOptions {
   Target target;
   int threads = 1;
-  // Looks up a trace for a kernel (workload key, layout lines); an empty answer takes the default.
-  std::function<std::vector<std::string>(const std::string& key, const std::vector<std::string>&)> trace;
+  // Traces to try for a workload, best first (layout lines included); the first legal one is taken,
+  // the default where there is none.
+  std::function<std::vector<std::vector<std::string>>(const std::string& workload)> traces;
 };
 
 struct BuiltPlan {
   Plan plan;
   std::vector<KernelReport> reports;   // one per call, in plan order
+  std::vector<std::string> notes;      // in sentences: traces that were refused, and why
 };
 
 // The graph is simplified, shapes are inferred; it is consumed (layout choice inserts nodes).

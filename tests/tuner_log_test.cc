@@ -118,7 +118,9 @@ TEST_F(TunerLog, BestIsOfTheTargetAndItsUsualDevice) {
   other_device.device = "x86-64 there";
   Record older = record("w", 0.2, "unroll old");
   older.build = "0.9";
-  log.add({record("w", 2), record("v", 2), record("w", 1.5, "unroll c"), elsewhere, other_device, older,
+  Record faster = record("w", 1.5, "unroll c");
+  faster.measurement.ratio = 0.7;
+  log.add({record("w", 2), record("v", 2), faster, elsewhere, other_device, older,
            failure("w", Outcome::WrongResult)});
   const auto best = log.best("w", "x86-64-v4", "", 1, "1.0");
   ASSERT_EQ(best.size(), 3u);
@@ -128,6 +130,29 @@ TEST_F(TunerLog, BestIsOfTheTargetAndItsUsualDevice) {
   EXPECT_EQ(log.best("w", "x86-64-v4", "x86-64 there", 1, "1.0")[0].measurement.time.median, 0.1);
   EXPECT_TRUE(log.best("w", "x86-64-v3", "", 1, "1.0").empty());
   EXPECT_TRUE(log.best("w", "x86-64-v4", "", 2, "1.0").empty());
+}
+
+TEST_F(TunerLog, WhatASessionChoseComesFirstAndStaysSo) {
+  Log log(path_, Log::Mode::Write);
+  Record chosen = record("w", 3, "unroll c");
+  chosen.measurement.ratio = 0.9;
+  log.add({record("w", 2), chosen});
+  EXPECT_EQ(log.best("w", "x86-64-v4", "", 1, "1.0")[0].trace[1], "unroll a");
+  log.choose({chosen});
+  EXPECT_EQ(log.best("w", "x86-64-v4", "", 1, "1.0")[0].trace[1], "unroll c");
+  log.add({chosen});
+  EXPECT_TRUE(log.best("w", "x86-64-v4", "", 1, "1.0")[0].chosen) << "measured again";
+  log.choose({record("w", 2)});
+  EXPECT_EQ(log.best("w", "x86-64-v4", "", 1, "1.0")[0].trace[1], "unroll a");
+}
+
+TEST_F(TunerLog, SumsUpWhatSessionsSpent) {
+  Log log(path_, Log::Mode::Write);
+  EXPECT_EQ(log.seconds_spent("s"), 0);
+  log.add_seconds_spent("s", 1.5);
+  log.add_seconds_spent("s", 2);
+  log.add_seconds_spent("t", 9);
+  EXPECT_EQ(log.seconds_spent("s"), 3.5);
 }
 
 TEST_F(TunerLog, RefusesMalformedRecordsByReason) {

@@ -1,32 +1,17 @@
 // One kernel as a program to measure.
 #include "tuner/kernel_program.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <limits>
 #include <memory>
 
 #include "ir/error.h"
-#include "runtime/rpc/sample_data.h"
-#include "runtime/tc_runtime.h"
+#include "runtime/abi.h"
 #include "scheduler/scheduler.h"
+#include "tuner/run_library.h"
 
 namespace tc {
 namespace {
 
 constexpr uint64_t kConstantPorts = 1000;
-
-Tensor sample(DType dtype, const std::vector<int64_t>& shape, uint64_t seed, uint64_t port) {
-  Tensor tensor(dtype, shape);
-  const int64_t count = tensor.count();
-  for (int64_t i = 0; i < count; ++i) {
-    const auto element = static_cast<uint64_t>(i);
-    if (is_float(dtype)) tensor.set(i, runtime::sample_float(seed, port, element));
-    else tensor.set_int(i, runtime::sample_integer(seed, port, element));
-  }
-  return tensor;
-}
 
 PortInfo port_of(const Buffer& buffer) {
   PortInfo port;
@@ -36,55 +21,19 @@ PortInfo port_of(const Buffer& buffer) {
   return port;
 }
 
-std::vector<int64_t> numbers(const Shape& shape) {
-  std::vector<int64_t> result;
-  for (const Dim& dim : shape) result.push_back(dim.constant());
-  return result;
-}
-
 TensorPtr constant_of(const Kernel& kernel, const Buffer& buffer, int index, uint64_t seed) {
   const uint64_t port = kConstantPorts + static_cast<uint64_t>(index);
   for (const Packing& packing : kernel.packings) {
     if (packing.buffer != buffer.name) continue;
-    return std::make_shared<Tensor>(pack(packing, kernel, sample(buffer.dtype, packing.original_shape, seed, port)));
+    return std::make_shared<Tensor>(pack(packing, kernel, sample_data(buffer.dtype, packing.original_shape, seed, port)));
   }
-  return std::make_shared<Tensor>(sample(buffer.dtype, numbers(port_of(buffer).shape), seed, port));
+  return std::make_shared<Tensor>(sample_data(buffer.dtype, sizes_of(port_of(buffer)), seed, port));
 }
 
 Schedule scheduled_as(const KernelProgram& program, const Target& target, const Trace& trace) {
   Schedule schedule(program.kernel, target);
   if (auto refused = schedule.replay(trace)) fail(ErrorKind::Schedule, *refused);
   return schedule;
-}
-
-// A file of this process that is gone with the object.
-class TemporaryFile {
- public:
-  TemporaryFile() {
-    const char* folder = getenv("TMPDIR");
-    path_ = std::string(folder && *folder ? folder : "/tmp") + "/tc-reference-XXXXXX";
-    const int descriptor = mkstemp(path_.data());
-    if (descriptor < 0) fail(ErrorKind::Device, "cannot make a temporary file ", path_, "; set TMPDIR to a folder with room");
-    close(descriptor);
-  }
-  ~TemporaryFile() { unlink(path_.c_str()); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-void check(tc_status status) {
-  if (status != TC_OK) fail(ErrorKind::Internal, "the reference of a kernel does not run: ", tc_last_error());
-}
-
-void fill_with_nan(const PortInfo& port, Bytes& bytes) {
-  if (!is_float(port.dtype)) return;
-  Tensor tensor(port.dtype, numbers(port.shape));
-  for (int64_t i = 0; i < tensor.count(); ++i) tensor.set(i, std::numeric_limits<double>::quiet_NaN());
-  bytes = std::move(tensor.bytes);
 }
 
 }  // namespace
@@ -144,10 +93,6 @@ ProgramPorts program_ports(const KernelProgram& program, const Target& target) {
   return ports;
 }
 
-Bytes sample_tensor(const PortInfo& info, uint64_t seed, uint64_t port) {
-  return sample(info.dtype, numbers(info.shape), seed, port).bytes;
-}
-
 std::vector<Bytes> reference_outputs(const KernelProgram& program, const Target& target, uint64_t seed) {
   // Layouts are the candidate's target's; the loops run here.
   const ScheduledKernel plain = scheduled_as(program, target, program.layout_lines).finish();
@@ -155,29 +100,7 @@ std::vector<Bytes> reference_outputs(const KernelProgram& program, const Target&
   const Plan plan = kernel_plan(plain, here, 1, program.constants_seed);
   const TemporaryFile library;
   link_shared(model_objects(plan, here, TC_DESCRIPTOR_SYMBOL, 1), here, library.path());
-
-  tc_model* opened = nullptr;
-  check(tc_model_open(library.path().c_str(), &opened));
-  const std::unique_ptr<tc_model, void (*)(tc_model*)> model(opened, tc_model_close);
-  tc_context* created = nullptr;
-  check(tc_context_create(opened, 1, &created));
-  const std::unique_ptr<tc_context, void (*)(tc_context*)> context(created, tc_context_destroy);
-
-  std::vector<Bytes> inputs, outputs;
-  std::vector<tc_input_buffer> input_buffers;
-  std::vector<tc_output_buffer> output_buffers;
-  for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    inputs.push_back(sample_tensor(plan.inputs[i], seed, i));
-    input_buffers.push_back({inputs.back().data(), inputs.back().size()});
-  }
-  for (const PortInfo& port : plan.outputs) {
-    Bytes& bytes = outputs.emplace_back(Tensor(port.dtype, numbers(port.shape)).bytes);
-    fill_with_nan(port, bytes);
-    output_buffers.push_back({bytes.data(), bytes.size()});
-  }
-  check(tc_context_run(created, input_buffers.data(), static_cast<int32_t>(inputs.size()), output_buffers.data(),
-                       static_cast<int32_t>(outputs.size())));
-  return outputs;
+  return run_on_samples(library.path(), plan.inputs, plan.outputs, seed);
 }
 
 }  // namespace tc

@@ -40,7 +40,4 @@ ProgramPorts program_ports(const KernelProgram& program, const Target& target);
 // on this machine: what schedules are compared with. Padding between the elements is NaN.
 std::vector<Bytes> reference_outputs(const KernelProgram& program, const Target& target, uint64_t seed);
 
-// The data of input port `port` under the seed, row-major in the port's type.
-Bytes sample_tensor(const PortInfo& info, uint64_t seed, uint64_t port);
-
 }  // namespace tc

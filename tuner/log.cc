@@ -49,10 +49,15 @@ CREATE TABLE record (
   language_minor INTEGER NOT NULL,
   seed INTEGER NOT NULL,
   created INTEGER NOT NULL,
+  chosen INTEGER NOT NULL DEFAULT 0 CHECK (chosen IN (0, 1)),
   CHECK (outcome <> 0 OR (samples >= 1 AND median > 0)),
   UNIQUE (workload, target, device, threads, trace, build)
 ) STRICT;
 CREATE INDEX record_by_target ON record (target, device, threads);
+CREATE TABLE session (
+  name TEXT PRIMARY KEY,
+  seconds REAL NOT NULL CHECK (seconds >= 0)
+) STRICT;
 )sql",
 };
 constexpr int kSchema = static_cast<int>(std::size(kMigrations));
@@ -146,6 +151,19 @@ void execute(sqlite3* db, const std::string& sql) {
   }
 }
 
+// All of the action's changes or none.
+template <class Action>
+void transaction(sqlite3* db, const Action& action) {
+  execute(db, "BEGIN IMMEDIATE");
+  try {
+    action();
+    execute(db, "COMMIT");
+  } catch (...) {
+    sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr);
+    throw;
+  }
+}
+
 int64_t pragma(sqlite3* db, const std::string& name) {
   Query query(db, "PRAGMA " + name);
   return query.step() ? query.integer(0) : 0;
@@ -169,7 +187,7 @@ Trace split_trace(const std::string& lines) {
 // Everything that the file says as a record; columns in the order of kColumns.
 constexpr const char* kColumns =
     "workload.key, target, device, unit, threads, trace, outcome, detail, samples, minimum, median, "
-    "spread, ratio, worst_error, build, language_major, language_minor, seed, created, record.id";
+    "spread, ratio, worst_error, build, language_major, language_minor, seed, created, chosen, record.id";
 
 Record read_record(const Query& row) {
   Record record;
@@ -193,13 +211,14 @@ Record read_record(const Query& row) {
   record.language_minor = static_cast<int>(row.integer(16));
   record.seed = static_cast<uint64_t>(row.integer(17));
   record.created = row.integer(18);
+  record.chosen = row.integer(19) != 0;
   return record;
 }
 
 auto order_of(const Record& record) {
   const bool failed = record.measurement.outcome != Outcome::Ok;
-  return std::make_tuple(record.workload, record.target, record.device, record.threads, failed,
-                         failed ? 0.0 : record.measurement.time.median, record.trace, record.build);
+  return std::make_tuple(record.workload, record.target, record.device, record.threads, failed, !record.chosen,
+                         failed ? 0.0 : record.measurement.ratio, record.trace, record.build);
 }
 
 bool no_control_characters(const std::string& text) {
@@ -309,14 +328,18 @@ void Log::add(const std::vector<Record>& records) {
       fail(ErrorKind::Log, path(), ": a record for '", record.target, "' is malformed: ", *why);
   }
   sqlite3* db = state_->db;
-  execute(db, "BEGIN IMMEDIATE");
-  try {
+  transaction(db, [&] {
     Query workload(db, "INSERT INTO workload (key) VALUES (?) ON CONFLICT (key) DO NOTHING");
     Query insert(db,
-                 "INSERT OR REPLACE INTO record (workload, target, device, unit, threads, trace, outcome, "
+                 "INSERT INTO record (workload, target, device, unit, threads, trace, outcome, "
                  "detail, samples, minimum, median, spread, ratio, worst_error, build, language_major, "
                  "language_minor, seed, created) VALUES ((SELECT id FROM workload WHERE key = ?), ?, ?, ?, ?, "
-                 "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+                 "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (workload, target, device, threads, trace, build) "
+                 "DO UPDATE SET unit = excluded.unit, outcome = excluded.outcome, detail = excluded.detail, "
+                 "samples = excluded.samples, minimum = excluded.minimum, median = excluded.median, "
+                 "spread = excluded.spread, ratio = excluded.ratio, worst_error = excluded.worst_error, "
+                 "language_major = excluded.language_major, language_minor = excluded.language_minor, "
+                 "seed = excluded.seed, created = excluded.created");
     for (const Record& record : records) {
       const Measurement& measured = record.measurement;
       workload.reset();
@@ -331,11 +354,34 @@ void Log::add(const std::vector<Record>& records) {
           .bind(static_cast<int64_t>(record.seed)).bind(record.created);
       insert.step();
     }
-    execute(db, "COMMIT");
-  } catch (...) {
-    sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr);
-    throw;
-  }
+  });
+}
+
+void Log::choose(const std::vector<Record>& records) {
+  sqlite3* db = state_->db;
+  transaction(db, [&] {
+    Query mark(db,
+               "UPDATE record SET chosen = (trace = ?) WHERE workload = (SELECT id FROM workload WHERE key = ?) "
+               "AND target = ? AND device = ? AND threads = ? AND build = ?");
+    for (const Record& record : records) {
+      mark.reset();
+      mark.bind(joined_trace(record.trace)).bind(record.workload).bind(record.target).bind(record.device)
+          .bind(int64_t{record.threads}).bind(record.build);
+      mark.step();
+    }
+  });
+}
+
+double Log::seconds_spent(const std::string& session) const {
+  Query query(state_->db, "SELECT seconds FROM session WHERE name = ?");
+  query.bind(session);
+  return query.step() ? query.number(0) : 0;
+}
+
+void Log::add_seconds_spent(const std::string& session, double seconds) {
+  Query query(state_->db,
+              "INSERT INTO session VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET seconds = seconds + excluded.seconds");
+  query.bind(session).bind(seconds).step();
 }
 
 std::vector<Record> Log::records(const RecordFilter& filter, std::vector<std::string>* problems) const {
@@ -356,7 +402,7 @@ std::vector<Record> Log::records(const RecordFilter& filter, std::vector<std::st
   while (query.step()) {
     Record record = read_record(query);
     if (const auto why = check_record(record)) {
-      if (problems) problems->push_back(text(path(), ": record ", query.integer(19), " is refused: ", *why));
+      if (problems) problems->push_back(text(path(), ": record ", query.integer(20), " is refused: ", *why));
       continue;
     }
     result.push_back(std::move(record));

@@ -38,11 +38,12 @@ class Log {
   // malformed (check_record), or says that the disk is full.
   void add(const std::vector<Record>& records);
 
-  // In a fixed order: workload, target, device, threads, then fastest first, failures last. Rows that
+  // In a fixed order: workload, target, device, threads, then what was chosen, then by ratio to the untuned,
+  // failures last. Rows that
   // no tc would write are left out; `problems` (may be null) gets a sentence for each.
   std::vector<Record> records(const RecordFilter& filter, std::vector<std::string>* problems = nullptr) const;
 
-  // Verified records for a build, fastest first: of one device, the given one, else the device of
+  // Verified records for a build, what a tuning session chose first, then fastest first by ratio: of one device, the given one, else the device of
   // this target that has the most workloads. Records of other compiler builds come after all of
   // `build`. Never of another target.
   std::vector<Record> best(const std::string& workload, const std::string& target,
@@ -51,6 +52,14 @@ class Log {
 
   // The device of this target and thread count with the most workloads measured; empty for none.
   std::string usual_device(const std::string& target, int threads) const;
+
+  // Marks the trace of each record as what a session chose among all of its workload, target, device,
+  // threads and build.
+  void choose(const std::vector<Record>& records);
+
+  // Seconds that earlier sessions of this name spent; and adding to them.
+  double seconds_spent(const std::string& session) const;
+  void add_seconds_spent(const std::string& session, double seconds);
 
   struct Stats {
     int64_t workloads = 0, records = 0, verified = 0, bytes = 0;

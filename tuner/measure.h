@@ -17,7 +17,8 @@ struct KernelTask {
   Kernel kernel;
   std::vector<std::string> layout_lines;
   Target target;
-  int threads = 1;
+  int threads = 1;                  // of the model; part of the log's key
+  bool single_thread = false;       // so small that one thread runs it in the model
   int calls = 1;                    // of this kernel in one run of the model
   Trace untuned;                    // the analytic default
 };

@@ -51,6 +51,7 @@ struct Record {
   int language_major = kTraceLanguageMajor, language_minor = kTraceLanguageMinor;
   uint64_t seed = 0;                // of the search that found it
   int64_t created = 0;              // seconds since 1970, for people
+  bool chosen = false;              // by a session that compared whole models
 };
 
 }  // namespace tc

@@ -13,6 +13,7 @@
 #include "ir/error.h"
 #include "scheduler/scheduler.h"
 #include "tests/scheduler_kernels.h"
+#include "tuner/run_library.h"
 
 namespace tc::testing {
 namespace {
@@ -64,7 +65,7 @@ TEST(KernelProgram, ReferenceIsWhatTheInterpreterSays) {
       tensor.dtype = buffer.dtype;
       for (const Affine& size : buffer.shape) tensor.shape.push_back(size.constant());
       if (buffer.scope == Scope::Input) {
-        tensor.bytes = sample_tensor(plan.inputs[input], 7, input);
+        tensor.bytes = sample_data(buffer.dtype, sizes_of(plan.inputs[input]), 7, input).bytes;
         ++input;
       } else if (buffer.scope == Scope::Constant) {
         tensor = *plan.constants[constant++];
