@@ -78,4 +78,8 @@ class TrackerClient {
   std::shared_ptr<Connection> connection_;
 };
 
+// An agent of this machine that serves without a tracker, at unix:/PATH: nobody else's while this
+// process has its token. Throws a Device error, or DeviceLost where nothing answers.
+std::unique_ptr<LeasedDevice> connect_agent(const std::string& address, const std::string& token);
+
 }  // namespace tc

@@ -29,13 +29,16 @@ bool is_ipv6(const std::string& host) {
 
 }  // namespace
 
+bool Address::is_socket() const { return host.compare(0, 6, "unix:/") == 0; }
+
 std::string Address::text() const {
+  if (is_socket()) return host;
   const std::string written = host.find(':') == std::string::npos ? host : "[" + host + "]";
   return written + ":" + std::to_string(port);
 }
 
 bool Address::is_loopback() const {
-  if (host == "localhost" || host == "::1") return true;
+  if (is_socket() || host == "localhost" || host == "::1") return true;
   if (host.compare(0, 4, "127.") != 0) return false;
   // A name may begin so too.
   return host.find_first_not_of("0123456789.") == std::string::npos;

@@ -8,13 +8,14 @@ namespace tc::rpc {
 constexpr int kTrackerPort = 9190;
 
 struct Address {
-  std::string host;
+  std::string host;                // or unix:/PATH, a socket of this machine, with port 0
   int port = 0;
 
   // "host:port" as gRPC takes it, IPv6 in brackets.
   std::string text() const;
-  // Whether only this machine can be meant: 127.0.0.0/8, ::1 or localhost.
+  // Whether only this machine can be meant: 127.0.0.0/8, ::1, localhost or a socket.
   bool is_loopback() const;
+  bool is_socket() const;
 };
 
 // Reads `host:port`, `[::1]:port`, or a host alone, which gets `default_port` (0: a port is needed).

@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -59,9 +60,22 @@ Answer ask(const addrinfo& where, const std::string& bytes, Clock::time_point en
   return answer.empty() ? Answer::Silent : Answer::Other;
 }
 
+// Whether someone listens at a socket of this machine.
+Answer probe_socket(const std::string& path) {
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  if (path.size() >= sizeof where.sun_path) return Answer::NoHost;
+  path.copy(where.sun_path, path.size());
+  const Socket socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  return connect(socket.descriptor, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0
+             ? Answer::PlainText
+             : Answer::Refused;
+}
+
 }  // namespace
 
 Answer probe(const Address& address, double seconds) {
+  if (address.is_socket()) return probe_socket(address.host.substr(5));
   const Clock::time_point end =
       Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
   addrinfo hints{};

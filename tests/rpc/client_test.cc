@@ -26,9 +26,10 @@ using grpc::StatusCode;
 // Keeps files in memory and answers as the test wants.
 class FakeAgent : public Agent::Service {
  public:
-  explicit FakeAgent(const std::string& name) : announcement_(announcement(name, "one")) {
+  explicit FakeAgent(const std::string& name, const std::string& host = "127.0.0.1")
+      : announcement_(announcement(name, "one")) {
     version_ = own_version();
-    Address address{"127.0.0.1", 0};
+    Address address{host, 0};
     grpc::ServerBuilder builder;
     int port = 0;
     configure_server(builder, address, insecure_credentials(address), &port);
@@ -257,6 +258,26 @@ TEST_F(ClientTest, ACallCanBeCancelled) {
   EXPECT_EQ(lost([&] { device->measure(two(), ignore); }), "cancelled");
   other.join();
   EXPECT_EQ(lost([&] { device->measure(two(), ignore); }), "cancelled");
+}
+
+TEST(Standalone, AnAgentAtASocketNeedsNoTracker) {
+  const std::string path = std::filesystem::temp_directory_path() /
+                           ("tc-client-socket-" + std::to_string(getpid()));
+  const std::string address = "unix:" + path, token(64, '7');
+  {
+    FakeAgent agent("alone", address);
+    const auto device = connect_agent(address, token);
+    EXPECT_EQ(device->info().name(), "alone");
+    device->upload({{sha256_of("small"), "", "small"}});
+    EXPECT_EQ(agent.files_.size(), 1u);
+  }
+  try {
+    connect_agent(address, token);
+    ADD_FAILURE() << "nobody is there";
+  } catch (const DeviceLost& error) {
+    EXPECT_NE(std::string(error.what()).find("nothing listens at " + address), std::string::npos);
+  }
+  EXPECT_THROW(connect_agent("10.0.0.1:9", token), Error);
 }
 
 TEST_F(ClientTest, ATrackerStartedAnewEndsTheLeaseAndANewOneIsGiven) {

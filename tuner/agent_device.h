@@ -1,0 +1,62 @@
+// An agent's calls, for as long as its lease lasts.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include "runtime/rpc/credentials.h"
+#include "runtime/rpc/tc_rpc.grpc.pb.h"
+#include "tuner/client.h"
+
+namespace tc {
+
+// Rethrows what the wire library throws as Device errors.
+template <class Function>
+auto as_device_error(const Function& function) -> decltype(function()) {
+  try {
+    return function();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    fail(ErrorKind::Device, error.what());
+  }
+}
+
+// A LeasedDevice without a tracker: nothing to renew or to report to.
+class AgentDevice : public LeasedDevice {
+ public:
+  AgentDevice(rpc::Address address, rpc::Credentials credentials, std::string token);
+
+  // Connects to the agent, and sees that it understands us and, where `expected` has a name, that
+  // it is that device. Call it first. Throws as LeasedDevice's functions do.
+  void greet(const rpc::DeviceInfo& expected);
+
+  const rpc::DeviceInfo& info() const override { return info_; }
+  bool lost() const override { return lost_; }
+  void upload(const std::vector<RemoteFile>& files) override;
+  void measure(rpc::MeasureRequest request,
+               const std::function<void(const rpc::MeasureResult&)>& on_result) override;
+  void cancel() override;
+  void report_failure(const std::string&) override {}
+
+ protected:
+  const std::string token_;
+  std::atomic<bool> lost_{false};
+
+ private:
+  std::string name() const;
+  template <class Call>
+  void call(double seconds, const Call& one_call);
+  void send(const RemoteFile& file);
+
+  const rpc::Address address_;
+  const rpc::Credentials credentials_;
+  rpc::DeviceInfo info_;
+  std::unique_ptr<rpc::Agent::Stub> stub_;
+  std::mutex mutex_;
+  bool cancelled_ = false;
+  grpc::ClientContext* running_ = nullptr;
+};
+
+}  // namespace tc
