@@ -19,6 +19,8 @@
 #include "frontend/plan_builder.h"
 #include "frontend/python_fleet.h"
 #include "frontend/python_runner.h"
+#include "frontend/python_source.h"
+#include "frontend/python_tune.h"
 #include "ir/error.h"
 #include "ir/loop.h"
 #include "ir/plan.h"
@@ -59,11 +61,6 @@ void translate_error(std::exception_ptr pointer) {
     PyErr_SetObject(type.ptr(), python_text(error.what()).ptr());
   }
 }
-
-// A model where it lies: bytes, its name in error texts, and the folder of its external data.
-struct Source {
-  std::string bytes, name, folder;
-};
 
 constexpr int64_t kMaxModelBytes = (int64_t{1} << 31) - 1;  // of protobuf
 
@@ -154,6 +151,8 @@ void add_compiled(py::module_& module) {
       .def_property_readonly("outputs",
                              [](const CompiledModel& m) { return port_tuples(m.plan.outputs); })
       .def_property_readonly("reports", [](const CompiledModel& m) { return report_list(m.reports); })
+      .def_readonly("tuned_kernels", &CompiledModel::tuned_kernels)
+      .def_readonly("notes", &CompiledModel::notes)
       .def_property_readonly("dump", [](const CompiledModel& m) { return m.dump; })
       .def_property_readonly("phases", [](const CompiledModel& m) { return m.phases; })
       .def_property_readonly("plan", [](const CompiledModel& m) { return str(m.plan); })
@@ -234,7 +233,9 @@ void add_compile(py::module_& module) {
   py::class_<CompileOptions>(module, "Options")
       .def(py::init(&options_of), py::kw_only(), py::arg("target"), py::arg("input_shapes"),
            py::arg("symbols"), py::arg("threads"), py::arg("build_threads"), py::arg("tolerance"),
-           py::arg("seed"), py::arg("dump"));
+           py::arg("seed"), py::arg("dump"))
+      .def_readwrite("log", &CompileOptions::log)
+      .def_readwrite("build", &CompileOptions::build);
   module.def("compile", [](const Source& source, const CompileOptions& options) {
     py::gil_scoped_release release;
     return compile_onnx(source.bytes, source.name, source.folder, options);
@@ -288,4 +289,5 @@ PYBIND11_MODULE(_tc, module) {
   tc::add_compiled(module);
   tc::add_schedule(module);
   tc::add_compile(module);
+  tc::add_tune(module);
 }

@@ -9,12 +9,14 @@
 from .errors import (DeviceError, Error, LogError, ModelError, ScheduleError, ShapeError,
                      TargetError, UnsupportedError)
 from .kernels import Kernel, Schedule, Timing, kernels
+from .log import Log
 from .module import Memory, Module, Port, check, compile, load, targets
+from .tune import TuneResult, tune
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "DeviceError", "Error", "Kernel", "LogError", "Memory", "ModelError", "Module", "Port",
-    "Schedule", "ScheduleError", "ShapeError", "TargetError", "Timing", "UnsupportedError",
-    "check", "compile", "kernels", "load", "targets",
+    "DeviceError", "Error", "Kernel", "Log", "LogError", "Memory", "ModelError", "Module", "Port",
+    "Schedule", "ScheduleError", "ShapeError", "TargetError", "Timing", "TuneResult", "UnsupportedError",
+    "check", "compile", "kernels", "load", "targets", "tune",
 ]

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from . import _tc, fleet
+from . import _tc, fleet, log
 from .errors import Error, ModelError, ShapeError
 from .kernels import kernels, seeded_array, time_calls
 from .module import KINDS, _options, _source, check, compile, load, targets
@@ -372,6 +372,7 @@ def _parser():
     command("targets", _targets, "List the targets.")
     command("version", _version, "Tell the version.")
     fleet.add_commands(command)
+    log.add_command(command)
     return parser
 
 

@@ -4,11 +4,13 @@ import os
 import shutil
 import tempfile
 import typing
+import warnings
 
 import numpy as np
 
 from . import _tc
-from .errors import DeviceError, Error, ModelError, ShapeError, TargetError, UnsupportedError
+from .errors import (DeviceError, Error, LogError, ModelError, ShapeError, TargetError,
+                     UnsupportedError)
 
 LIBRARY_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
 KINDS = ("shared", "static", "executable", "object")
@@ -261,6 +263,9 @@ class Module:
         lines.append(f"memory constants {memory.constants / 1e6:.2f} MB, arena {arena}")
         if not self._compiled:
             return "\n".join(lines + [f"made by {self.provenance}"])
+        if self._compiled.tuned_kernels:
+            lines.append(f"{self._compiled.tuned_kernels} kernels run schedules of the tuning log")
+        lines += self._compiled.notes
         lines += [f"{phase}: {seconds:.3f} s" for phase, seconds in self._compiled.phases]
         reports = self._compiled.reports
         total = sum(report["multiply_adds"] for report in reports)
@@ -321,8 +326,28 @@ def _options(target="native", shapes=None, threads=None, tolerance=1e-4, seed=0,
                        seed=seed, dump=dump or "")
 
 
+def _with_log(options, log):
+    """Has the build read the log: the one given, else the default one where there is one."""
+    from .log import Log, build_id, default_path
+
+    if log is False:
+        return
+    path = log or default_path()
+    if path is None or not (log or os.path.exists(path)):
+        return
+    try:
+        Log(path)
+    except LogError as error:
+        if log:
+            raise
+        warnings.warn(f"the default log is not used: {error}", stacklevel=3)
+        return
+    options.log, options.build = os.fspath(path), build_id()
+
+
 def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, seed=0,
-            build_threads=None):
+            tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
+            insecure=False, progress=None, build_threads=None):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called.
 
     model      path of an .onnx file, its bytes, or an onnx.ModelProto
@@ -331,9 +356,20 @@ def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4
     threads    threads of a run; None takes all cores
     tolerance  largest error of any output, relative to its largest magnitude; 0 allows only the
                operations of the model in float32
+    tune       search for schedules first, as tc.tune does with trials, time_limit, tracker,
+               credentials, insecure and progress
+    log        SQLite file of tuning records, read always; default $TC_LOG or the user's cache folder
+               where it exists; False reads none
     build_threads  threads of the compiler; None takes all cores
     """
+    if tune:
+        from .tune import tune as search
+
+        search(model, target, shapes=shapes, threads=threads, tolerance=tolerance, trials=trials,
+               time_limit=time_limit, log=log, tracker=tracker, credentials=credentials,
+               insecure=insecure, seed=seed, progress=progress)
     options = _options(target, shapes, threads, tolerance, seed, build_threads=build_threads)
+    _with_log(options, log)
     source = _source(model)
     module = Module(compiled=_tc.compile(source, options), threads=threads)
     module.name = source.name

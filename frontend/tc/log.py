@@ -1,0 +1,192 @@
+"""The log of measured schedules: what tuning found, in one SQLite file that later builds read."""
+
+import functools
+import hashlib
+import json
+import os
+import typing
+
+from . import _tc
+from .errors import LogError
+
+_MAX_LINE = 4 << 20  # of an exported log
+
+
+class Record(typing.NamedTuple):
+    """A measured schedule. Times are of one run, in `unit`; `ratio` is its time over the untuned
+    schedule's in the same interleaved run. Only records with the outcome "ok" have times."""
+    workload: str
+    target: str
+    device: str
+    unit: str
+    threads: int
+    trace: list
+    outcome: str
+    detail: str
+    samples: int
+    minimum: float
+    median: float
+    spread: float
+    ratio: float
+    worst_error: float
+    build: str
+    language: str
+    seed: int
+    created: int
+    chosen: bool
+
+
+def default_path():
+    """Where the log is when none is named: $TC_LOG, else the user's cache folder; None where $TC_LOG
+    is empty."""
+    if "TC_LOG" in os.environ:
+        return os.environ["TC_LOG"] or None
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(cache, "tc", "log.db")
+
+
+@functools.cache
+def build_id():
+    """This compiler's build: its version and what its code hashes to."""
+    from . import __version__
+
+    digest = hashlib.sha256()
+    with open(_tc.__file__, "rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return f"{__version__} {digest.hexdigest()[:12]}"
+
+
+class Log:
+    """A log file; made by tc.tune and tc.compile(tune=True). Reading needs no right to write."""
+
+    def __init__(self, path):
+        self.path = os.fspath(path)
+        self._native = _tc.Log(self.path, False)
+        self.problems = []
+
+    def records(self, *, workload="", target="", device="", threads=0):
+        """The records that fit, per workload the chosen first, then the fastest. Rows that no tc
+        writes are left out; `problems` then has a sentence for each."""
+        rows, self.problems = self._native.records(workload, target, device, threads)
+        return [Record(**row) for row in rows]
+
+    def best(self, *, target="", device=""):
+        """The best verified record of each workload, target, device and number of threads."""
+        found = {}
+        for record in self.records(target=target, device=device):
+            key = record.workload, record.target, record.device, record.threads
+            if record.outcome == "ok" and key not in found:
+                found[key] = record
+        return list(found.values())
+
+    def stats(self):
+        """Counts by target, device, build and outcome."""
+        return self._native.stats()
+
+    def merge(self, other):
+        """Adds another log's records; of two of one schedule the newer stays. Returns how many came."""
+        other = other if isinstance(other, Log) else Log(other)
+        count, self.problems = _tc.Log(self.path, True).merge(other._native)
+        return count
+
+    def export(self, path):
+        """Writes all records as lines of JSON. Returns how many."""
+        records = self.records()
+        with open(path, "w", encoding="utf-8") as file:
+            for record in records:
+                file.write(json.dumps(record._asdict(), sort_keys=True) + "\n")
+        return len(records)
+
+    @staticmethod
+    def import_into(path, source):
+        """Adds the records of a file that `export` wrote to the log at `path`, all or none; makes the
+        log where there is none. Returns how many."""
+        rows = []
+        with open(source, encoding="utf-8", errors="replace") as file:
+            for number, line in enumerate(iter(lambda: file.readline(_MAX_LINE), ""), 1):
+                try:
+                    row = json.loads(line)
+                except (ValueError, RecursionError):
+                    row = None
+                if not isinstance(row, dict):
+                    raise LogError(f"{source}: line {number} is no record: a record is one JSON object per "
+                                   "line, as `python -m tc log export` writes them")
+                rows.append(row)
+        _tc.Log(os.fspath(path), True).add(rows)
+        return len(rows)
+
+    def __repr__(self):
+        return f"<tc.Log {self.path}>"
+
+
+def _time_text(record):
+    if record.outcome != "ok":
+        return record.outcome
+    if record.unit == "seconds":
+        return f"{record.median * 1e6:.1f} us"
+    return f"{record.median:.0f} simulated cycles"
+
+
+def _first_line(workload):
+    return next((line.strip() for line in workload.splitlines() if line.strip()), "")[:60]
+
+
+def _rows(records):
+    return [record._asdict() for record in records]
+
+
+def _record_lines(records):
+    return [f"{_time_text(record):>24}  x{1 / record.ratio if record.ratio else 0:5.2f}  "
+            f"{'chosen' if record.chosen else '      '}  {record.target}  {record.threads} threads  "
+            f"{hashlib.sha256(record.workload.encode()).hexdigest()[:8]} {_first_line(record.workload)}"
+            for record in records]
+
+
+def _run(arguments):
+    path = arguments.log or default_path()
+    if path is None:
+        raise LogError("no log is named: give its path, or set TC_LOG")
+    if arguments.action == "import":
+        count = Log.import_into(path, arguments.file)
+        return {"imported": count}, f"{count} records from {arguments.file} are in {path}"
+    log = Log(path)
+    if arguments.action == "merge":
+        count = log.merge(arguments.file)
+        return {"merged": count, "problems": log.problems}, "\n".join(
+            [f"{count} records from {arguments.file} are in {path}", *log.problems])
+    if arguments.action == "export":
+        count = log.export(arguments.file)
+        return {"exported": count}, f"{count} records of {path} are in {arguments.file}"
+    if arguments.action == "stats":
+        stats = log.stats()
+        text = [f"{path}: {stats['records']} records of {stats['workloads']} workloads, "
+                f"{stats['verified']} verified, {stats['bytes'] / 1e6:.2f} MB, schema {stats['schema']}"]
+        for name in ("target", "device", "build", "outcome"):
+            text += [f"{name:8} {count:7d}  {value}" for value, count in stats[f"by_{name}"].items()]
+        return stats, "\n".join(text)
+    if arguments.action == "best":
+        records = log.best(target=arguments.target or "")
+        return {"records": _rows(records)}, "\n".join(_record_lines(records))
+    records = log.records(target=arguments.target or "")
+    if arguments.action == "show":
+        wanted = arguments.workload
+        records = [record for record in records if not wanted or
+                   hashlib.sha256(record.workload.encode()).hexdigest().startswith(wanted)]
+        if not records:
+            raise LogError(f"{path}: no workload begins with {wanted}; `log list` shows them")
+        text = [records[0].workload.rstrip()]
+        for line, record in zip(_record_lines(records), records):
+            text += ["", line, f"  {record.detail}" if record.detail else "", *(f"  {t}" for t in record.trace)]
+        return {"records": _rows(records)}, "\n".join(text)
+    return {"records": _rows(records), "problems": log.problems}, "\n".join(
+        _record_lines(records) + log.problems)
+
+
+def add_command(command):
+    added = command("log", _run, "Look into a log of tuning records, or change it.")
+    added.add_argument("action", choices=("list", "show", "best", "stats", "merge", "export", "import"))
+    added.add_argument("log", nargs="?", help="path; default: $TC_LOG, else the user's cache folder")
+    added.add_argument("file", nargs="?", help="of merge, export and import: the other file")
+    added.add_argument("--target", help="only records of this target")
+    added.add_argument("--workload", default="", help="of show: the first digits of a workload's hash")

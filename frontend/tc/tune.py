@@ -1,0 +1,194 @@
+"""Tuning: searching for schedules on this machine or on the devices of a tracker."""
+
+import math
+import os
+import sys
+import tempfile
+import typing
+
+from . import _tc, fleet
+from .errors import Error
+from .log import build_id, default_path
+from .module import LIBRARY_FOLDER, _options, _source
+
+PROGRAM_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
+# Without trials or a time limit: candidates per model.
+DEFAULT_TRIALS = 1000
+
+
+class KernelResult(typing.NamedTuple):
+    """What tuning did for one kernel: times of one call in the unit of the result, how many schedules
+    were tried, and how many failed by outcome, with an example."""
+    label: str
+    calls: int
+    untuned: float
+    best: float
+    roof_seconds: float
+    trials: int
+    failures: dict
+    example: str
+
+    @property
+    def gain(self):
+        return self.untuned / self.best if self.best else 1.0
+
+
+class TuneResult(typing.NamedTuple):
+    """`measured` counts the candidates that ran now, `trials` those of the log too. `model_gain` is
+    untuned over tuned time of the whole model in interleaved runs, None where it was not measured."""
+    kernels: list
+    unit: str
+    trials: int
+    measured: int
+    seconds: float
+    model_gain: typing.Optional[float]
+    stopped: str
+    notes: list
+    log: str
+
+    def summary(self):
+        """The table that people read at the end."""
+        lines = [*_table(self.kernels, self.unit)]
+        failures = {}
+        for kernel in self.kernels:
+            for outcome, count in kernel.failures.items():
+                failures[outcome] = failures.get(outcome, 0) + count
+        lines.append(f"{self.trials} schedules tried, {self.measured} measured now in {self.seconds:.0f} s "
+                     f"({self.stopped}); failed: " +
+                     (", ".join(f"{count} {outcome}" for outcome, count in sorted(failures.items())) or "none"))
+        example = next((kernel.example for kernel in self.kernels if kernel.example), "")
+        if example:
+            lines.append(f"for example: {example}")
+        lines += self.notes
+        if self.model_gain is not None:
+            lines.append(f"whole model: {self.model_gain:.3f} times as fast as untuned")
+        lines.append(f"log: {self.log}")
+        return "\n".join(lines)
+
+
+def _amount(value, unit):
+    if not value:
+        return "-"
+    return f"{value * 1e6:.1f} us" if unit == "seconds" else f"{value:.3g} cycles"
+
+
+def _table(kernels, unit, most=None):
+    """The kernels with most time first: share of the model's time, untuned, best, roof, trials."""
+    total = sum(kernel.untuned * kernel.calls for kernel in kernels) or math.inf
+    ordered = sorted(kernels, key=lambda kernel: -kernel.untuned * kernel.calls)
+    yield (f"{'share':>6} {'untuned':>12} {'best':>12} {'gain':>6} {'of roof':>7} {'tried':>6} "
+           f"{'failed':>6}  kernel")
+    for kernel in ordered[:most]:
+        roof = kernel.roof_seconds / kernel.best if kernel.best and unit == "seconds" else 0
+        yield (f"{100 * kernel.untuned * kernel.calls / total:5.1f}% {_amount(kernel.untuned, unit):>12} "
+               f"{_amount(kernel.best, unit):>12} {kernel.gain:6.2f} "
+               f"{f'{100 * roof:.0f}%' if roof else '-':>7} {kernel.trials:6d} "
+               f"{sum(kernel.failures.values()):6d}  {kernel.label[:50]}"
+               f"{f' x{kernel.calls}' if kernel.calls > 1 else ''}")
+
+
+def _progress_of(raw):
+    kernels = [KernelResult(**row) for row in raw["kernels"]]
+    return kernels, raw["unit"]
+
+
+class _LiveDisplay:
+    """A table that is redrawn in place, on terminals."""
+
+    def __init__(self):
+        from rich.live import Live
+
+        self._live = Live(auto_refresh=False, transient=True)
+        self._live.start()
+
+    def __call__(self, raw):
+        from rich.text import Text
+
+        kernels, unit = _progress_of(raw)
+        left = f", {raw['seconds_left']:.0f} s left" if raw["seconds_left"] >= 0 else ""
+        lines = [*_table(kernels, unit, most=24),
+                 f"{raw['trials']} tried, {raw['measured']} measured{left}: {raw['doing']}"]
+        self._live.update(Text("\n".join(lines)), refresh=True)
+
+    def close(self):
+        self._live.stop()
+
+
+class _PlainLines:
+    """A line now and then, where there is no terminal."""
+
+    def __init__(self, stream):
+        self._stream = stream
+        self._next = 0.0
+
+    def __call__(self, raw):
+        if raw["seconds"] < self._next:
+            return
+        self._next = raw["seconds"] + 10
+        kernels, unit = _progress_of(raw)
+        untuned = sum(kernel.untuned * kernel.calls for kernel in kernels)
+        best = sum(kernel.best * kernel.calls for kernel in kernels)
+        print(f"tune: {raw['seconds']:.0f} s, {raw['trials']} tried, kernels {_amount(untuned, unit)} -> "
+              f"{_amount(best, unit)}, {raw['doing']}", file=self._stream, flush=True)
+
+    def close(self):
+        pass
+
+
+def _display(progress):
+    if callable(progress):
+        return progress
+    if progress is False or (progress is None and not sys.stderr.isatty()):
+        return None
+    if sys.stdout.isatty():
+        return _LiveDisplay()
+    return _PlainLines(sys.stderr)
+
+
+def tune(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, trials=None,
+         time_limit=None, log=None, tracker=None, credentials=None, insecure=False, seed=0,
+         progress=None, _from_random=False):
+    """Searches for schedules and keeps what it finds in the log; returns a TuneResult.
+
+    trials      candidates at most, those that the log knows included; default 1000 where no time
+                limit is given
+    time_limit  seconds at most, earlier sessions with this log included
+    log         path of the SQLite file; default $TC_LOG or the user's cache folder
+    tracker     "host:port"; None tunes on this machine
+    progress    a callable that gets a dict now and then, True or False; default: a live table on a
+                terminal, silent otherwise
+
+    May be interrupted at any moment: the next call with the same log goes on where it was.
+    """
+    if trials is not None and trials < 1:
+        raise Error(f"trials is {trials}; give at least 1")
+    if time_limit is not None and not time_limit > 0:
+        raise Error(f"time_limit is {time_limit}; give a number of seconds above 0")
+    log = os.fspath(log) if log else default_path()
+    if log is None:
+        raise Error("tuning needs a log: give log=\"FILE\"")
+    os.makedirs(os.path.dirname(os.path.abspath(log)), exist_ok=True)
+    request = _tc.TuneRequest()
+    request.compile = _options(target, shapes, threads, tolerance, seed)
+    request.log = log
+    request.tracker = fleet.tracker_address(tracker, insecure) if tracker else ""
+    request.credentials = os.fspath(credentials) if credentials else ""
+    request.programs = PROGRAM_FOLDER
+    request.libraries = LIBRARY_FOLDER
+    request.trials = trials or (0 if time_limit else DEFAULT_TRIALS)
+    request.time_limit = time_limit or 0
+    request.seed = seed
+    request.build = build_id()
+    request.from_random = _from_random
+    display = _display(progress)
+    try:
+        with tempfile.TemporaryDirectory(prefix="tc-tune-", ignore_cleanup_errors=True) as folder:
+            request.work_folder = folder
+            raw = _tc.tune(_source(model), request, display)
+    finally:
+        if hasattr(display, "close"):
+            display.close()
+    kernels, unit = _progress_of(raw["last"])
+    return TuneResult(kernels, unit, raw["last"]["trials"], raw["last"]["measured"],
+                      raw["last"]["seconds"], 1 / raw["model_ratio"] if raw["model_ratio"] else None,
+                      raw["stopped"], raw["notes"], log)

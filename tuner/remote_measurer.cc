@@ -1,0 +1,380 @@
+// Measuring on devices: candidates built here by a pool of processes, run by agents.
+#include "tuner/remote_measurer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "ir/error.h"
+#include "runtime/rpc/sample_data.h"
+#include "runtime/rpc/sha256.h"
+
+namespace tc {
+namespace {
+
+constexpr int kDataSets = 2;
+constexpr int kMostAttempts = 3;      // of one chunk: the first and two more, elsewhere where possible
+constexpr size_t kChunk = 8;          // candidates that run interleaved on one device
+constexpr size_t kMostBuilt = 64;     // candidates of a kernel whose files are kept
+constexpr double kNoisySpread = 0.25;
+
+Timing timing_of(std::vector<double> samples) {
+  Timing timing;
+  timing.count = static_cast<int>(samples.size());
+  std::sort(samples.begin(), samples.end());
+  timing.minimum = samples.front();
+  const auto median = [](const std::vector<double>& sorted) {
+    const size_t half = sorted.size() / 2;
+    return sorted.size() % 2 ? sorted[half] : 0.5 * (sorted[half - 1] + sorted[half]);
+  };
+  timing.median = median(samples);
+  std::vector<double> deviations;
+  for (const double sample : samples) deviations.push_back(std::fabs(sample - timing.median));
+  std::sort(deviations.begin(), deviations.end());
+  timing.spread = timing.median > 0 ? median(deviations) / timing.median : 0;
+  return timing;
+}
+
+rpc::Port port_message(const PortInfo& info) {
+  rpc::Port port;
+  port.set_name(info.name);
+  port.set_dtype(name_of(info.dtype));
+  for (const Dim& dim : info.shape) port.add_shape(dim.constant());
+  return port;
+}
+
+// What a device said of one candidate.
+struct Answer {
+  bool here = false;
+  Measurement measurement;
+  std::vector<double> samples;
+};
+
+Answer answer_of(const rpc::MeasureResult& result) {
+  Answer answer;
+  answer.here = true;
+  Measurement& measurement = answer.measurement;
+  const int outcome = static_cast<int>(result.outcome());
+  measurement.outcome = outcome >= 0 && outcome <= 8 ? static_cast<Outcome>(outcome) : Outcome::DeviceLost;
+  measurement.detail = result.detail().substr(0, 1000);
+  measurement.worst_error = result.worst_error();
+  answer.samples.assign(result.samples().begin(), result.samples().end());
+  if (measurement.outcome != Outcome::Ok) return answer;
+  const bool sane = !answer.samples.empty() && std::all_of(answer.samples.begin(), answer.samples.end(), [](double s) {
+    return std::isfinite(s) && s > 0;
+  });
+  if (!sane) {
+    measurement.outcome = Outcome::DeviceLost;
+    measurement.detail = "the agent answered with times that are no times";
+    return answer;
+  }
+  measurement.time = timing_of(answer.samples);
+  return answer;
+}
+
+// The median of the candidate's samples over the incumbent's of the same round: a slow moment of the
+// machine meets both.
+double paired_ratio(const Answer& candidate, const Answer& incumbent) {
+  std::vector<double> ratios;
+  const size_t rounds = std::min(candidate.samples.size(), incumbent.samples.size());
+  for (size_t i = 0; i < rounds; ++i) ratios.push_back(candidate.samples[i] / incumbent.samples[i]);
+  return timing_of(ratios).median;
+}
+
+}  // namespace
+
+struct RemoteMeasurer::State {
+  OpenDevice open;
+  MeasureOptions options;
+  BuildPool pool;
+  std::string work_folder;
+  std::mutex mutex;                              // of the devices
+  std::vector<std::unique_ptr<LeasedDevice>> idle;
+  int devices = 0;                               // idle or measuring
+  std::string key, unit, description;
+  // Expected outputs of the kernel that was measured last.
+  std::string reference_of;
+  ProgramPorts ports;
+  std::vector<std::pair<uint64_t, std::vector<Bytes>>> reference;
+  std::map<Trace, BuiltCandidate> built;         // its candidates so far
+
+  ~State() { forget_built(); }
+
+  void forget_built() {
+    for (const auto& [trace, candidate] : built) {
+      if (!candidate.path.empty()) unlink(candidate.path.c_str());
+    }
+    built.clear();
+  }
+
+  State(OpenDevice open_device, const BuildPoolOptions& pool_options, const MeasureOptions& measure_options)
+      : open(std::move(open_device)), options(measure_options), pool(pool_options),
+        work_folder(pool_options.work_folder) {
+    keep(open(true));
+  }
+
+  void keep(std::unique_ptr<LeasedDevice> device) {
+    const std::lock_guard lock(mutex);
+    if (key.empty()) {
+      key = device->info().key();
+      unit = device->info().unit();
+      description = text(device->info().name(), " (", device->info().processor(), ", ", device->info().runner(), ")");
+    }
+    ++devices;
+    idle.push_back(std::move(device));
+  }
+
+  // More devices of the same kind where the tracker has some free now.
+  void grow(size_t wanted) {
+    while (devices < static_cast<int>(std::min<size_t>(wanted, static_cast<size_t>(options.most_devices)))) {
+      std::unique_ptr<LeasedDevice> more;
+      try {
+        more = open(false);
+      } catch (const Error&) {
+        return;   // those at hand do the work
+      }
+      if (!more) return;
+      keep(std::move(more));
+    }
+  }
+
+  // Builds those that were not built before; a batch comes here three times with ever fewer traces.
+  void build(const KernelProgram& program, const std::string& target, const std::vector<Trace>& traces) {
+    std::vector<Trace> fresh;
+    for (const Trace& trace : traces) {
+      if (!built.count(trace)) fresh.push_back(trace);
+    }
+    if (built.size() + fresh.size() > kMostBuilt) {
+      forget_built();
+      fresh = traces;
+    }
+    const std::vector<BuiltCandidate> results = pool.build(program, target, fresh);
+    for (size_t i = 0; i < fresh.size(); ++i) built[fresh[i]] = results[i];
+  }
+
+  // A device for this thread alone; a new one where all were lost.
+  std::unique_ptr<LeasedDevice> take() {
+    {
+      const std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        auto device = std::move(idle.back());
+        idle.pop_back();
+        return device;
+      }
+    }
+    auto device = open(true);
+    const std::lock_guard lock(mutex);
+    ++devices;
+    return device;
+  }
+  void give_back(std::unique_ptr<LeasedDevice> device) {
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(device));
+  }
+  void lose() {
+    const std::lock_guard lock(mutex);
+    --devices;
+  }
+
+  rpc::MeasureRequest request_of(const ProgramSet& programs, const std::vector<size_t>& which, int rounds,
+                                 std::vector<RemoteFile>& files) const {
+    rpc::MeasureRequest request;
+    for (const size_t i : which) {
+      RemoteFile file;
+      file.path = programs.executables[i];
+      file.sha256 = rpc::sha256_of_file(file.path);
+      request.add_executables(file.sha256);
+      files.push_back(std::move(file));
+    }
+    for (const PortInfo& port : programs.inputs) *request.add_inputs() = port_message(port);
+    for (const PortInfo& port : programs.outputs) *request.add_outputs() = port_message(port);
+    for (const auto& [seed, outputs] : programs.data_sets) {
+      auto* set = request.add_data_sets();
+      set->set_seed(seed);
+      for (const Bytes& bytes : outputs) {
+        RemoteFile file;
+        file.bytes.assign(bytes.begin(), bytes.end());
+        file.sha256 = rpc::sha256_of(file.bytes);
+        set->add_expected(file.sha256);
+        files.push_back(std::move(file));
+      }
+    }
+    request.set_tolerance(options.tolerance);
+    request.set_threads(programs.threads);
+    request.set_rounds(rounds);
+    request.set_sample_seconds(options.sample_seconds);
+    request.set_timeout_seconds(options.timeout_seconds);
+    request.set_memory_bytes(options.memory_bytes);
+    return request;
+  }
+
+  // The answers of the programs `which`; those that no device gave stay empty, with the reason.
+  void ask(const ProgramSet& programs, const std::vector<size_t>& which, int rounds, std::vector<Answer>& answers) {
+    std::string why;
+    std::vector<size_t> open_ones = which;
+    for (int attempt = 0; attempt < kMostAttempts && open_ones.size() > 1; ++attempt) {
+      std::unique_ptr<LeasedDevice> device = take();
+      try {
+        std::vector<RemoteFile> files;
+        const rpc::MeasureRequest request = request_of(programs, open_ones, rounds, files);
+        device->upload(files);
+        device->measure(request, [&](const rpc::MeasureResult& result) {
+          const int index = result.candidate();
+          if (index >= 0 && index < static_cast<int>(open_ones.size()))
+            answers[open_ones[static_cast<size_t>(index)]] = answer_of(result);
+        });
+        give_back(std::move(device));
+      } catch (const Error& error) {
+        why = error.what();
+        device->report_failure(why);
+        lose();
+      }
+      // The incumbent comes along again: ratios are of one interleaved run.
+      std::vector<size_t> left = {which[0]};
+      for (size_t i = 1; i < which.size(); ++i) {
+        if (!answers[which[i]].here) left.push_back(which[i]);
+      }
+      open_ones = left;
+    }
+    for (const size_t i : open_ones) {
+      if (answers[i].here) continue;
+      answers[i].measurement.outcome = Outcome::DeviceLost;
+      answers[i].measurement.detail = why.empty() ? "the agent did not answer" : why;
+    }
+  }
+};
+
+RemoteMeasurer::RemoteMeasurer(OpenDevice open, const BuildPoolOptions& pool, const MeasureOptions& options)
+    : state_(std::make_unique<State>(std::move(open), pool, options)) {}
+RemoteMeasurer::~RemoteMeasurer() = default;
+
+std::string RemoteMeasurer::device_key() const { return state_->key; }
+std::string RemoteMeasurer::unit() const { return state_->unit; }
+std::string RemoteMeasurer::describe() const { return state_->description; }
+
+std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& programs, int rounds) {
+  State& state = *state_;
+  TC_CHECK(!programs.executables.empty());
+  // Chunks of the candidates, each with the incumbent in front.
+  const size_t candidates = programs.executables.size() - 1;
+  state.grow((candidates + kChunk - 1) / kChunk + (candidates > kChunk / 2 ? 1 : 0));
+  const size_t devices = std::max<size_t>(1, static_cast<size_t>(state.devices));
+  const size_t chunk = std::clamp<size_t>((candidates + devices - 1) / devices, 1, kChunk);
+  std::vector<std::vector<size_t>> chunks;
+  for (size_t begin = 1; begin <= candidates; begin += chunk) {
+    chunks.push_back({0});
+    for (size_t i = begin; i < begin + chunk && i <= candidates; ++i) chunks.back().push_back(i);
+  }
+  if (chunks.empty()) chunks.push_back({0, 0});   // the incumbent against itself
+
+  std::vector<std::vector<Answer>> answers(chunks.size(), std::vector<Answer>(programs.executables.size()));
+  std::mutex error_mutex;
+  std::exception_ptr error;
+  std::vector<std::thread> threads;
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < chunks.size(); i = next++) {
+      try {
+        state.ask(programs, chunks[i], rounds, answers[i]);
+      } catch (...) {
+        const std::lock_guard lock(error_mutex);
+        if (!error) error = std::current_exception();
+        return;
+      }
+    }
+  };
+  for (size_t i = 1; i < std::min(devices, chunks.size()); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  if (error) std::rethrow_exception(error);
+
+  std::vector<Measurement> results(programs.executables.size());
+  for (size_t c = 0; c < chunks.size(); ++c) {
+    Answer& incumbent = answers[c][0];
+    if (c == 0) {
+      results[0] = incumbent.measurement;
+      results[0].ratio = 1;
+    }
+    for (const size_t i : chunks[c]) {
+      if (i == 0) continue;
+      Measurement& result = results[i] = answers[c][i].measurement;
+      if (result.outcome != Outcome::Ok) continue;
+      if (incumbent.measurement.outcome != Outcome::Ok) {
+        result = {};
+        result.outcome = Outcome::DeviceLost;
+        result.detail = text("the untuned schedule beside it was '", name_of(incumbent.measurement.outcome), "': ",
+                             incumbent.measurement.detail);
+        continue;
+      }
+      result.ratio = paired_ratio(answers[c][i], incumbent);
+      if (rounds >= 7 && result.time.spread > kNoisySpread) {
+        result.detail = text("its samples spread by ", std::lround(100 * result.time.spread), " %");
+        result.outcome = Outcome::Noisy;
+        result.time = {};
+      }
+    }
+  }
+  return results;
+}
+
+std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const Trace& incumbent,
+                                                 const std::vector<Trace>& traces, int rounds) {
+  State& state = *state_;
+  KernelProgram program;
+  program.kernel = task.kernel;
+  program.layout_lines = task.layout_lines;
+  program.threads = task.single_thread ? 1 : task.threads;
+  program.constants_seed = runtime::mix_bits(state.options.seed);
+  if (state.reference_of != task.workload) {
+    state.ports = program_ports(program, task.target);
+    std::vector<uint64_t> seeds;
+    for (int i = 0; i < kDataSets; ++i) seeds.push_back(runtime::mix_bits(state.options.seed + 1 + static_cast<uint64_t>(i)));
+    std::vector<std::vector<Bytes>> outputs = state.pool.reference(program, task.target.name, seeds);
+    state.reference.clear();
+    for (size_t i = 0; i < seeds.size(); ++i) state.reference.emplace_back(seeds[i], std::move(outputs[i]));
+    state.reference_of = task.workload;
+    state.forget_built();
+  }
+  // The incumbent first; a trace that is the incumbent's is not built twice.
+  std::vector<Trace> wanted = {incumbent};
+  for (const Trace& trace : traces) {
+    if (std::find(wanted.begin(), wanted.end(), trace) == wanted.end()) wanted.push_back(trace);
+  }
+  state.build(program, task.target.name, wanted);
+  const BuiltCandidate& first = state.built.at(incumbent);
+  if (first.outcome != Outcome::Ok) {
+    Measurement failed;
+    failed.outcome = first.outcome;
+    failed.detail = "the untuned schedule: " + first.detail;
+    return std::vector<Measurement>(traces.size(), failed);
+  }
+  ProgramSet programs;
+  programs.inputs = state.ports.inputs;
+  programs.outputs = state.ports.outputs;
+  programs.data_sets = state.reference;
+  programs.threads = task.single_thread ? 1 : task.threads;
+  std::map<Trace, size_t> place;   // of each trace among the executables
+  for (const Trace& trace : wanted) {
+    const BuiltCandidate& candidate = state.built.at(trace);
+    if (candidate.path.empty()) continue;
+    place[trace] = programs.executables.size();
+    programs.executables.push_back(candidate.path);
+  }
+  const std::vector<Measurement> measured = measure_programs(programs, rounds);
+  std::vector<Measurement> results;
+  for (const Trace& trace : traces) {
+    const BuiltCandidate& candidate = state.built.at(trace);
+    Measurement failed;
+    failed.outcome = candidate.outcome;
+    failed.detail = candidate.detail;
+    results.push_back(candidate.path.empty() ? failed : measured[place.at(trace)]);
+  }
+  return results;
+}
+
+}  // namespace tc

@@ -1,0 +1,58 @@
+// Measuring on devices: candidates built here by a pool of processes, run by agents.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tuner/builder.h"
+#include "tuner/client.h"
+#include "tuner/measure.h"
+
+namespace tc {
+
+struct MeasureOptions {
+  double tolerance = 1e-4;          // of a candidate's worst error
+  double sample_seconds = 0.01;     // a sample runs as often as fills this
+  double timeout_seconds = 20;      // of one candidate
+  int64_t memory_bytes = int64_t{2} << 30;   // of one candidate
+  int most_devices = 8;
+  uint64_t seed = 0;                // of the inputs
+};
+
+// Programs that compute the same, for instance one model under several schedules.
+struct ProgramSet {
+  std::vector<std::string> executables;    // paths; the first is the incumbent
+  std::vector<PortInfo> inputs, outputs;   // sizes are numbers
+  // Expected outputs of the inputs that each seed makes (sample_tensor).
+  std::vector<std::pair<uint64_t, std::vector<Bytes>>> data_sets;
+  int threads = 1;
+};
+
+// Opens one device more of the kind that is measured on; null where there is no further one now.
+// Throws a Device error where there is none at all.
+using OpenDevice = std::function<std::unique_ptr<LeasedDevice>(bool first)>;
+
+class RemoteMeasurer : public Measurer {
+ public:
+  RemoteMeasurer(OpenDevice open, const BuildPoolOptions& pool, const MeasureOptions& options);
+  ~RemoteMeasurer() override;
+
+  std::string device_key() const override;
+  std::string unit() const override;
+  std::vector<Measurement> measure(const KernelTask& task, const Trace& incumbent,
+                                   const std::vector<Trace>& traces, int rounds) override;
+  // One measurement per executable; ratios refer to the first.
+  std::vector<Measurement> measure_programs(const ProgramSet& programs, int rounds);
+  // What the device says of itself, for people.
+  std::string describe() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tc

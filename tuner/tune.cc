@@ -1,0 +1,363 @@
+// Tuning a model: the budget goes to the kernels that hold its time, every result to the log.
+#include "tuner/tune.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <memory>
+
+#include "ir/error.h"
+#include "scheduler/scheduler.h"
+#include "tuner/search.h"
+
+namespace tc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kBatch = 8;
+// Samples of each candidate in the rounds of a batch's successive halving: all, the faster half, the
+// fastest two.
+constexpr int kRounds[] = {3, 7, 15};
+constexpr int kHotKernels = 6;
+constexpr double kHotShare = 0.9;     // of the model's time that the hot kernels hold
+constexpr int kModelRounds = 9;
+constexpr double kPriorGain = 0.25;   // of a batch on a kernel that had none yet, as a share of its time
+constexpr double kLeastGain = 0.002;
+
+// One kernel of the session.
+struct Tuned {
+  const KernelTask* task = nullptr;
+  std::unique_ptr<KernelSearch> search;
+  std::map<Trace, Measurement> known;   // what the log has, by trace
+  KernelProgress progress;
+  double untuned_time = 0;
+  double expected_gain = kPriorGain;
+  bool exhausted = false;
+  bool broken = false;                  // the untuned schedule cannot be measured
+
+  double time() const { return untuned_time * (search ? search->best_ratio() : 1) * task->calls; }
+};
+
+class Session {
+ public:
+  Session(const std::vector<KernelTask>& tasks, Measurer& measurer, Log& log, const TuneOptions& options,
+          const std::function<bool(const TuneProgress&)>& progress)
+      : measurer_(measurer), log_(log), options_(options), progress_(progress) {
+    result_.last.unit = measurer.unit();
+    for (const KernelTask& task : tasks) add(task);
+    name_ = session_name(tasks);
+    spent_before_ = log_.seconds_spent(name_);
+    settled_ = Clock::now();
+  }
+
+  TuneResult run(const MeasureModel& measure_model) {
+    measure_untuned();
+    while (Tuned* next = pick()) spend(*next);
+    if (result_.stopped.empty()) result_.stopped = budget_left() ? "exhausted" : "budget";
+    settle_time();
+    if (result_.stopped != "interrupted" && result_.last.measured > 0) {
+      rank_in_model(measure_model);
+      settle_time();
+    }
+    for (const Tuned& kernel : kernels_) {
+      if (result_.choices.count(kernel.task->workload) || kernel.broken) continue;
+      // Without a comparison of whole models the kernels' own ranking stands.
+      if (result_.model_ratio == 0 && kernel.search->best() != kernel.task->untuned)
+        result_.choices[kernel.task->workload] = kernel.search->best();
+    }
+    report("done");
+    return result_;
+  }
+
+ private:
+  void add(const KernelTask& task) {
+    Tuned kernel;
+    kernel.task = &task;
+    kernel.progress.label = task.label;
+    kernel.progress.calls = task.calls;
+    const double lanes = std::max(1, task.target.lanes(DType::F32));
+    const double peak = 2 * lanes * task.target.multiply_adds * kAssumedClock;
+    kernel.progress.roof_seconds = flop_count(task.kernel, {}) / peak / std::max(1, task.threads);
+    SearchOptions search;
+    search.seed = options_.seed;
+    search.from_random = options_.from_random;
+    RecordFilter filter;
+    filter.workload = task.workload;
+    for (const Record& record : log_.records(filter, &result_.notes)) {
+      const bool same = record.target == task.target.name && record.device == measurer_.device_key() &&
+                        record.threads == task.threads && record.build == options_.build;
+      if (same) kernel.known[record.trace] = record.measurement;
+      // Measured elsewhere or by another compiler: worth a try, never worth its time.
+      else if (record.measurement.outcome == Outcome::Ok && search.seeds.size() < 4) search.seeds.push_back(record.trace);
+    }
+    kernel.search = std::make_unique<KernelSearch>(task, search);
+    kernels_.push_back(std::move(kernel));
+    result_.last.kernels.emplace_back();
+  }
+
+  // The same kernels on the same kind of device under the same options are one session.
+  std::string session_name(const std::vector<KernelTask>& tasks) const {
+    std::vector<std::string> workloads;
+    for (const KernelTask& task : tasks) workloads.push_back(task.workload);
+    std::sort(workloads.begin(), workloads.end());
+    uint64_t hash = 1469598103934665603ull;   // FNV-1a, the same on every machine
+    for (const std::string& workload : workloads) {
+      for (const unsigned char c : workload + '\0') hash = (hash ^ c) * 1099511628211ull;
+    }
+    const KernelTask* first = tasks.empty() ? nullptr : &tasks[0];
+    return text(first ? first->target.name : "", "|", measurer_.device_key(), "|", first ? first->threads : 0, "|",
+                options_.build, "|", options_.seed, options_.from_random ? "r" : "", "|", hash);
+  }
+
+  double seconds() const {
+    return spent_before_ + std::chrono::duration<double>(Clock::now() - started_).count();
+  }
+  bool budget_left() const {
+    return (options_.trials == 0 || result_.last.trials < options_.trials) &&
+           (options_.time_limit == 0 || seconds() < options_.time_limit);
+  }
+
+  // Adds the time since the last call to the session's account in the log.
+  void settle_time() {
+    const auto now = Clock::now();
+    if (result_.last.measured > 0)
+      log_.add_seconds_spent(name_, std::chrono::duration<double>(now - settled_).count());
+    settled_ = now;
+  }
+
+  void report(const std::string& doing) {
+    TuneProgress& progress = result_.last;
+    progress.doing = doing;
+    progress.seconds = seconds();
+    progress.seconds_left = options_.time_limit > 0 ? std::max(0.0, options_.time_limit - progress.seconds) : -1;
+    for (size_t i = 0; i < kernels_.size(); ++i) {
+      Tuned& kernel = kernels_[i];
+      kernel.progress.untuned = kernel.untuned_time;
+      kernel.progress.best = kernel.untuned_time * kernel.search->best_ratio();
+      progress.kernels[i] = kernel.progress;
+    }
+    if (progress_ && !progress_(progress)) result_.stopped = "interrupted";
+  }
+
+  // The measurements of the traces, from the log where it has them; the rest is measured now and
+  // logged before anything is made of it.
+  std::vector<Measurement> measure(Tuned& kernel, const std::vector<Trace>& traces, int rounds, bool again) {
+    std::vector<Trace> unknown;
+    for (const Trace& trace : traces) {
+      if (again || !kernel.known.count(trace)) unknown.push_back(trace);
+    }
+    if (!unknown.empty()) {
+      const std::vector<Measurement> fresh =
+          measurer_.measure(*kernel.task, kernel.task->untuned, unknown, rounds);
+      std::vector<Record> records;
+      for (size_t i = 0; i < unknown.size(); ++i) {
+        kernel.known[unknown[i]] = fresh[i];
+        // What says nothing of the candidate is not worth remembering.
+        if (fresh[i].outcome != Outcome::DeviceLost) records.push_back(record_of(kernel, unknown[i], fresh[i]));
+      }
+      log_.add(records);
+      if (!again) result_.last.measured += static_cast<int>(unknown.size());
+    }
+    std::vector<Measurement> results;
+    for (const Trace& trace : traces) results.push_back(kernel.known.at(trace));
+    return results;
+  }
+
+  Record record_of(const Tuned& kernel, const Trace& trace, const Measurement& measurement) const {
+    Record record;
+    record.workload = kernel.task->workload;
+    record.target = kernel.task->target.name;
+    record.device = measurer_.device_key();
+    record.unit = measurer_.unit();
+    record.threads = kernel.task->threads;
+    record.trace = trace;
+    record.measurement = measurement;
+    record.build = options_.build;
+    record.seed = options_.seed;
+    record.created = static_cast<int64_t>(std::time(nullptr));
+    return record;
+  }
+
+  void count(Tuned& kernel, const std::vector<Measurement>& results) {
+    for (const Measurement& result : results) {
+      ++kernel.progress.trials;
+      ++result_.last.trials;
+      if (result.outcome == Outcome::Ok) continue;
+      ++kernel.progress.failures[result.outcome];
+      if (kernel.progress.example.empty())
+        kernel.progress.example = text(name_of(result.outcome), ": ", result.detail);
+    }
+  }
+
+  void measure_untuned() {
+    for (Tuned& kernel : kernels_) {
+      if (stopped()) return;
+      report("measuring " + kernel.task->label);
+      const Measurement untuned = measure(kernel, {kernel.task->untuned}, kRounds[1], false)[0];
+      count(kernel, {untuned});
+      kernel.untuned_time = untuned.time.median;
+      kernel.broken = untuned.outcome != Outcome::Ok;
+      if (kernel.broken)
+        result_.notes.push_back(text("kernel ", kernel.task->label, " is not tuned: its untuned schedule is '",
+                                     name_of(untuned.outcome), "': ", untuned.detail));
+    }
+  }
+
+  bool stopped() const { return !result_.stopped.empty(); }
+
+  // The kernel where a batch is expected to save most of the model's time; none at the end.
+  Tuned* pick() {
+    if (stopped() || !budget_left()) return nullptr;
+    Tuned* best = nullptr;
+    double most = 0;
+    for (Tuned& kernel : kernels_) {
+      if (kernel.broken || kernel.exhausted) continue;
+      const double saved = kernel.time() * kernel.expected_gain;
+      if (saved > most) {
+        most = saved;
+        best = &kernel;
+      }
+    }
+    return best;
+  }
+
+  // One batch on the kernel, by successive halving.
+  void spend(Tuned& kernel) {
+    report("measuring " + kernel.task->label);
+    if (stopped()) return;
+    int wanted = kBatch;
+    if (options_.trials > 0) wanted = std::min(wanted, options_.trials - result_.last.trials);
+    std::vector<Trace> traces = kernel.search->propose(wanted);
+    if (traces.empty()) {
+      kernel.exhausted = true;
+      return;
+    }
+    const double before = kernel.search->best_ratio();
+    const int measured_before = result_.last.measured;
+    std::vector<Measurement> results = measure(kernel, traces, kRounds[0], false);
+    count(kernel, results);
+    // A batch that the log knew had its further rounds then.
+    const bool fresh = result_.last.measured > measured_before;
+    size_t keep = (traces.size() + 1) / 2;
+    for (int round = 1; round < 3 && fresh; ++round, keep = std::min<size_t>(keep, 2)) {
+      std::vector<size_t> order;
+      for (size_t i = 0; i < results.size(); ++i) {
+        if (results[i].outcome == Outcome::Ok && results[i].ratio < before * 1.1) order.push_back(i);
+      }
+      std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return results[a].ratio < results[b].ratio; });
+      if (order.size() > keep) order.resize(keep);
+      if (order.empty()) break;
+      std::vector<Trace> survivors;
+      for (const size_t i : order) survivors.push_back(traces[i]);
+      const std::vector<Measurement> sharper = measure(kernel, survivors, kRounds[round], true);
+      for (size_t i = 0; i < order.size(); ++i) results[order[i]] = sharper[i];
+    }
+    kernel.search->learn(traces, results);
+    const double gain = 1 - kernel.search->best_ratio() / before;
+    // Half the old hope, half what the batch gave; never quite hopeless.
+    kernel.expected_gain = std::max(kLeastGain, 0.5 * kernel.expected_gain + 0.5 * std::max(0.0, gain));
+    settle_time();
+  }
+
+  // The hot kernels: those that hold most of the tuned time, and have something to choose.
+  std::vector<Tuned*> hot_kernels() {
+    std::vector<Tuned*> sorted;
+    double all = 0;
+    for (Tuned& kernel : kernels_) {
+      if (kernel.broken) continue;
+      sorted.push_back(&kernel);
+      all += kernel.time();
+    }
+    std::stable_sort(sorted.begin(), sorted.end(), [](const Tuned* a, const Tuned* b) { return a->time() > b->time(); });
+    std::vector<Tuned*> hot;
+    double held = 0;
+    for (Tuned* kernel : sorted) {
+      if (hot.size() == kHotKernels || held > kHotShare * all) break;
+      held += kernel->time();
+      if (kernel->search->best() != kernel->task->untuned) hot.push_back(kernel);
+    }
+    return hot;
+  }
+
+  void rank_in_model(const MeasureModel& measure_model) {
+    Choices best;
+    for (const Tuned& kernel : kernels_) {
+      if (!kernel.broken && kernel.search->best() != kernel.task->untuned)
+        best[kernel.task->workload] = kernel.search->best();
+    }
+    if (!measure_model || best.empty()) return;
+    report("whole model");
+    if (stopped()) return;
+    // The untuned, the kernels' own bests, and these with one hot kernel by its second or untuned trace.
+    std::vector<Choices> variants = {{}, best};
+    for (Tuned* kernel : hot_kernels()) {
+      for (const Trace& other : kernel->search->fastest(2)) {
+        if (other == kernel->search->best()) continue;
+        Choices changed = best;
+        if (other == kernel->task->untuned) changed.erase(kernel->task->workload);
+        else changed[kernel->task->workload] = other;
+        variants.push_back(std::move(changed));
+      }
+    }
+    std::vector<Measurement> ranked = measure_model(variants, kModelRounds);
+    size_t winner = 0;
+    for (size_t i = 0; i < ranked.size(); ++i) {
+      if (ranked[i].outcome != Outcome::Ok) {
+        result_.notes.push_back(text("a whole model is '", name_of(ranked[i].outcome), "': ", ranked[i].detail));
+      } else if (ranked[winner].outcome != Outcome::Ok || ranked[i].ratio < ranked[winner].ratio) {
+        winner = i;
+      }
+    }
+    // What won among several may have been lucky: it has to win once more, alone.
+    if (winner != 0) {
+      ranked = measure_model({{}, variants[winner]}, 2 * kModelRounds);
+      const bool faster = ranked.size() == 2 && ranked[1].outcome == Outcome::Ok && ranked[1].ratio < 1;
+      if (faster) {
+        result_.model_ratio = ranked[1].ratio;
+        result_.choices = variants[winner];
+      } else {
+        winner = 0;
+      }
+    }
+    if (winner == 0) {
+      result_.model_ratio = 1;
+      result_.notes.push_back("the whole model is not faster with any tuned schedule: the untuned ones are kept");
+    }
+    remember_choices();
+  }
+
+  void remember_choices() {
+    std::vector<Record> records;
+    for (const Tuned& kernel : kernels_) {
+      if (kernel.broken) continue;
+      const auto found = result_.choices.find(kernel.task->workload);
+      const Trace& trace = found == result_.choices.end() ? kernel.task->untuned : found->second;
+      records.push_back(record_of(kernel, trace, {}));
+    }
+    log_.choose(records);
+  }
+
+  static constexpr double kAssumedClock = 2.5e9;
+
+  Measurer& measurer_;
+  Log& log_;
+  const TuneOptions options_;
+  const std::function<bool(const TuneProgress&)>& progress_;
+  std::vector<Tuned> kernels_;
+  TuneResult result_;
+  std::string name_;
+  double spent_before_ = 0;
+  const Clock::time_point started_ = Clock::now();
+  Clock::time_point settled_;
+};
+
+}  // namespace
+
+TuneResult tune(const std::vector<KernelTask>& tasks, Measurer& measurer, Log& log, const TuneOptions& options,
+                const MeasureModel& measure_model, const std::function<bool(const TuneProgress&)>& progress) {
+  return Session(tasks, measurer, log, options, progress).run(measure_model);
+}
+
+}  // namespace tc
