@@ -195,7 +195,10 @@ class Session {
     for (Tuned& kernel : kernels_) {
       if (stopped()) return;
       report("measuring " + kernel.task->label);
+      const std::vector<Trace> first = options_.from_random ? std::vector<Trace>{} : kernel.search->propose(1);
+      TC_CHECK(first.empty() || first[0] == kernel.task->untuned);
       const Measurement untuned = measure(kernel, {kernel.task->untuned}, kRounds[1], false)[0];
+      if (!first.empty()) kernel.search->learn(first, {untuned});
       count(kernel, {untuned});
       kernel.untuned_time = untuned.time.median;
       kernel.broken = untuned.outcome != Outcome::Ok;
@@ -289,7 +292,7 @@ class Session {
     }
     if (!measure_model || best.empty()) return;
     report("whole model");
-    if (stopped()) return;
+    if (result_.stopped == "interrupted") return;
     // The untuned, the kernels' own bests, and these with one hot kernel by its second or untuned trace.
     std::vector<Choices> variants = {{}, best};
     for (Tuned* kernel : hot_kernels()) {
