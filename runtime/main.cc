@@ -449,9 +449,10 @@ int run_program(int count, char** arguments) {
   Program program;
   if (count > 0 && arguments[0] != nullptr) program.name = arguments[0];
   open_model(program);
-  if (count == 3 && strcmp(arguments[1], "--serve") == 0)
-    return serve(program.model, static_cast<int>(take_number(program, "--serve", arguments[2], 0,
-                                                             TC_MAX_THREADS)));
+  if (count == 3 && strcmp(arguments[1], "--serve") == 0) {
+    const int64_t threads = take_number(program, "--serve", arguments[2], 0, TC_MAX_THREADS);
+    end(program, serve(program.model, static_cast<int>(threads)));
+  }
   parse_options(program, count, arguments);
   read_inputs(program);
   bind_shapes(program);
