@@ -6,6 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/python}
 # Label of each program, and where it goes in tc/bin.
 declare -A programs=(
+  [//tuner:tc-builder]=tc-builder
   [//runtime/tracker:tc-tracker]=tc-tracker
 )
 bazel build --noshow_progress --ui_event_filters=-info //frontend:_tc.so //runtime:link_files \
