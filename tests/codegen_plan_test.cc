@@ -191,9 +191,15 @@ TEST(CodegenPlan, RunsWithThreads) {
           });
         }
         for (std::thread& thread : pool) thread.join();
-        std::free(arena);
         EXPECT_EQ(done, (std::vector<int32_t>{0, 1, 2, 3}));
         const float* c = plan.constants[1]->data<float>();
+        // The second trip's result; a fourth trip would have overwritten it.
+        const float* second = static_cast<const float*>(arena);
+        for (int64_t i = 0; i < seq; ++i) {
+          const float value = x.data<float>()[i];
+          ASSERT_EQ(second[i], ((value + c[i]) + value) + value) << i << " of " << seq;
+        }
+        std::free(arena);
         for (int64_t i = 0; i < seq; ++i) {
           const float value = x.data<float>()[i];
           ASSERT_EQ(y[static_cast<size_t>(i)], (((value + c[i]) + value) + value) + value)

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <random>
 
+#include "frontend/plan_builder.h"
 #include "ir/error.h"
 #include "ir/evaluate.h"
 #include "ir/ops/op.h"
@@ -159,6 +160,19 @@ const NamedGraph kNetworks[] = {
   output y last yc
 }
 )"},
+    {"recurrent_fixed", R"(graph recurrent_fixed {
+  input x f32[6, 1, 20]
+  constant w f32[1, 90, 20] #0
+  constant r f32[1, 90, 30] #0
+  constant b f32[1, 180] #0
+  constant w2 f32[2, 64, 30] #0
+  constant r2 f32[2, 64, 16] #0
+  h4 f32[?], last f32[?] = GRU(x, w, r, b) {hidden_size = 30, linear_before_reset = 1}
+  h f32[?] = Squeeze(h4) {axes = [1]}
+  y f32[?], yh f32[?], yc f32[?] = LSTM(h, w2, r2) {direction = "bidirectional", hidden_size = 16}
+  output y last yc
+}
+)"},
 };
 
 std::vector<NamedGraph> graphs() {
@@ -228,6 +242,24 @@ TEST_P(Plan, ComputesWhatTheGraphMeans) {
       EXPECT_GT(largest - smallest, 1e-4) << name;
     }
   }
+}
+
+size_t kernel_count(const std::string& other_shape) {
+  Graph graph = parse_graph("graph g {\n  input x f32[1, 40]\n  input r f32" + other_shape +
+                            "\n  constant w f32[40, 48] #0\n  m f32[?] = MatMul(x, w)\n"
+                            "  y f32[?] = Mul(m, r)\n  output y\n}\n");
+  infer_shapes(graph);
+  run_passes(graph, {});
+  BuildOptions options;
+  options.target = parse_target("x86-64-v4");
+  return build_plan(graph, options).reports.size();
+}
+
+TEST(Fusion, OnlyWhatHasTheAnchorsShapeIsAnEpilogue) {
+  EXPECT_EQ(kernel_count("[1, 48]"), 1u);
+  EXPECT_EQ(kernel_count("[48]"), 1u);
+  // The product would be computed once for each of twelve rows.
+  EXPECT_EQ(kernel_count("[12, 48]"), 2u);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Plan, testing::ValuesIn(graphs()), [](const auto& info) { return info.param.name; });
