@@ -76,10 +76,14 @@ class OwnAgent {
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
+    posix_spawn_file_actions_t quiet;
+    posix_spawn_file_actions_init(&quiet);
+    posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);   // Ctrl-C is the tuner's to handle
-    const int code = posix_spawn(&child_, program.c_str(), nullptr, &attributes, arguments.data(), environ);
+    const int code = posix_spawn(&child_, program.c_str(), &quiet, &attributes, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&quiet);
     posix_spawnattr_destroy(&attributes);
     if (code != 0) fail(ErrorKind::Device, "cannot start ", program, ": ", strerror(code), "; reinstall tc");
   }

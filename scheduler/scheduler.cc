@@ -1,6 +1,8 @@
 // Schedules as values.
 #include "scheduler/scheduler.h"
 
+#include <algorithm>
+
 #include "ir/error.h"
 #include "scheduler/generate.h"
 #include "scheduler/rewriting.h"
@@ -52,6 +54,13 @@ const std::vector<std::string>& Schedule::trace() const { return state_->trace; 
 const Kernel& Schedule::kernel() const { return state_->kernel->kernel; }
 const Target& Schedule::target() const { return state_->target; }
 std::optional<std::string> Schedule::check() const { return check_state(*state_); }
+
+bool Schedule::is_padding(const std::string& buffer, const std::vector<int64_t>& index) const {
+  return std::any_of(state_->blocked.begin(), state_->blocked.end(), [&](const BlockedDim& dim) {
+    return dim.buffer == buffer && dim.extent.is_constant() &&
+           index.at(dim.outer) * dim.block + index.at(dim.inner) >= dim.extent.constant();
+  });
+}
 
 std::string Schedule::tree() const {
   if (state_->ordered) return tree_text(state_->kernel, state_->tree);

@@ -32,6 +32,9 @@ class Schedule {
   const std::vector<std::string>& trace() const;
   const Kernel& kernel() const;    // after the rewrites so far
   const Target& target() const;
+  // Whether this element of the buffer, after the rewrites so far, only fills up a block of a layout:
+  // kernels may leave any finite value there.
+  bool is_padding(const std::string& buffer, const std::vector<int64_t>& index) const;
 
   // Whether the current tree runs every dependence forwards and every parallel and vector mark is
   // carried by no dependence; else the violated pair: "order …: macc[f=0,…] must run before …".

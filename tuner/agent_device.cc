@@ -78,8 +78,11 @@ void AgentDevice::greet(const rpc::DeviceInfo& expected) {
     return stub_->Hello(&context, request, &reply);
   });
   std::string problem = rpc::version_problem(reply.version(), "this program", name());
+  // An agent without a tracker names its socket, which nobody else is told.
+  rpc::DeviceInfo described = reply.device();
+  if (expected.name().empty()) described.set_address("localhost:1");
   if (problem.empty())
-    if (const std::string malformed = rpc::device_problem(reply.device()); !malformed.empty())
+    if (const std::string malformed = rpc::device_problem(described); !malformed.empty())
       problem = name() + " describes itself wrongly: " + malformed;
   if (!problem.empty()) fail(ErrorKind::Device, problem);
   if (expected.name().empty())

@@ -1,6 +1,7 @@
 // One kernel as a program to measure.
 #include "tuner/kernel_program.h"
 
+#include <limits>
 #include <memory>
 
 #include "ir/error.h"
@@ -34,6 +35,23 @@ Schedule scheduled_as(const KernelProgram& program, const Target& target, const 
   Schedule schedule(program.kernel, target);
   if (auto refused = schedule.replay(trace)) fail(ErrorKind::Schedule, *refused);
   return schedule;
+}
+
+// What fills up the blocks of a layout is nobody's business: NaN, which is compared with nothing.
+void hide_padding(const Schedule& schedule, const Buffer& buffer, Bytes& bytes) {
+  if (!is_float(buffer.dtype)) return;
+  Tensor tensor;
+  tensor.dtype = buffer.dtype;
+  tensor.shape = sizes_of(port_of(buffer));
+  tensor.bytes = std::move(bytes);
+  std::vector<int64_t> index(tensor.shape.size());
+  const int64_t count = tensor.count();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i;
+    for (size_t d = index.size(); d-- > 0; rest /= tensor.shape[d]) index[d] = rest % tensor.shape[d];
+    if (schedule.is_padding(buffer.name, index)) tensor.set(i, std::numeric_limits<double>::quiet_NaN());
+  }
+  bytes = std::move(tensor.bytes);
 }
 
 }  // namespace
@@ -95,12 +113,18 @@ ProgramPorts program_ports(const KernelProgram& program, const Target& target) {
 
 std::vector<Bytes> reference_outputs(const KernelProgram& program, const Target& target, uint64_t seed) {
   // Layouts are the candidate's target's; the loops run here.
-  const ScheduledKernel plain = scheduled_as(program, target, program.layout_lines).finish();
+  const Schedule schedule = scheduled_as(program, target, program.layout_lines);
+  const ScheduledKernel plain = schedule.finish();
   const Target here = parse_target("native");
   const Plan plan = kernel_plan(plain, here, 1, program.constants_seed);
   const TemporaryFile library;
   link_shared(model_objects(plan, here, TC_DESCRIPTOR_SYMBOL, 1), here, library.path());
-  return run_on_samples(library.path(), plan.inputs, plan.outputs, seed);
+  std::vector<Bytes> outputs = run_on_samples(library.path(), plan.inputs, plan.outputs, seed);
+  size_t next = 0;
+  for (const Buffer& buffer : plain.kernel.buffers) {
+    if (buffer.scope == Scope::Output) hide_padding(schedule, buffer, outputs[next++]);
+  }
+  return outputs;
 }
 
 }  // namespace tc

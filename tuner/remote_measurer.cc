@@ -77,13 +77,13 @@ Answer answer_of(const rpc::MeasureResult& result) {
   return answer;
 }
 
-// The median of the candidate's samples over the incumbent's of the same round: a slow moment of the
-// machine meets both.
-double paired_ratio(const Answer& candidate, const Answer& incumbent) {
+// The candidate's samples over the incumbent's of the same round: a slow moment of the machine meets
+// both.
+Timing paired_ratio(const Answer& candidate, const Answer& incumbent) {
   std::vector<double> ratios;
   const size_t rounds = std::min(candidate.samples.size(), incumbent.samples.size());
   for (size_t i = 0; i < rounds; ++i) ratios.push_back(candidate.samples[i] / incumbent.samples[i]);
-  return timing_of(ratios).median;
+  return timing_of(ratios);
 }
 
 }  // namespace
@@ -97,6 +97,7 @@ struct RemoteMeasurer::State {
   std::vector<std::unique_ptr<LeasedDevice>> idle;
   int devices = 0;                               // idle or measuring
   std::string key, unit, description;
+  double clock_hz = 2.5e9;
   // Expected outputs of the kernel that was measured last.
   std::string reference_of;
   ProgramPorts ports;
@@ -123,6 +124,7 @@ struct RemoteMeasurer::State {
     if (key.empty()) {
       key = device->info().key();
       unit = device->info().unit();
+      if (device->info().clock_ghz() > 0) clock_hz = 1e9 * device->info().clock_ghz();
       description = text(device->info().name(), " (", device->info().processor(), ", ", device->info().runner(), ")");
     }
     ++devices;
@@ -255,6 +257,7 @@ RemoteMeasurer::~RemoteMeasurer() = default;
 
 std::string RemoteMeasurer::device_key() const { return state_->key; }
 std::string RemoteMeasurer::unit() const { return state_->unit; }
+double RemoteMeasurer::clock_hz() const { return state_->clock_hz; }
 std::string RemoteMeasurer::describe() const { return state_->description; }
 
 std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& programs, int rounds) {
@@ -311,9 +314,11 @@ std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& prog
                              incumbent.measurement.detail);
         continue;
       }
-      result.ratio = paired_ratio(answers[c][i], incumbent);
-      if (rounds >= 7 && result.time.spread > kNoisySpread) {
-        result.detail = text("its samples spread by ", std::lround(100 * result.time.spread), " %");
+      const Timing ratio = paired_ratio(answers[c][i], incumbent);
+      result.ratio = ratio.median;
+      if (rounds >= 7 && ratio.spread > kNoisySpread) {
+        result.detail = text("its time relative to the untuned schedule's in the same round spreads by ",
+                             std::lround(100 * ratio.spread), " %");
         result.outcome = Outcome::Noisy;
         result.time = {};
       }

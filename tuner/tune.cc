@@ -23,6 +23,7 @@ constexpr int kRounds[] = {3, 7, 15};
 constexpr int kHotKernels = 6;
 constexpr double kHotShare = 0.9;     // of the model's time that the hot kernels hold
 constexpr int kModelRounds = 9;
+constexpr double kModelShare = 0.2, kMostModelSeconds = 60;   // of a time limit
 constexpr double kPriorGain = 0.25;   // of a batch on a kernel that had none yet, as a share of its time
 constexpr double kLeastGain = 0.002;
 
@@ -78,7 +79,7 @@ class Session {
     kernel.progress.label = task.label;
     kernel.progress.calls = task.calls;
     const double lanes = std::max(1, task.target.lanes(DType::F32));
-    const double peak = 2 * lanes * task.target.multiply_adds * kAssumedClock;
+    const double peak = 2 * lanes * task.target.multiply_adds * measurer_.clock_hz();
     kernel.progress.roof_seconds = flop_count(task.kernel, {}) / peak / std::max(1, task.threads);
     SearchOptions search;
     search.seed = options_.seed;
@@ -114,9 +115,11 @@ class Session {
   double seconds() const {
     return spent_before_ + std::chrono::duration<double>(Clock::now() - started_).count();
   }
+  // The last part of a time limit is the whole model's.
   bool budget_left() const {
+    const double kept = std::min(kMostModelSeconds, kModelShare * options_.time_limit);
     return (options_.trials == 0 || result_.last.trials < options_.trials) &&
-           (options_.time_limit == 0 || seconds() < options_.time_limit);
+           (options_.time_limit == 0 || seconds() < options_.time_limit - kept);
   }
 
   // Adds the time since the last call to the session's account in the log.
@@ -341,8 +344,6 @@ class Session {
     }
     log_.choose(records);
   }
-
-  static constexpr double kAssumedClock = 2.5e9;
 
   Measurer& measurer_;
   Log& log_;

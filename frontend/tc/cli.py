@@ -17,6 +17,7 @@ from . import _tc, fleet, log
 from .errors import Error, ModelError, ShapeError
 from .kernels import kernels, seeded_array, time_calls
 from .module import KINDS, _options, _source, check, compile, load, targets
+from .tune import tune
 
 _SUFFIXES = {"shared": ".so", "static": ".a", "executable": "", "object": ".o"}
 _KERNEL_TEXTS = ("statements", "trace", "tree", "loops", "llvm", "assembly")
@@ -53,8 +54,12 @@ def _module(arguments):
     """The artefact opened, or the model compiled."""
     if _is_artefact(arguments.model):
         return load(arguments.model, threads=arguments.threads)
+    tuning = {"log": arguments.log or None}
+    if getattr(arguments, "tune", False):
+        tuning = {"tune": True, **_tuning_options(arguments)}
     return compile(arguments.model, arguments.target, shapes=_shapes(arguments),
-                   threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed)
+                   threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
+                   **tuning)
 
 
 def _port_rows(ports):
@@ -195,6 +200,20 @@ def _bench(arguments):
     if work:
         text += f", {2e-9 * work / timing.minimum:.1f} GFLOP/s"
     return result, text
+
+
+def _tuning_options(arguments):
+    return {"trials": arguments.trials, "time_limit": arguments.time_limit, "log": arguments.log,
+            "tracker": arguments.tracker, "credentials": arguments.credentials,
+            "insecure": arguments.insecure, "progress": not arguments.json}
+
+
+def _tune(arguments):
+    found = tune(arguments.model, arguments.target, shapes=_shapes(arguments),
+                 threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
+                 **_tuning_options(arguments))
+    result = found._asdict() | {"kernels": [kernel._asdict() for kernel in found.kernels]}
+    return result, found.summary()
 
 
 def _check(arguments):
@@ -340,6 +359,19 @@ def _parser():
         added.add_argument("--tolerance", type=_number(float, 0, "a number"), default=1e-4,
                            help="error budget, relative to an output's largest magnitude")
         added.add_argument("--seed", type=_number(int, 0, "a whole number"), default=0)
+        added.add_argument("--log", metavar="FILE",
+                           help="log of tuning records; default: $TC_LOG, else the user's cache folder")
+
+    def tuning(added):
+        added.add_argument("--trials", type=whole, help="schedules to try at most (default 1000)")
+        added.add_argument("--time-limit", type=_number(float, 0, "a number"), metavar="SECONDS",
+                           help="stop after that long, earlier sessions with this log included")
+        added.add_argument("--tracker", metavar="HOST:PORT",
+                           help="tune on this tracker's devices; default: on this machine")
+        added.add_argument("--credentials", metavar="FOLDER",
+                           help="default: $TC_CREDENTIALS, else ~/.config/tc")
+        added.add_argument("--insecure", action="store_true",
+                           help="plain text, to a tracker of this machine started so")
 
     def feeding(added):
         added.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy")
@@ -349,6 +381,11 @@ def _parser():
     compiling(added)
     added.add_argument("--output", "-o", help="default: the model's name in this folder")
     added.add_argument("--kind", choices=KINDS, default="shared")
+    added.add_argument("--tune", action="store_true", help="search for schedules first")
+    tuning(added)
+    added = command("tune", _tune, "Search for schedules and keep them in the log.", "an .onnx file")
+    compiling(added)
+    tuning(added)
     added = command("run", _run, "Run a model on .npy files.", either)
     compiling(added)
     feeding(added)
