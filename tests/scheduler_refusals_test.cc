@@ -142,6 +142,9 @@ const std::vector<Case> kCases = {
     {"product", {"order macc_k macc_i macc_j", "compute_at tail at macc_i"}},
     {"product", {"vectorize tail_j", "compute_at tail at macc_i"}},
     {"symbolic", {"compute_at copy at copy_i"}},
+    {"product", {"register_tile macc_j", "compute_at macc at init_j"}},
+    {"product", {"register_tile root", "compute_at init at macc_i"}},
+    {"product", {"register_tile root", "fuse init_i macc_i as i"}},
     // register_tile
     {"product", {"register_tile macc_j", "register_tile macc_i"}},
     {"product", {"register_tile macc_j", "register_tile macc_k"}},
