@@ -407,7 +407,13 @@ class Importer {
     }
     // Small results of constants and of known shapes are computed at once, so that what follows
     // (conditions, axes, sizes) reads them.
-    if (known_by_shape(graph, node) || fold_node(graph, node, kMostFolded)) return;
+    try {
+      if (known_by_shape(graph, node) || fold_node(graph, node, kMostFolded)) return;
+    } catch (const Error& error) {
+      const std::string who = node.origin.str(), what = error.what();
+      if (what.rfind(who, 0) == 0) throw;
+      throw Error(error.kind(), who + ": " + what);
+    }
     graph.nodes.push_back(std::move(node));
   }
 

@@ -37,7 +37,7 @@ void register_activation_ops(OpTable& table) {
                             "0.5 * a * (1 + tanh(0.7978845608028654 * (a + 0.044715 * a * a * a)))", 1, ""})
                    .lower;
   gelu.lower = [exact, rough](LowerContext& context) {
-    const bool approximate = string_attribute(context.node(), "approximate") == "tanh";
+    const bool approximate = choice_attribute(context.node(), "approximate", {"none", "tanh"}) == "tanh";
     approximate ? rough(context) : exact(context);
   };
   gelu.onnx.push_back({"Gelu", 1, nullptr, "com.microsoft"});

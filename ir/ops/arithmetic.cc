@@ -154,7 +154,7 @@ OpRow shift_row() {
   auto left = row.lower;
   auto right = elementwise({"ShiftRight", 11, "shr(a, b)", 2, ""}).lower;
   row.lower = [left, right](LowerContext& context) {
-    string_attribute(context.node(), "direction") == "LEFT" ? left(context) : right(context);
+    choice_attribute(context.node(), "direction", {"LEFT", "RIGHT"}) == "LEFT" ? left(context) : right(context);
   };
   return row;
 }

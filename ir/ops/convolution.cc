@@ -149,7 +149,7 @@ Window transposed_window(const Node& node, const Shape& input, const std::vector
   window.dilations = per_axis(node, "dilations", rank, 1);
   const std::vector<int64_t> extra = per_axis(node, "output_padding", rank, 0);
   const std::vector<int64_t> pads = per_axis(node, "pads", 2 * rank, 0);
-  const std::string mode = string_attribute(node, "auto_pad");
+  const std::string mode = auto_pad_of(node);
   const bool sized = has_attribute(node, "output_shape") && !ints_attribute(node, "output_shape").empty();
   std::vector<int64_t> wanted;
   if (sized) {

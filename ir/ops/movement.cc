@@ -325,7 +325,7 @@ void lower_blocks(LowerContext& context, bool to_space) {
   const int64_t channels = constant_shape({floor_div(deep[1], Dim(block * block))})[0];
   auto space = context.space("i", {deep[0], Dim(channels), deep[2], Dim(block), deep[3], Dim(block)});
   const auto& p = space.position;
-  const bool columns_first = to_space && string_attribute(node, "mode") == "CRD";
+  const bool columns_first = to_space && choice_attribute(node, "mode", {"DCR", "CRD"}) == "CRD";
   const Affine depth = columns_first ? p[1] * (block * block) + p[3] * block + p[5] : (p[3] * block + p[5]) * channels + p[1];
   const std::vector<Affine> at_depth = {p[0], depth, p[2], p[4]};
   const std::vector<Affine> at_space = {p[0], p[1], p[2] * block + p[3], p[4] * block + p[5]};

@@ -23,6 +23,7 @@ int64_t directions_of(const Node& node) { return string_attribute(node, "directi
 // Inputs: X, W, R, B, sequence_lens, initial_h, then initial_c and P of an LSTM.
 void infer_recurrent(InferContext& context, const Cell& cell) {
   const Node& node = context.node();
+  choice_attribute(node, "direction", {"forward", "reverse", "bidirectional"});
   for (int i : {0, 1, 2}) {
     if (!is_float(context.dtype(i)) || context.dtype(i) != context.dtype(0)) {
       context.error("input ", i, " has type ", name_of(context.dtype(i)), "; one float type is needed");

@@ -136,6 +136,7 @@ double known_scale(const Node& node, const Dim& in, const Dim& out) {
   if (in.is_constant() && out.is_constant() && in.constant() > 0) {
     return static_cast<double>(out.constant()) / static_cast<double>(in.constant());
   }
+  if (in == Dim(0)) fail(ErrorKind::Shape, node.origin.str(), ": an axis of size 0 cannot become ", out.str());
   for (int64_t factor = 2; factor <= 16; ++factor) {
     if (in * Dim(factor) == out) return static_cast<double>(factor);
   }
@@ -145,7 +146,7 @@ double known_scale(const Node& node, const Dim& in, const Dim& out) {
 // Applies sizes for some axes under the aspect policy.
 void take_sizes(const Node& node, const Shape& in, const std::vector<int64_t>& axes, const std::vector<Dim>& sizes, Target& target) {
   if (sizes.size() != axes.size()) fail(ErrorKind::Shape, node.origin.str(), ": ", sizes.size(), " sizes are given for ", axes.size(), " axes");
-  const std::string policy = has_attribute(node, "keep_aspect_ratio_policy") ? string_attribute(node, "keep_aspect_ratio_policy") : "stretch";
+  const std::string policy = choice_attribute(node, "keep_aspect_ratio_policy", {"stretch", "not_larger", "not_smaller"});
   std::optional<double> common;
   for (size_t i = 0; i < axes.size(); ++i) {
     const double scale = known_scale(node, in[axes[i]], sizes[i]);
@@ -201,16 +202,20 @@ void normalize_resize(Graph& graph, Node& node, int roi_input, int scales_input,
   if (sampling.mode != "nearest" && sampling.mode != "linear" && sampling.mode != "cubic") {
     fail(ErrorKind::Unsupported, node.origin.str(), ": mode '", sampling.mode, "' is not supported");
   }
-  auto text_of = [&](const char* name, const char* fallback) {
-    return has_attribute(node, name) ? string_attribute(node, name) : std::string(fallback);
-  };
-  sampling.coordinates = old_rules ? "asymmetric" : text_of("coordinate_transformation_mode", "half_pixel");
-  sampling.nearest = old_rules ? "floor" : text_of("nearest_mode", "round_prefer_floor");
+  sampling.coordinates = old_rules ? "asymmetric" : choice_attribute(node, "coordinate_transformation_mode",
+      {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"});
+  sampling.nearest = old_rules ? "floor" : choice_attribute(node, "nearest_mode", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   if (has_attribute(node, "cubic_coeff_a")) sampling.cubic = float_attribute(node, "cubic_coeff_a");
   if (has_attribute(node, "exclude_outside")) sampling.exclude_outside = int_attribute(node, "exclude_outside") != 0;
   if (has_attribute(node, "antialias")) sampling.antialias = int_attribute(node, "antialias") != 0;
   std::vector<double> roi;
-  if (sampling.coordinates == "tf_crop_and_resize" && given(roi_input)) roi = floats_of_input(graph, node, roi_input);
+  if (sampling.coordinates == "tf_crop_and_resize") {
+    if (!given(roi_input)) fail(ErrorKind::Shape, node.origin.str(), ": tf_crop_and_resize needs the input roi");
+    roi = floats_of_input(graph, node, roi_input);
+    if (roi.size() != 2 * axes.size()) {
+      fail(ErrorKind::Shape, node.origin.str(), ": roi has ", roi.size(), " numbers for ", axes.size(), " axes; two per axis are needed");
+    }
+  }
   const double outside = has_attribute(node, "extrapolation_value") ? float_attribute(node, "extrapolation_value") : 0.0;
 
   std::vector<int64_t> factors, steps, offsets;

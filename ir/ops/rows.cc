@@ -70,6 +70,18 @@ std::optional<std::vector<Dim>> known_elements(const Value& value) {
   return result;
 }
 
+std::string choice_attribute(const Node& node, const std::string& name, const std::vector<std::string>& known) {
+  const std::string value = string_attribute(node, name);
+  if (std::find(known.begin(), known.end(), value) != known.end()) return value;
+  std::string list;
+  for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
+  fail(ErrorKind::Unsupported, node.origin.str(), ": ", name, " is '", value, "'; it may be ", list);
+}
+
+std::string auto_pad_of(const Node& node) {
+  return choice_attribute(node, "auto_pad", {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"});
+}
+
 std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const char* what) {
   std::vector<int64_t> result;
   for (const Dim& dim : dims) {
@@ -156,7 +168,7 @@ Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::v
   window.strides = per_axis(node, "strides", rank, 1);
   window.dilations = per_axis(node, "dilations", rank, 1);
   std::vector<int64_t> pads = per_axis(node, "pads", 2 * rank, 0);
-  const std::string mode = string_attribute(node, "auto_pad");
+  const std::string mode = auto_pad_of(node);
   auto refuse = [&](const char* what, int64_t value, size_t axis) {
     fail(ErrorKind::Shape, node.origin.str(), ": ", what, " of spatial axis ", axis, " is ", value);
   };

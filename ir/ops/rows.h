@@ -40,6 +40,9 @@ Normalize drop_attributes(std::vector<std::string> names);
 // The known content of a value: `elements`, or those of a constant of integers with rank <= 1.
 std::optional<std::vector<Dim>> known_elements(const Value& value);
 bool input_given(const Node& node, int input);
+// The value of a text attribute, or the row's default; Unsupported error naming the node and the known
+// values where it is none of them.
+std::string choice_attribute(const Node& node, const std::string& name, const std::vector<std::string>& known);
 // The integers of a list of dimensions; Unsupported error naming the node where one is a symbol.
 std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const char* what);
 
@@ -103,6 +106,8 @@ struct Window {
 };
 // `spatial`: extents of the input. Attributes: strides, dilations, pads, auto_pad.
 Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::vector<int64_t>& kernel, bool ceil_mode);
+// How windows are padded: NOTSET, VALID, SAME_UPPER or SAME_LOWER.
+std::string auto_pad_of(const Node& node);
 // The values of attribute `name`, or `rank` times the fallback where it is left out.
 std::vector<int64_t> per_axis(const Node& node, const std::string& name, size_t rank, int64_t fallback);
 

@@ -49,6 +49,36 @@ TEST(Run, SixtyFourUserThreads) {
   EXPECT_EQ(failures, 0);
 }
 
+TEST(Run, NullArguments) {
+  const ModelPtr model = open_linked(tc_model_fake);
+  const ContextPtr context = make_context(model, 1);
+  EXPECT_EQ(tc_model_get_info(model.get(), nullptr), TC_ERROR_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "tc_model_get_info: info is null");
+  const tc_shape shapes[] = {{nullptr, 2, 0}, {nullptr, 2, 0}};
+  EXPECT_EQ(tc_context_bind(context.get(), shapes, 2), TC_ERROR_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "tc_context_bind: the sizes of input 'x' are null");
+  ASSERT_EQ(bind_fake(context.get(), 1, 1), TC_OK);
+  EXPECT_EQ(tc_context_run(context.get(), nullptr, 2, nullptr, 3), TC_ERROR_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "tc_context_run: inputs or outputs is null");
+  EXPECT_EQ(tc_context_run(context.get(), nullptr, 1, nullptr, 3), TC_ERROR_ARGUMENT);
+  const std::string counts = tc_last_error();
+  EXPECT_NE(counts.find("tc_context_run: 1 inputs and 3 outputs; model '"), std::string::npos) << counts;
+}
+
+TEST(Run, ShapesThatNoMachineHasRoomFor) {
+  tc_descriptor descriptor = tc_model_fake;
+  const tc_symbol wide = {"batch", 1, int64_t{1} << 60};
+  descriptor.symbols = &wide;
+  const ModelPtr model = open_linked(descriptor);
+  const ContextPtr context = make_context(model, 1);
+  EXPECT_EQ(bind_fake(context.get(), int64_t{1} << 41, int64_t{1} << 41), TC_ERROR_MEMORY);
+  std::string said = tc_last_error();
+  EXPECT_NE(said.find("MB of working memory for these shapes, which cannot be had (this machine has "), std::string::npos) << said;
+  EXPECT_EQ(bind_fake(context.get(), int64_t{1} << 44, int64_t{1} << 44), TC_ERROR_SHAPE);
+  said = tc_last_error();
+  EXPECT_NE(said.find("input 'x' is too large for these shapes"), std::string::npos) << said;
+}
+
 TEST(Run, ContextInUseIsBusy) {
   const ModelPtr model = open_linked(tc_model_fake);
   const ContextPtr context = make_context(model, 1);

@@ -1,0 +1,405 @@
+"""What the compiler says of models that it cannot take, in full: tests/golden/model_errors.txt lists
+the cases below with their error; TC_UPDATE rewrites it."""
+
+import os
+
+import numpy
+import onnx
+import onnx.parser
+import pytest
+from onnx import TensorProto, helper
+
+import tc
+from tc.cli import main
+
+from .support import ROOT
+
+GOLDEN = "tests/golden/model_errors.txt"
+
+def text_model(signature, body, constants="", opset=17):
+    constants = f"<{constants}>" if constants else ""
+    return onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>\n'
+        f"g ({signature}) => (float[N] y) {constants} {{ {body} }}").SerializeToString()
+
+
+# Signature, nodes, constants, opset, shapes: a model in ONNX's text form.
+X = "float[2,3] x"
+MODELS = [
+    # The importer.
+    (X, "y = Relu(z)"),
+    (X, "y = Relu(x) y = Neg(x)"),
+    ("float[2] x, float[2] x", "y = Relu(x)"),
+    ("float[] x", "y = Relu(x)"),
+    ("float[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1] x", "y = Relu(x)"),
+    ("float8e5m2[2] x", "y = Relu(x)"),
+    ("seq(float[2]) x", "y = Relu(x)"),
+    (X, "y = Relu(x)", "", 6),
+    (X, "y, z = Relu(x)"),
+    (X, "y = Relu()"),
+    (X, "y = MatMul(, x)"),
+    (X, "y = Relu(x, x)"),
+    (X, "y = Relu<alpha = 1.0>(x)"),
+    (X, 'y = Flatten<axis = "first">(x)'),
+    (X, "y = OneHot(x)"),
+    (X, "y = LRN(x)"),
+    (X, "y = Constant()"),
+    (X, 'y = Constant<value_string = "a">()'),
+    (X, 'y = Constant<value_strings = ["a", "b"]>()'),
+    ("float[N] x, float[N] z", "y = Add(x, z)", "", 17, {"x": (2,), "z": (3,)}),
+    (X, "y = Relu(x)", "", 17, {"x": (2, 3, 4)}),
+    (X, "y = Relu(x)", "", 17, {"x": (2, 4)}),
+    (X, "y = Relu(x)", "", 17, {"q": (2, 4)}),
+    # Control flow.
+    ("float[2] x", "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }>(c)", "bool c = {0}"),
+    ("float[2] x, bool c", "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }>(c)"),
+    ("float[2] x, bool c", "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
+     "else_branch = e () => (float[1] b) { b = Constant<value_floats = [1.0]>() }>(c)"),
+    ("float[2] x, bool c", "y, z = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
+     "else_branch = e () => (float[2] b) { b = Abs(x) }>(c)"),
+    ("float[2] x, int64 n, bool c",
+     "y = Loop<body = b (int64 i, bool go, float[2] s, float[2] t) => (bool on, float[2] u) "
+     "{ on = Identity(go) u = Neg(s) }>(n, c, x)"),
+    ("float[2] x, int64 n, bool c",
+     "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on) { on = Identity(go) }>(n, c, x)"),
+    ("float[2] x, int64 n, bool c",
+     "y, z = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2] u, float[2] v) "
+     "{ on = Identity(go) u = Neg(s) v = Abs(s) }>(n, c, x)"),
+    ("float[2] x, int64 n, bool c",
+     "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[4] u) "
+     "{ on = Identity(go) u = Concat<axis = 0>(s, s) }>(n, c, x)"),
+    ("float[2] x, int64 n, bool c",
+     "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2] u) "
+     "{ on = Identity(go) u = Neg(s) }>(n, c, x)"),
+    ("float[2] x, int64 n, bool c",
+     "y = Loop<body = b (int64 i, bool go, float[2] s, float[2] t) => (bool on, float[2] u, float[2] w) "
+     "{ on = Identity(go) u = Neg(s) w = Neg(t) }>(n, c, , x)"),
+    ("float[4,2] x", "y = Scan<body = b (float[2] s) => (float[2] u) { u = Neg(s) }>(x)"),
+    ("float[4,2] x", "y = Scan<body = b (float[2] s) => (float[2] u) { u = Neg(s) }, num_scan_inputs = 3>(x)"),
+    ("float[4,2] x, float[5,2] z",
+     "y = Scan<body = b (float[2] s, float[2] t) => (float[2] u) { u = Add(s, t) }, num_scan_inputs = 2>(x, z)"),
+    ("float x", "y = Scan<body = b (float s) => (float u) { u = Neg(s) }, num_scan_inputs = 1>(x)"),
+    ("float[2] s0, float[4,2] x",
+     "y, z = Scan<body = b (float[2] s, float[2] t) => (float[4] u, float[2] v) "
+     "{ u = Concat<axis = 0>(s, t) v = Neg(t) }, num_scan_inputs = 1>(s0, x)"),
+    ("float[4,2] x", "y = Scan<body = b (float[4] s) => (float[4] u) { u = Neg(s) }, num_scan_inputs = 1, "
+     "scan_input_axes = [1]>(x)"),
+    # Shapes and types of elementwise operators.
+    ("float[2,3] x, float[4] z", "y = Add(x, z)"),
+    ("float[N] x, float[M] z", "y = Add(x, z)"),
+    ("float[2] x, double[2] z", "y = Add(x, z)"),
+    ("bool[2] x", "y = Relu(x)"),
+    ("int64[2] x", "y = Softmax(x)"),
+    ("float[2] x", "y = Not(x)"),
+    ("float[2] x", "y = BitwiseNot(x)"),
+    ("float[2] x, float[2] z", "y = Where(x, x, z)"),
+    ("bool[2] c, float[2] x, int64[2] z", "y = Where(c, x, z)"),
+    ("float[2] x, float[2] z", "y = Clip(x, z)"),
+    ("float[2] x", "y = Cast<to = 8>(x)"),
+    # Convolution, pooling.
+    ("float[2,3] x, float[4,3,3] w", "y = Conv(x, w)"),
+    ("float[1,3,8] x, float[4,3] w", "y = Conv(x, w)"),
+    ("float[1,3,8,8] x, float[4,3,3,N] w", "y = Conv(x, w)"),
+    ("float[1,3,8,8] x, float[4,3,3,3] w", "y = Conv<group = 0>(x, w)"),
+    ("float[1,3,8,8] x, float[4,1,3,3] w", "y = Conv<group = 3>(x, w)"),
+    ("float[1,3,8,8] x, float[4,5,3,3] w", "y = Conv(x, w)"),
+    ("float[1,3,8,8] x, float[4,3,3,3] w", "y = Conv<kernel_shape = [2, 2]>(x, w)"),
+    ("float[1,3,8,8] x, float[4,3,3,3] w, float[5] b", "y = Conv(x, w, b)"),
+    ("float[1,3,8,8] x, float[4,3,3,3] w", "y = Conv<strides = [1, 0]>(x, w)"),
+    ("float[1,3,8,8] x, float[4,3,3,3] w", "y = Conv<strides = [1]>(x, w)"),
+    ("float[1,3,8,8] x, float[4,3,9,9] w", "y = Conv(x, w)"),
+    ("float[1,3,8,N] x, float[4,3,3,3] w", 'y = Conv<auto_pad = "SAME_UPPER", strides = [2, 2]>(x, w)'),
+    ("float[1,N,8,8] x, float[4,M,3,3] w", "y = Conv<group = 2>(x, w)"),
+    ("float[1,M,8,8] x, float[M,1,3,3] w", "y = Conv<group = 2>(x, w)"),
+    ("float[1,2,8,8] x, float[M,1,3,3] w", "y = Conv<group = 2>(x, w)"),
+    ("float[1,3,8,8] x, float[4,3,3,3] w", 'y = Conv<auto_pad = "SAME">(x, w)'),
+    ("float[1,2,4,4] x, float[2,2,3,3] w", 'y = ConvTranspose<auto_pad = "SAME">(x, w)'),
+    ("float[1,3,8,8] x, float[4,2,3,3] w", "y = ConvTranspose(x, w)"),
+    ("float[1,3,8,8] x, float[3,2,3,3] w, float[5] b", "y = ConvTranspose(x, w, b)"),
+    ("float[1,3,8,8] x, float[3,2,3,3] w", "y = ConvTranspose<strides = [0, 1]>(x, w)"),
+    ("float[1,3,8,N] x, float[3,2,3,3] w", "y = ConvTranspose<output_shape = [10, 10]>(x, w)"),
+    (X, "y = MaxPool<kernel_shape = [2, 2]>(x)"),
+    ("float[1,3,8,8] x", "y = MaxPool<kernel_shape = [2]>(x)"),
+    ("float[1,3,8,8] x", "y = MaxPool<kernel_shape = [0, 2]>(x)"),
+    ("float[2,3] x", "y = GlobalAveragePool(x)"),
+    # Products.
+    ("float x, float[3] z", "y = MatMul(x, z)"),
+    ("float[2,3] x, float[4,5] z", "y = MatMul(x, z)"),
+    ("float[2,3] x, double[3,5] z", "y = MatMul(x, z)"),
+    ("float[2,3,4] x, float[4,5] z", "y = Gemm(x, z)"),
+    ("float[2,3] x, float[4,5] z", "y = Gemm(x, z)"),
+    ("float[2,3] x, float[3,5] z, float[4] c", "y = Gemm(x, z, c)"),
+    ("float[2,3] x, float[3,5] z, float[2,1,5] c", "y = Gemm(x, z, c)"),
+    # Gather and scatter.
+    ("float[4] x, float[2] i", "y = Gather(x, i)"),
+    ("float[4] x", "y = Gather(x, i)", "int64[1] i = {9}"),
+    ("float[4,4] x, int64[5,2] i", "y = GatherElements<axis = 1>(x, i)"),
+    ("float[4,4] x, int64[2] i", "y = GatherElements(x, i)"),
+    ("float[4] x, int64[2,N] i", "y = GatherND(x, i)"),
+    ("float[4] x, int64[2,3] i", "y = GatherND(x, i)"),
+    ("float[4] x, int64[2,3] i, float[2] u", "y = ScatterND(x, i, u)"),
+    ("float[4] x, int64[2,1] i, float[3] u", "y = ScatterND(x, i, u)"),
+    ("float[4] x, int64[2,1] i, int64[2] u", "y = ScatterND(x, i, u)"),
+    ("float[4] x, int64[2] i, float[3] u", "y = ScatterElements(x, i, u)"),
+    ("float[4] x, int64[2] i, float[2] u", 'y = ScatterElements<reduction = "mean">(x, i, u)'),
+    ("int64[4] x, float[2] v", "y = OneHot(x, d, v)", "int64[2] d = {3, 4}"),
+    ("int64[4] x, int64 d, float[2] v", "y = OneHot(x, d, v)"),
+    ("float[4,4] x, int64[3] n", "y = ReverseSequence(x, n)"),
+    ("float[4,4] x, int64[4] n", "y = ReverseSequence<time_axis = 1, batch_axis = 1>(x, n)"),
+    ("float[4] x, int64[4] n", "y = ReverseSequence(x, n)"),
+    # Movement.
+    ("float x, float z", "y = Concat<axis = 0>(x, z)"),
+    ("float[2] x, float[2,2] z", "y = Concat<axis = 0>(x, z)"),
+    ("float[2] x, double[2] z", "y = Concat<axis = 0>(x, z)"),
+    ("float[2,2] x, float[2,3] z", "y = Concat<axis = 0>(x, z)"),
+    (X, "y = Concat<axis = 5>(x, x)"),
+    ("float[N] x", "y, z = Split(x)", "", 13),
+    ("float[6] x", "y, z = Split(x, s)", "int64[3] s = {1, 2, 3}"),
+    ("float[6] x", "y, z = Split(x, s)", "int64[2] s = {1, 2}"),
+    (X, "y = Slice(x, s, e)", "int64[1] s = {1}, int64[2] e = {2, 2}"),
+    (X, "y = Slice(x, s, s, a)", "int64[1] s = {1}, int64[1] a = {7}"),
+    (X, "y = Slice(x, s, s, a, t)", "int64[1] s = {1}, int64[1] a = {0}, int64[1] t = {0}"),
+    ("float[2,3] x, int64[1] s", "y = Slice(x, s, s)"),
+    (X, "y = Transpose<perm = [0, 0]>(x)"),
+    (X, "y = Tile(x, r)", "int64[1] r = {2}"),
+    ("float[N] x", "y = Tile(x, r)", "int64[1] r = {2}"),
+    (X, "y = Expand(x, s)", "int64[2] s = {5, 7}"),
+    ("float[1,4,2,2] x", "y = DepthToSpace<blocksize = 0>(x)"),
+    (X, "y = DepthToSpace<blocksize = 2>(x)"),
+    ("float[1,6,2,2] x", "y = DepthToSpace<blocksize = 2>(x)"),
+    ("float[1,4,2,2] x", 'y = DepthToSpace<blocksize = 2, mode = "CDR">(x)'),
+    ("uint8[2] x, uint8[2] z", 'y = BitShift<direction = "UP">(x, z)'),
+    ("float[2] x", 'y = Gelu<approximate = "sigmoid">(x)', "", 20),
+    ("float[1,6,3,2] x", "y = SpaceToDepth<blocksize = 2>(x)"),
+    (X, "y = SpaceToDepth<blocksize = 2>(x)"),
+    (X, "y = Pad(x, p)", "int64[3] p = {1, 1, 1}"),
+    (X, "y = Pad(x, p, , a)", "int64[2] p = {1, 1}, int64[1] a = {5}", 18),
+    ("float[2,3] x, int64 v", "y = Pad(x, p, v)", "int64[4] p = {1, 1, 1, 1}"),
+    (X, 'y = Pad<mode = "mirror">(x, p)', "int64[4] p = {1, 1, 1, 1}"),
+    ("float[0,3] x", 'y = Pad<mode = "edge">(x, p)', "int64[4] p = {1, 1, 1, 1}"),
+    (X, 'y = Pad<mode = "reflect">(x, p)', "int64[4] p = {2, 1, 1, 1}"),
+    (X, "y = Pad(x, p)", "int64[4] p = {-3, 0, 0, 0}"),
+    (X, "y = Reshape(x, s)", "int64[2] s = {4, 2}"),
+    (X, "y = Reshape(x, s)", "int64[2] s = {4, -1}"),
+    (X, "y = Reshape(x, s)", "int64[2] s = {-1, -1}"),
+    (X, "y = Reshape(x, s)", "int64[3] s = {2, 3, 0}"),
+    ("float[2,3] x", "y = Reshape<allowzero = 1>(x, s)", "int64[2] s = {0, -1}"),
+    ("float[2,3] x, int64[2] s", "y = Reshape(x, s)"),
+    (X, "y = Flatten<axis = 7>(x)"),
+    (X, "y = Squeeze(x, a)", "int64[1] a = {0}"),
+    (X, "y = Unsqueeze(x, a)", "int64[2] a = {0, 0}"),
+    (X, "y = Unsqueeze(x, a)",
+     "int64[15] a = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}"),
+    (X, "y = Dropout(x, , t)", "bool t = {1}"),
+    # Normalisation.
+    ("float[2] x, float[3] s", "y = BatchNormalization(x, s, s, s, s)"),
+    ("float[2,3,4] x, float[4] s", "y = BatchNormalization(x, s, s, s, s)"),
+    ("float[2,3,4] x, float[3] s", "y = BatchNormalization<training_mode = 1>(x, s, s, s, s)"),
+    ("float[2,3,4] x, float[3] s", "y = BatchNormalization<spatial = 0>(x, s, s, s, s)", "", 8),
+    ("float[2,3,4] x, float[5] s", "y = LayerNormalization(x, s)"),
+    ("float[1,4] x, float[5,4] s", "y = LayerNormalization(x, s)"),
+    ("float[2] x, float[2] s", "y = InstanceNormalization(x, s, s)"),
+    ("float[2,3,4] x, float[4] s", "y = InstanceNormalization(x, s, s)"),
+    ("float[2,3,4] x, float[3] s", "y = GroupNormalization<num_groups = 2>(x, s, s)", "", 18),
+    ("float[2,4,4] x, float[3] s", "y = GroupNormalization<num_groups = 2>(x, s, s)", "", 18),
+    ("float[2] x, float[2] s", "y = GroupNormalization<num_groups = 2>(x, s, s)", "", 18),
+    ("float[2] x", "y = LRN<size = 3>(x)"),
+    ("float[1,3,2,2] x", "y = LRN<size = 0>(x)"),
+    # Recurrent.
+    ("float[5,1,3] x, double[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 2>(x, w, r)"),
+    ("float[5,3] x, float[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 2>(x, w, r)"),
+    ("float[5,1,3] x, float[1,8,4] w, float[1,8,2] r", "y = LSTM<hidden_size = 2>(x, w, r)"),
+    ("float[5,1,3] x, float[1,8,3] w, float[1,9,2] r", "y = LSTM<hidden_size = 2>(x, w, r)"),
+    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r, float[1,8] b", "y = LSTM<hidden_size = 2>(x, w, r, b)"),
+    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r, float[1,1,3] h", "y = LSTM<hidden_size = 2>(x, w, r, , , h)"),
+    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 3>(x, w, r)"),
+    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r", 'y = LSTM<hidden_size = 2, activations = ["Tanh"]>(x, w, r)'),
+    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r",
+     'y = LSTM<hidden_size = 2, activations = ["Tanh", "Tanh", "Cubic"]>(x, w, r)'),
+    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 2, input_forget = 1>(x, w, r)"),
+    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r", 'y = LSTM<hidden_size = 2, direction = "sideways">(x, w, r)'),
+    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r, int32[1] n", "y = LSTM<hidden_size = 2>(x, w, r, , n)"),
+    # Reductions.
+    ("bool[2] x", "y = ReduceSum(x)"),
+    (X, "y = ReduceMax<axes = [5]>(x)"),
+    ("float[2,3] x, int64[1] a", "y = ReduceSum(x, a)"),
+    (X, "y = CumSum(x, a)", "int64[2] a = {0, 1}"),
+    (X, "y, z = TopK(x, k)", "int64[2] k = {1, 1}"),
+    (X, "y, z = TopK(x, k)", "int64[1] k = {9}"),
+    # Resampling.
+    ("float[1,1,4,4] x, float[4] s", "y = Resize(x, , s)"),
+    ("float[1,1,4,4] x", "y = Resize(x, , s)", "float[4] s = {1.0, 1.0, -2.0, 2.0}"),
+    ("float[1,1,4,4] x", "y = Resize(x, , s)", "float[3] s = {1.0, 1.0, 2.0}"),
+    ("float[1,1,4,N] x", "y = Resize(x, , s)", "float[4] s = {1.0, 1.0, 2.0, 1.3}"),
+    ("float[1,1,4,N] x", "y = Resize(x, , , s)", "int64[4] s = {1, 1, 8, 9}"),
+    ("float[1,1,4,4] x", "y = Resize(x, , , s)", "int64[3] s = {1, 1, 8}"),
+    ("float[1,1,4,4] x, int64[4] s", "y = Resize(x, , , s)"),
+    ("float[1,1,4,N] x", 'y = Resize<keep_aspect_ratio_policy = "not_larger", axes = [2, 3]>(x, , , s)',
+     "int64[2] s = {8, 8}", 18),
+    ("float[1,1,4,4] x", "y = Resize<axes = [9]>(x, , , s)", "int64[1] s = {8}", 18),
+    ("float[1,1,0,4] x", "y = Resize(x, , , s)", "int64[4] s = {1, 1, 8, 8}"),
+    ("float[1,1,4,4] x", "y = Resize(x, , , s)", "int64[4] s = {1, 1, 8, 20000000}"),
+    ("float[1,1,4,4] x", 'y = Resize<mode = "spline">(x, , s)', "float[4] s = {1.0, 1.0, 2.0, 2.0}"),
+    ("float[1,1,N,4] x", 'y = Resize<mode = "cubic">(x, , s)', "float[4] s = {1.0, 1.0, 2.0, 2.0}"),
+    ("float[1,1,4,4] x", 'y = Resize<coordinate_transformation_mode = "tf_crop_and_resize">(x, , s)',
+     "float[4] s = {1.0, 1.0, 2.0, 2.0}"),
+    ("float[1,1,4,4] x", 'y = Resize<coordinate_transformation_mode = "tf_crop_and_resize">(x, r, s)',
+     "float[4] s = {1.0, 1.0, 2.0, 2.0}, float[2] r = {0.0, 1.0}"),
+    ("float[1,1,4,4] x", 'y = Resize<coordinate_transformation_mode = "corners">(x, , s)',
+     "float[4] s = {1.0, 1.0, 2.0, 2.0}"),
+    ("float[1,1,4,4] x", 'y = Resize<nearest_mode = "even">(x, , s)', "float[4] s = {1.0, 1.0, 2.0, 2.0}"),
+    ("float[1,1,4,4] x", 'y = Resize<keep_aspect_ratio_policy = "maybe">(x, , , s)',
+     "int64[4] s = {1, 1, 8, 8}", 18),
+    ("float[1,1,N,N] x", 's = Shape(x) t = Add(s, s) '
+     'y = Resize<keep_aspect_ratio_policy = "not_larger">(x, , , t)', "", 18),
+    # Quantisation.
+    ("float[2,3] x, float[3] s", "y = QuantizeLinear<axis = 0>(x, s)"),
+    ("uint8[4,4] x, float[2,4] s", "y = DequantizeLinear<block_size = 2, axis = 0>(x, s)", "", 21),
+    # Shapes as values.
+    ("float[N] x", "s = Shape(x) y = Unsqueeze(x, s)"),
+    ("int64 a", "y = Range(a, a, a)"),
+    ("float a", "y = Range(a, a, a)"),
+    (X, "y = Range(a, b, c)", "int64 a = {0}, int64 b = {5}, int64 c = {0}"),
+    (X, "y = Range(a, b, c)", "float a = {0.0}, float b = {1.0e30}, float c = {1.0}"),
+    ("float[2] x", "y = EyeLike(x)"),
+    ("float[2] x", "y = Trilu(x)"),
+    (X, "y = ConstantOfShape(s)", "int64[2] s = {-2, 3}"),
+    (X, "y = ConstantOfShape(s)", "int64[3] s = {1000000, 1000000, 1000000}"),
+    # Old broadcasting.
+    ("float[2,3] x, float[2] z", "y = Add<axis = 0, broadcast = 1>(x, z)", "", 7),
+    # What only the plan meets.
+    ("float[2,3] x", "y = BitwiseNot(x)", "", 18),
+]
+
+
+def refusal(model, shapes=None):
+    try:
+        tc.compile(model, shapes=shapes)
+    except tc.Error as error:
+        return f"{type(error).__name__}: {error}"
+    return "ACCEPTED"
+
+
+def without_opset(signature, body, other_domain):
+    model = onnx.load_model_from_string(text_model(signature, body))
+    del model.opset_import[:]
+    if other_domain:
+        model.opset_import.add(domain="com.microsoft", version=1)
+    return model.SerializeToString()
+
+
+def endless():
+    """A function that calls itself."""
+    model = onnx.load_model_from_string(text_model("float[2] x", "y = Relu(x)"))
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    call = helper.make_node("again", ["x"], ["y"], domain="own")
+    model.functions.append(helper.make_function("own", "again", ["x"], ["y"], [call], opsets))
+    model.graph.node[0].CopyFrom(call)
+    return model.SerializeToString()
+
+
+def with_tensor(**fields):
+    """x + w, where w is a tensor of these fields."""
+    model = onnx.load_model_from_string(text_model("float[2] x", "y = Add(x, w)"))
+    tensor = model.graph.initializer.add(name="w")
+    for name, value in fields.items():
+        if name == "external":
+            tensor.data_location = TensorProto.EXTERNAL
+            for key, text in value.items():
+                tensor.external_data.add(key=key, value=text)
+        elif isinstance(value, list):
+            getattr(tensor, name).extend(value)
+        else:
+            setattr(tensor, name, value)
+    return model.SerializeToString()
+
+
+EXTERNAL = {"location": "w.bin", "offset": "0", "length": "8"}
+FILES = {
+    "empty": b"",
+    "garbage": b"no model" * 9,
+    "cut": text_model(X, "y = Relu(x)")[:40],
+    "no graph": helper.make_model(helper.make_graph([], "g", [], []))
+    .SerializeToString().replace(b"\x3a\x03\x12\x01g", b""),
+    "no opset": without_opset(X, "y = Relu(x)", False),
+    "no opset of the default domain": without_opset(
+        "float[2,3] x, float[2] z", "y = Add<axis = 0, broadcast = 1>(x, z)", True),
+    "endless": endless(),
+    "negative size": with_tensor(data_type=1, dims=[-2]),
+    "many elements": with_tensor(data_type=1, dims=[1 << 30, 1 << 30]),
+    "rank 17": with_tensor(data_type=1, dims=[1] * 17),
+    "raw data too short": with_tensor(data_type=1, dims=[2], raw_data=b"1234"),
+    "numbers missing": with_tensor(data_type=1, dims=[2], float_data=[1.0]),
+    "string tensor": with_tensor(data_type=8, dims=[1], string_data=[b"a"]),
+    "no size": with_tensor(data_type=1, dims=[2], external={**EXTERNAL, "length": "eight"}),
+    "other length": with_tensor(data_type=1, dims=[2], external={**EXTERNAL, "length": "12"}),
+    "given as bytes": with_tensor(data_type=1, dims=[2], external=EXTERNAL),
+}
+EXTERNAL_FILES = {
+    "absolute": "/etc/passwd", "outside": "../secret.bin", "link": "link.bin", "missing": "missing.bin",
+    "hard link": "hard.bin", "folder": "inside", "too short": "short.bin", "no name": "",
+}
+
+
+def external_errors(folder):
+    inside = folder / "model"
+    (inside / "inside").mkdir(parents=True)
+    (folder / "secret.bin").write_bytes(bytes(8))
+    (inside / "short.bin").write_bytes(bytes(6))
+    os.symlink(folder / "secret.bin", inside / "link.bin")
+    os.link(folder / "secret.bin", inside / "hard.bin")
+    for name, location in EXTERNAL_FILES.items():
+        path = inside / "external.onnx"
+        path.write_bytes(with_tensor(data_type=1, dims=[2], external={**EXTERNAL, "location": location}))
+        yield name, refusal(str(path))
+
+
+def test_every_error_is_as_written(tmp_path):
+    lines = []
+    for signature, body, *rest in MODELS:
+        constants, opset, shapes = (*rest, *("", 17, None)[len(rest):])
+        name = f"({signature}) {body}" + (f" where {constants}" if constants else "") + \
+            (f" opset {opset}" if opset != 17 else "") + (f" shapes {shapes}" if shapes else "")
+        try:
+            model = text_model(signature, body, constants, opset)
+        except Exception as error:
+            pytest.fail(f"{name}: {error}")
+        lines.append(f"{name}\n  {refusal(model, shapes)}")
+    for name, data in FILES.items():
+        lines.append(f"{name}\n  {refusal(data)}")
+    for name, error in external_errors(tmp_path):
+        lines.append(f"external data: {name}\n  {error}")
+    text = "\n".join(lines) + "\n"
+    if "TC_UPDATE" in os.environ:
+        (ROOT / GOLDEN).write_text(text)
+    assert "ACCEPTED" not in text
+    assert (ROOT / GOLDEN).read_text() == text
+
+
+def test_files_that_are_no_models_or_artefacts(tmp_path):
+    large = tmp_path / "large.onnx"
+    large.touch()
+    os.truncate(large, 1 << 34)
+    with pytest.raises(tc.ModelError, match=r"a model file has at most \d+ \(keep weights in external data files\)"):
+        tc.compile(str(large))
+    big_endian = tmp_path / "big.so"
+    big_endian.write_bytes(b"\x7fELF\x02\x02\x01" + bytes(57))
+    with pytest.raises(tc.Error, match="built for a big-endian machine; this machine is"):
+        tc.load(str(big_endian))
+    other = tc.compile(text_model("float[2] x", "y = Relu(x)"), target="rv64gcv")
+    with pytest.raises(tc.TargetError, match=r"\) and run it on a machine of that target"):
+        other(numpy.zeros(2, numpy.float32))
+
+
+def test_kernels_that_inspect_cannot_show(tmp_path, capsys):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(text_model("float[1,2,8,8] x, float[2,2,3,3] w, float[4,2,1,1] v",
+                                "conv_a = Conv(x, w) conv_b = Conv(conv_a, v) y = Neg(conv_b)"))
+
+    def answer(*arguments):
+        assert main(["inspect", str(path), "--target=x86-64-v3", *arguments]) == 1
+        return capsys.readouterr().err
+
+    assert "no kernel is called 'gemm'; the kernels are " in answer("--kernel=gemm")
+    assert "several kernels fit 'conv': " in answer("--kernel=conv")
+    assert "--dump=poem: a kernel's texts are statements, trace, " in answer("--kernel=0", "--dump=poem")
