@@ -2,8 +2,9 @@
 
 _COMPILE = """
 sysroot=$$(cat $(location @sysroot_riscv64//:path))
+headers=$$(dirname $(location @sysroot_riscv64//:path))/headers
 compile() {
-  /usr/lib/llvm-19/bin/clang++ --target=riscv64-linux-gnu --sysroot=$$sysroot \
+  /usr/lib/llvm-19/bin/clang++ --target=riscv64-linux-gnu --sysroot=$$sysroot -isystem $$headers \
     --gcc-install-dir=$$sysroot/usr/lib/gcc/riscv64-linux-gnu/14 "$$@"
 }
 """

@@ -47,6 +47,9 @@ def _riscv64_sysroot_repository(ctx):
 
     # What is in the folder is as its list of packages says; the list stands for it.
     ctx.file("path", folder + "\n", executable = False)
+
+    # Headers alone, and so those of this machine.
+    ctx.symlink("/usr/include/CLI", "headers/CLI")
     ctx.symlink(packages, "packages.txt")
     ctx.file("BUILD", """exports_files(["path", "packages.txt"])\n""")
 

@@ -92,6 +92,11 @@ Answer has_feature(const char* name) {
   return Answer::Unknown;
 }
 
+const char* feature_name(int index) {
+  constexpr int kCount = sizeof kFeatures / sizeof kFeatures[0];
+  return index < kCount ? kFeatures[index].name : nullptr;
+}
+
 #elif defined(__riscv)
 
 // Bits of the system call riscv_hwprobe, key 4 (RISCV_HWPROBE_KEY_IMA_EXT_0).
@@ -159,6 +164,22 @@ Answer has_feature(const char* name) {
   return !known || listed ? Answer::Yes : Answer::No;
 }
 
+// The rest of what artefacts name.
+constexpr const char* kOthers[] = {"64bit", "i", "m", "a", "f", "d", "c", "v", "zve32x", "zve32f",
+                                   "zve64x", "zve64f", "zve64d", "zvl32b", "zvl64b", "zvl128b",
+                                   "zvl256b", "zvl512b", "zvl1024b"};
+
+const char* feature_name(int index) {
+  constexpr int kOther = sizeof kOthers / sizeof kOthers[0];
+  constexpr int kImplying = sizeof kImplied / sizeof kImplied[0];
+  constexpr int kProbed = sizeof kProbes / sizeof kProbes[0];
+  if (index < kOther) return kOthers[index];
+  index -= kOther;
+  if (index < kImplying) return kImplied[index];
+  index -= kImplying;
+  return index < kProbed ? kProbes[index].name : nullptr;
+}
+
 #else
 
 struct Bit {
@@ -180,6 +201,11 @@ Answer has_feature(const char* name) {
   return Answer::Unknown;
 }
 
+const char* feature_name(int index) {
+  constexpr int kCount = sizeof kBits / sizeof kBits[0];
+  return index < kCount ? kBits[index].name : nullptr;
+}
+
 #endif
 
 // Copies the next word of the list into `word`; false at its end. Long words are cut (and then not
@@ -196,6 +222,8 @@ bool next_word(const char** list, char* word, size_t size) {
 }
 
 }  // namespace
+
+const char* known_feature(int index) { return index < 0 ? nullptr : feature_name(index); }
 
 bool has_features(const char* features, char* missing, size_t missing_size) {
   char word[64];

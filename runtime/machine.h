@@ -18,6 +18,9 @@ const char* elf_machine_name(int machine);
 // Where a RISC-V system has no way to ask for an extension, the extension counts as there.
 bool has_features(const char* features, char* missing, size_t missing_size);
 
+// Names that has_features() knows: the one of that number, null behind the last.
+const char* known_feature(int index);
+
 // Asks the system for what the features need from it (AMX tile registers). False where refused.
 bool enable_features(const char* features);
 

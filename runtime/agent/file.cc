@@ -9,7 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "runtime/agent/sha256.h"
+#include "runtime/rpc/sha256.h"
 
 namespace tc::agent {
 namespace {
@@ -87,8 +87,10 @@ void SharedMemory::make_read_only() {
 
 // A file can only be executed where no one has it open for writing, and sealed where no one has it
 // mapped so.
-File::File(SharedMemory&& memory)
-    : memory_(std::move(memory)), sha256_(tc::agent::sha256(memory_.data(), memory_.bytes())) {
+File::File(SharedMemory&& memory) : memory_(std::move(memory)) {
+  rpc::Sha256 hash;
+  hash.add(memory_.data(), static_cast<size_t>(memory_.bytes()));
+  sha256_ = hash.hex();
   reading_ = memory_.open_for_reading();
   fchmod(memory_.descriptor(), 0500);
   memory_.make_read_only();

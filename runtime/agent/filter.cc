@@ -180,6 +180,8 @@ Filter make_filter(bool notify) {
   build.rule_bits(SYS_open, 1, kOpenToWrite, refusal, SECCOMP_RET_ALLOW);
 #endif
   build.rule(SYS_ioctl, SECCOMP_RET_ERRNO | ENOTTY);
+  // Libraries of emulators ask; none needs an answer.
+  build.rule(SYS_get_mempolicy, SECCOMP_RET_ERRNO | ENOSYS);
   build.rule(SYS_sched_setaffinity, SECCOMP_RET_ERRNO | EPERM);
   // Reading a limit.
   build.if_equal(SYS_prlimit64, 6);

@@ -15,6 +15,10 @@
 #include "runtime/agent/file.h"
 #include "runtime/agent/tensor.h"
 
+namespace tc::rpc {
+class DeviceInfo;
+}
+
 namespace tc::agent {
 
 // The numbers are those of runtime/rpc/tc_rpc.proto.
@@ -59,6 +63,9 @@ class Runner {
   virtual std::string unit() const = 0;         // "seconds", "simulated cycles"
   // What holds a candidate here, for people and logs: "seccomp", "memory limit", …
   virtual std::vector<std::string> isolation() const = 0;
+  // Describes the device that a runner simulates: architecture, features, processor, cores, vector
+  // length, caches, memory. False where it is this machine.
+  virtual bool simulate(rpc::DeviceInfo&) const { return false; }
   // Calls `done` once for each candidate, as soon as it is known; ends early, without them, where
   // `cancelled` says so. Throws std::runtime_error where this machine fails, never for what a
   // candidate does. One batch at a time.

@@ -8,8 +8,8 @@ import shutil
 import subprocess
 import tempfile
 
-_FOLDER = pathlib.Path(__file__).resolve().parent
-_ROOT = _FOLDER.parent.parent
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_FOLDER = _ROOT / "runtime" / "qemu"
 _SOURCES = ("count_plugin.cc", "cycle_model.cc", "riscv_decode.cc")
 _HEADERS = ("cycle_model.h", "plugin_api.h", "riscv_decode.h")
 
@@ -30,7 +30,7 @@ def plugin_path():
     if os.environ.get("TC_QEMU_PLUGIN"):
         return pathlib.Path(os.environ["TC_QEMU_PLUGIN"])
     files = [_FOLDER / name for name in _SOURCES + _HEADERS]
-    built = _ROOT / "bazel-bin" / "tests" / "qemu" / "libcount_plugin.so"
+    built = _ROOT / "bazel-bin" / "runtime" / "qemu" / "libcount_plugin.so"
     newest = max(file.stat().st_mtime for file in files)
     if built.exists() and built.stat().st_mtime >= newest:
         return built
@@ -42,7 +42,7 @@ def plugin_path():
         compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("clang++-19")
         if compiler is None:
             raise RuntimeError("no C++ compiler to build the qemu plugin with: set CXX, or build "
-                               "//tests/qemu:libcount_plugin.so with bazel")
+                               "//runtime/qemu:libcount_plugin.so with bazel")
         # Written under a name of its own first, so that parallel runs never load half a file.
         with tempfile.NamedTemporaryFile(dir=cached.parent, suffix=".so", delete=False) as partial:
             pass

@@ -1,5 +1,5 @@
 // The decode tables of RV64GC and RVV 1.0, and where each format keeps its registers.
-#include "tests/qemu/riscv_decode.h"
+#include "runtime/qemu/riscv_decode.h"
 
 #include <span>
 

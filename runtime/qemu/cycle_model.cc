@@ -1,5 +1,5 @@
 // Issue, latencies, vector costs and caches of the modelled core.
-#include "tests/qemu/cycle_model.h"
+#include "runtime/qemu/cycle_model.h"
 
 #include <algorithm>
 #include <bit>

@@ -2,13 +2,16 @@
 //
 // Use: qemu-riscv64 -plugin libcount_plugin.so,out=PATH[,NAME=VALUE]... GUEST
 //
-//   out=PATH         where the counts go, as one JSON object, when the guest exits (required)
+//   out=PATH         where the counts go, as one JSON object, when the guest exits (required);
+//                    fd:NUMBER is a descriptor that the process was started with
 //   range=START-END  count only instructions at addresses START <= address < END, in hexadecimal;
 //                    may be given several times; without it every address counts
 //   cycles=on        add "simulated_cycles": the time of cycle_model.h's core for what is counted;
 //                    of several threads, the slowest's
 //   cache=on         the same with the model's caches, fed with every access (slow), and their
 //                    misses as "first_level_misses" and "second_level_misses" of all threads
+//   marks=on         count only between the instructions mark_begin() and mark_end() of
+//                    runtime/serve.h, and write a line with the counts so far at each mark_end()
 //   vlen=BITS        the guest core's vector length, for cycles (a plugin cannot ask; default 128)
 //   dlen=BITS        the model's vector datapath (default 128)
 //
@@ -21,6 +24,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstdio>
@@ -35,9 +39,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/qemu/cycle_model.h"
-#include "tests/qemu/plugin_api.h"
-#include "tests/qemu/riscv_decode.h"
+#include "runtime/qemu/cycle_model.h"
+#include "runtime/qemu/plugin_api.h"
+#include "runtime/qemu/riscv_decode.h"
 
 extern "C" {
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
@@ -59,6 +63,7 @@ struct Options {
   std::string output;
   std::vector<Range> ranges;
   bool has_cycles = false;
+  bool has_marks = false;
   CycleOptions model;
 
   bool contains(uint64_t address) const {
@@ -81,6 +86,7 @@ struct Block {
   std::vector<Instruction> instructions;  // with cycles only
   std::vector<bool> is_counted;           // of each instruction
   std::vector<bool> is_vector_other;      // of each instruction
+  std::vector<std::pair<size_t, bool>> marks;  // index, and whether it is that of the beginning
 };
 
 // What one guest thread has executed; written by that thread alone.
@@ -98,6 +104,7 @@ struct ThreadState {
 
 struct Plugin {
   Options options;
+  std::atomic<bool> is_active = true;  // false outside of marks, where there are any
   pid_t process = 0;
   std::mutex mutex;  // guards the members below
   std::map<std::pair<uint64_t, std::string>, std::unique_ptr<Block>> blocks;
@@ -140,7 +147,10 @@ void ThreadState::finish_block(uint64_t next) {
   accesses.clear();
 }
 
+bool is_active() { return plugin().is_active.load(std::memory_order_relaxed); }
+
 void on_block_timed(unsigned, void* data) {
+  if (!is_active()) return;
   const Block& block = *static_cast<const Block*>(data);
   ThreadState& thread = this_thread();
   thread.finish_block(block.start);
@@ -149,6 +159,7 @@ void on_block_timed(unsigned, void* data) {
 
 // `data` is the index of the accessing instruction in its block.
 void on_memory_accessed(unsigned, qemu_plugin_meminfo_t info, uint64_t address, void* data) {
+  if (!is_active()) return;
   ThreadState& thread = this_thread();
   const auto instruction = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(data));
   const uint64_t last = address + (uint64_t{1} << qemu_plugin_mem_size_shift(info)) - 1;
@@ -163,6 +174,7 @@ void on_memory_accessed(unsigned, qemu_plugin_meminfo_t info, uint64_t address, 
 }
 
 void on_block_executed(unsigned, void* data) {
+  if (!is_active()) return;
   const Block& block = *static_cast<const Block*>(data);
   ThreadState& thread = this_thread();
   if (block.number >= thread.executions.size()) thread.executions.resize(2 * block.number + 64);
@@ -181,6 +193,24 @@ __attribute__((target("avx"))) void clear_upper_halves(unsigned, void*) {
 constexpr bool kHostHasAvx = false;
 void clear_upper_halves(unsigned, void*) {}
 #endif
+
+// "slti x0, x0, 0x7c1" and "slti x0, x0, 0x7c2".
+constexpr uint32_t kMarkBegin = 0x7c102013, kMarkEnd = 0x7c202013;
+
+void write_report();
+
+// Counting begins with the block behind the mark and ends with the block that holds the other.
+void on_mark_begin(unsigned, void*) { plugin().is_active = true; }
+
+void on_mark_end(unsigned, void*) {
+  Plugin& state = plugin();
+  if (!state.is_active) return;
+  state.is_active = false;
+  ThreadState& thread = this_thread();
+  if (thread.running != nullptr) thread.finish_block(thread.running->end);
+  std::lock_guard lock(state.mutex);
+  write_report();
+}
 
 void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
   Plugin& state = plugin();
@@ -210,6 +240,9 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
       const size_t length = qemu_plugin_insn_size(instruction);
       uint32_t word = 0;
       std::memcpy(&word, qemu_plugin_insn_data(instruction), length < 4 ? length : 4);
+      if (state.options.has_marks && (word == kMarkBegin || word == kMarkEnd)) {
+        block->marks.push_back({i, word == kMarkBegin});
+      }
       const Instruction decoded = decode(word, static_cast<int>(length));
       block->is_vector_other.push_back(decoded.kind == Class::kVectorOther);
       if (counts) ++block->histogram[static_cast<size_t>(decoded.kind)];
@@ -218,6 +251,11 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
         block->is_counted.push_back(counts);
       }
     }
+  }
+  for (const auto& [index, begins] : block->marks) {
+    qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(translated, index),
+                                           begins ? on_mark_begin : on_mark_end,
+                                           QEMU_PLUGIN_CB_NO_REGS, nullptr);
   }
   if (state.options.has_cycles) {
     qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_timed, QEMU_PLUGIN_CB_NO_REGS,
@@ -278,11 +316,26 @@ void write_counts(std::FILE* file) {
   std::fprintf(file, "}\n");
 }
 
-void on_exit(qemu_plugin_id_t, void*) {
-  // A child that the guest forked has its parent's counts so far; only the parent reports.
-  if (getpid() != plugin().process) return;
+void write_report() {
   const std::string& path = plugin().options.output;
-  std::FILE* file = std::fopen(path.c_str(), "w");
+  if (path.rfind("fd:", 0) == 0) {
+    char* text = nullptr;
+    size_t size = 0;
+    std::FILE* memory = open_memstream(&text, &size);
+    if (memory == nullptr) return;
+    write_counts(memory);
+    std::fclose(memory);
+    const char* rest = text;
+    while (size > 0) {
+      const ssize_t written = write(std::atoi(path.c_str() + 3), rest, size);
+      if (written <= 0) break;
+      rest += written;
+      size -= static_cast<size_t>(written);
+    }
+    std::free(text);
+    return;
+  }
+  std::FILE* file = std::fopen(path.c_str(), plugin().options.has_marks ? "a" : "w");
   if (file == nullptr) {
     std::fprintf(stderr, "count_plugin: cannot write the counts to '%s': %s\n", path.c_str(),
                  std::strerror(errno));
@@ -290,6 +343,12 @@ void on_exit(qemu_plugin_id_t, void*) {
   }
   write_counts(file);
   std::fclose(file);
+}
+
+void on_exit(qemu_plugin_id_t, void*) {
+  // A child that the guest forked has its parent's counts so far; only the parent reports.
+  if (getpid() != plugin().process || plugin().options.has_marks) return;
+  write_report();
 }
 
 // "START-END" in hexadecimal, with or without 0x; nothing if it is not that or is empty.
@@ -334,6 +393,8 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
                "' is not START-END in hexadecimal with START below END";
       }
       options.ranges.push_back(*range);
+    } else if (name == "marks" && (value == "on" || value == "off")) {
+      options.has_marks = value == "on";
     } else if ((name == "cycles" || name == "cache") && (value == "on" || value == "off")) {
       (name == "cycles" ? options.has_cycles : options.model.has_cache) = value == "on";
     } else if (name == "vlen" || name == "dlen") {
@@ -345,8 +406,8 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
       (name == "vlen" ? options.model.vector_bits : options.model.datapath_bits) = *bits;
     } else {
       return "argument '" + std::string(argument) +
-             "' is not one of out=PATH, range=START-END, cycles=on|off, cache=on|off, vlen=BITS, "
-             "dlen=BITS";
+             "' is not one of out=PATH, range=START-END, cycles=on|off, cache=on|off, marks=on|off, "
+             "vlen=BITS, dlen=BITS";
     }
   }
   options.has_cycles |= options.model.has_cache;
@@ -370,6 +431,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argume
     return 1;
   }
   plugin().process = getpid();
+  plugin().is_active = !plugin().options.has_marks;
   qemu_plugin_register_vcpu_tb_trans_cb(id, on_block_translated);
   qemu_plugin_register_atexit_cb(id, on_exit, nullptr);
   return 0;

@@ -52,7 +52,7 @@
 #include <span>
 #include <vector>
 
-#include "tests/qemu/riscv_decode.h"
+#include "runtime/qemu/riscv_decode.h"
 
 namespace tc::qemu {
 

@@ -1,0 +1,155 @@
+#include "runtime/agent/leases.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <random>
+
+#include "runtime/agent/process.h"
+#include "runtime/rpc/channel.h"
+#include "runtime/rpc/fields.h"
+#include "runtime/rpc/version.h"
+
+namespace tc::agent {
+namespace {
+
+using grpc::Status;
+using grpc::StatusCode;
+
+constexpr double kAskAgain = 1;          // seconds for which an answer of the tracker is believed
+constexpr double kCallSeconds = 5;
+constexpr int kRetryMs = 250, kMostRetryMs = 2000;
+
+const Status& refused() {
+  static const Status status(StatusCode::PERMISSION_DENIED,
+                             "this device is not leased under that token; acquire it from the tracker");
+  return status;
+}
+
+// In a time that does not depend on where they differ.
+bool equal(const std::string& left, const std::string& right) {
+  if (left.size() != right.size()) return false;
+  unsigned char difference = 0;
+  for (size_t i = 0; i < left.size(); ++i)
+    difference |= static_cast<unsigned char>(left[i] ^ right[i]);
+  return difference == 0;
+}
+
+std::string random_name() {
+  std::random_device source;
+  std::string text;
+  for (int i = 0; i < 4; ++i) {
+    char part[9];
+    std::snprintf(part, sizeof part, "%08x", source());
+    text += part;
+  }
+  return text;
+}
+
+}  // namespace
+
+Status FixedToken::check(const std::string& token) {
+  return equal(token, token_)
+             ? Status::OK
+             : Status(StatusCode::PERMISSION_DENIED,
+                      "the token is not the one that this agent was started with (--token-file)");
+}
+
+Membership::Membership(rpc::DeviceInfo device, const rpc::Address& tracker,
+                       const rpc::Credentials& credentials)
+    : device_(std::move(device)),
+      address_(tracker),
+      credentials_(credentials),
+      session_(random_name()),
+      tracker_(rpc::Tracker::NewStub(rpc::make_channel(tracker, credentials, rpc::Role::Tracker))),
+      thread_([this] { announce_for_ever(); }) {}
+
+Membership::~Membership() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  stopping_.notify_all();
+  thread_.join();
+  announce(true, nullptr);
+}
+
+Status Membership::announce(bool leaving, int* heartbeat_ms) {
+  rpc::AnnounceRequest request;
+  *request.mutable_device() = device_;
+  request.set_session(session_);
+  request.set_leaving(leaving);
+  request.set_measured(measured_);
+  rpc::AnnounceReply reply;
+  grpc::ClientContext context;
+  rpc::set_deadline(context, leaving ? 1 : kCallSeconds);
+  const Status status = tracker_->Announce(&context, request, &reply);
+  if (!status.ok()) return status;
+  const std::string problem =
+      rpc::version_problem(reply.version(), "this agent", "the tracker at " + address_.text());
+  if (!problem.empty()) return Status(StatusCode::FAILED_PRECONDITION, problem);
+  if (heartbeat_ms != nullptr) *heartbeat_ms = std::clamp(reply.heartbeat_ms(), 10, 60000);
+  return status;
+}
+
+void Membership::announce_for_ever() {
+  bool known = false;       // to the tracker, as far as people were told
+  std::string last_problem;
+  int retry_ms = kRetryMs;
+  for (;;) {
+    int pause_ms = 0;
+    const Status status = announce(false, &pause_ms);
+    if (status.ok()) {
+      if (!known) std::printf("tc-agent: announced to the tracker at %s\n", address_.text().c_str());
+      known = true;
+      last_problem.clear();
+      retry_ms = kRetryMs;
+    } else {
+      // The text looks at the address anew, which takes its time: once for each kind of failure.
+      const std::string kind = std::to_string(status.error_code()) + status.error_message();
+      if (known || last_problem.empty())
+        std::printf("tc-agent: %s; trying on\n",
+                    rpc::explain(status, "the tracker", address_, credentials_).c_str());
+      known = false;
+      last_problem = kind;
+      pause_ms = retry_ms;
+      retry_ms = std::min(2 * retry_ms, kMostRetryMs);
+    }
+    std::fflush(stdout);
+    std::unique_lock lock(mutex_);
+    if (stopping_.wait_for(lock, std::chrono::milliseconds(pause_ms), [this] { return stop_; }))
+      return;
+  }
+}
+
+Status Membership::check(const std::string& token) {
+  if (!rpc::is_token(token)) return refused();
+  {
+    const std::lock_guard lock(mutex_);
+    if (equal(token, token_) && now_seconds() < std::min(checked_ + kAskAgain, valid_until_))
+      return Status::OK;
+  }
+  rpc::CheckLeaseRequest request;
+  request.set_device(device_.name());
+  request.set_token(token);
+  rpc::CheckLeaseReply reply;
+  grpc::ClientContext context;
+  rpc::set_deadline(context, kCallSeconds);
+  const Status status = tracker_->CheckLease(&context, request, &reply);
+  const std::lock_guard lock(mutex_);
+  if (!status.ok()) {
+    if (equal(token, token_) && now_seconds() < valid_until_) return Status::OK;
+    return Status(StatusCode::UNAVAILABLE,
+                  "the agent cannot ask the tracker about the lease: " +
+                      rpc::printable(status.error_message(), 200));
+  }
+  if (!reply.valid()) return refused();
+  token_ = token;
+  checked_ = now_seconds();
+  valid_until_ = checked_ + reply.ttl_ms() * 1e-3;
+  return Status::OK;
+}
+
+}  // namespace tc::agent

@@ -1,0 +1,167 @@
+// riscv64 candidates under qemu-user, timed by the plugin's model of a core.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include "runtime/agent/measure.h"
+#include "runtime/rpc/tc_rpc.pb.h"
+
+namespace tc::agent {
+namespace {
+
+// Address space that qemu itself takes: its translated code, its libraries, the plugin's tables.
+constexpr int64_t kQemuBytes = int64_t{512} << 20;
+// Of runtime/qemu/cycle_model.h.
+constexpr int64_t kFirstLevelBytes = 32 << 10, kSecondLevelBytes = 512 << 10;
+constexpr int kDatapathBits = 128;
+
+bool is_program(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
+
+// The full path of a program, looked for on PATH where it is a bare name; empty for none.
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return is_program(name) ? name : "";
+  const char* variable = std::getenv("PATH");
+  const std::string path = variable != nullptr ? variable : "/usr/bin:/bin";
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find(':', begin), path.size());
+    const std::string full = path.substr(begin, end - begin) + "/" + name;
+    if (end > begin && is_program(full)) return full;
+    begin = end + 1;
+  }
+  return "";
+}
+
+std::string own_folder() {
+  char path[4096];
+  const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+  const std::string text(path, size > 0 ? static_cast<size_t>(size) : 0);
+  return text.substr(0, text.rfind('/'));
+}
+
+std::string find_plugin(const std::string& given) {
+  if (!given.empty()) return given;
+  if (const char* variable = std::getenv("TC_QEMU_PLUGIN")) return variable;
+  for (const char* place : {"/libcount_plugin.so", "/../qemu/libcount_plugin.so"})
+    if (access((own_folder() + place).c_str(), R_OK) == 0) return own_folder() + place;
+  return "";
+}
+
+// A comma separates the plugin's arguments; one inside a value is written twice.
+std::string with_double_commas(const std::string& text) {
+  std::string result;
+  for (const char c : text) result += c == ',' ? std::string(",,") : std::string(1, c);
+  return result;
+}
+
+class QemuRunner : public Runner, public Bench {
+ public:
+  explicit QemuRunner(const QemuOptions& options) : options_(options) {
+    qemu_ = find_program(options.qemu);
+    if (qemu_.empty())
+      throw std::runtime_error("the simulated board needs " + options.qemu +
+                               ", which is not installed: apt install qemu-user");
+    const std::string plugin = find_plugin(options.plugin);
+    if (plugin.empty() || access(plugin.c_str(), R_OK) != 0)
+      throw std::runtime_error("the simulated board needs libcount_plugin.so" +
+                               (plugin.empty() ? "" : ", which is not at " + plugin) +
+                               "; name it with --plugin");
+    plugin_ = realpath_of(plugin);
+  }
+
+  std::string name() const override { return "qemu"; }
+  std::string unit() const override { return "simulated cycles"; }
+  std::vector<std::string> isolation() const override { return isolation_names(); }
+
+  bool simulate(rpc::DeviceInfo& device) const override {
+    device.set_architecture("riscv64");
+    for (const char* feature :
+         {"64bit", "i", "m", "a", "f", "d", "c", "v", "zicsr", "zifencei", "zmmul", "zaamo",
+          "zalrsc", "zca", "zcd", "zve32x", "zve32f", "zve64x", "zve64f", "zve64d"})
+      device.add_features(feature);
+    for (int bits = 32; bits <= options_.vector_bits; bits *= 2)
+      device.add_features("zvl" + std::to_string(bits) + "b");
+    device.set_processor(std::string("simulated in-order core, ") +
+                         (options_.cache ? "32 KiB and 512 KiB caches" : "no caches"));
+    device.set_cores(1);
+    device.set_vector_bits(options_.vector_bits);
+    if (options_.cache) {
+      device.set_l1_bytes(kFirstLevelBytes);
+      device.set_l2_bytes(kSecondLevelBytes);
+    }
+    device.set_memory_bytes(sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+    return true;
+  }
+
+  void measure(const Batch& batch, const std::function<void(const Result&)>& done,
+               const std::function<bool()>& cancelled) override {
+    if (batch.threads != 1)
+      throw std::runtime_error("the simulated board has one core; " +
+                               std::to_string(batch.threads) + " threads are asked for");
+    commands_ = batch.data_sets.size();
+    measure_batch(*this, batch, done, cancelled);
+  }
+
+  void prepare(Launch& launch, const Batch&, const File&) override {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+      throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
+    reading_ = Descriptor(ends[0]);
+    writing_ = Descriptor(ends[1]);
+    const std::string bits = std::to_string(options_.vector_bits);
+    std::vector<std::string> arguments = {
+        qemu_, "-cpu", "rv64,v=true,vlen=" + bits + ",vext_spec=v1.0", "-seed", "1", "-plugin",
+        with_double_commas(plugin_) + ",out=fd:" + std::to_string(kReportDescriptor) +
+            ",marks=on,cycles=on,cache=" + (options_.cache ? "on" : "off") + ",vlen=" + bits +
+            ",dlen=" + std::to_string(kDatapathBits),
+        "/proc/self/fd/" + std::to_string(kExecutableDescriptor)};
+    arguments.insert(arguments.end(), launch.arguments.begin() + 1, launch.arguments.end());
+    launch.arguments = std::move(arguments);
+    launch.program = qemu_;
+    launch.report = writing_.get();
+    launch.extra_bytes = kQemuBytes;
+  }
+
+  bool is_exact() const override { return true; }
+
+  // The counts so far are a line for each command.
+  double last_measurement() override {
+    std::string text;
+    char part[4096];
+    for (ssize_t got; (got = read(reading_.get(), part, sizeof part)) > 0;)
+      text.append(part, static_cast<size_t>(got));
+    const std::string field = "\"simulated_cycles\": ";
+    std::vector<double> totals;
+    for (size_t at = text.find(field); at != std::string::npos; at = text.find(field, at + 1))
+      totals.push_back(std::strtod(text.c_str() + at + field.size(), nullptr));
+    if (totals.size() != commands_)
+      throw Misbehaviour{Outcome::Crash,
+                         "ran without the marks that tell the simulator what to time: link it with "
+                         "this version's runtime"};
+    return totals.back() - totals[totals.size() - 2];
+  }
+
+ private:
+  static std::string realpath_of(const std::string& path) {
+    char* full = realpath(path.c_str(), nullptr);
+    const std::string text = full != nullptr ? full : path;
+    std::free(full);
+    return text;
+  }
+
+  const QemuOptions options_;
+  std::string qemu_, plugin_;
+  size_t commands_ = 0;
+  Descriptor reading_, writing_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runner> make_qemu_runner(const QemuOptions& options) {
+  return std::make_unique<QemuRunner>(options);
+}
+
+}  // namespace tc::agent

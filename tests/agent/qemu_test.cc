@@ -1,0 +1,115 @@
+// The simulated board: cycles that are the same each time and less for less work.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/agent/runner.h"
+
+namespace tc::agent {
+namespace {
+
+Batch make_batch(const std::vector<std::string>& executables) {
+  Batch batch;
+  for (const std::string& path : executables) batch.executables.push_back(read_file(path));
+  batch.inputs = {make_port("x", "f32", {10, 100})};
+  batch.outputs = {make_port("y", "f32", {10, 100})};
+  for (const uint64_t seed : {7, 8}) {
+    std::vector<float> values(1000);
+    fill_sample(batch.inputs[0], seed, 0, values.data());
+    for (float& value : values) value *= 2;
+    batch.data_sets.push_back({seed, {make_file(values.data(), 4000)}});
+  }
+  batch.tolerance = 1e-5;
+  batch.timeout_seconds = 60;
+  batch.memory_bytes = 64 << 20;
+  return batch;
+}
+
+std::vector<Result> measure(const Batch& batch, bool cache = true) {
+  QemuOptions options;
+  options.plugin = "runtime/qemu/libcount_plugin.so";
+  options.cache = cache;
+  std::vector<Result> results(batch.executables.size());
+  make_qemu_runner(options)->measure(
+      batch, [&](const Result& result) { results.at(result.candidate) = result; }, nullptr);
+  return results;
+}
+
+TEST(QemuRunner, SimulatedCyclesAreExact) {
+  const Batch batch = make_batch({"tests/agent/served_model.riscv64", "tests/agent/served_slow.riscv64"});
+  const std::vector<Result> first = measure(batch), second = measure(batch);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(first[i].outcome, Outcome::Ok) << first[i].detail;
+    ASSERT_EQ(first[i].samples.size(), 1u);
+    EXPECT_EQ(first[i].samples, second[i].samples);
+    EXPECT_GT(first[i].peak_bytes, 0);
+  }
+  // A thousand elements: neither the start-up nor another data set is in it.
+  EXPECT_GT(first[0].samples[0], 300);
+  EXPECT_LT(first[0].samples[0], 20000);
+  EXPECT_GT(first[1].samples[0], 1.4 * first[0].samples[0]);
+  // In the caches that the first data set filled, there is little to wait for.
+  const std::vector<Result> plain = measure(batch, false);
+  ASSERT_EQ(plain[0].samples.size(), 1u) << plain[0].detail;
+  EXPECT_LE(plain[0].samples[0], first[0].samples[0]);
+}
+
+TEST(QemuRunner, WrongResultHasNoTime) {
+  Batch batch = make_batch({"tests/agent/served_model.riscv64"});
+  batch.data_sets[1].seed = 9;
+  const Result result = measure(batch)[0];
+  EXPECT_EQ(result.outcome, Outcome::WrongResult);
+  EXPECT_TRUE(result.samples.empty());
+  EXPECT_NE(result.detail.find("data set 2 of 2"), std::string::npos) << result.detail;
+}
+
+TEST(QemuRunner, NoProgramForTheBoard) {
+  Batch batch = make_batch({"tests/agent/served_model.riscv64"});
+  batch.executables.push_back(make_file("no program", 10));
+  const std::vector<Result> results = measure(batch);
+  EXPECT_EQ(results[0].outcome, Outcome::Ok) << results[0].detail;
+  EXPECT_EQ(results[1].outcome, Outcome::Crash) << results[1].detail;
+}
+
+TEST(QemuRunner, LimitsHold) {
+  Batch batch = make_batch({"tests/agent/candidate.riscv64"});
+  const auto result_of = [&](int behaviour, double timeout) {
+    const FilePtr original = read_file("tests/agent/candidate.riscv64");
+    std::string bytes(reinterpret_cast<const char*>(original->data()),
+                      static_cast<size_t>(original->bytes()));
+    const size_t at = bytes.find("behaviour:");
+    bytes[at + 10] = static_cast<char>('0' + behaviour / 10);
+    bytes[at + 11] = static_cast<char>('0' + behaviour % 10);
+    batch.executables = {make_file(bytes.data(), original->bytes())};
+    batch.timeout_seconds = timeout;
+    return measure(batch)[0];
+  };
+  EXPECT_EQ(result_of(0, 30).detail.substr(0, 25), "it ran without the marks ");
+  EXPECT_EQ(result_of(1, 1).outcome, Outcome::Timeout);
+  EXPECT_EQ(result_of(2, 30).outcome, Outcome::Crash);
+  const Result hungry = result_of(15, 60);
+  EXPECT_EQ(hungry.outcome, Outcome::OutOfMemory) << hungry.detail;
+  EXPECT_EQ(result_of(4, 30).outcome, Outcome::WrongResult);
+  for (const int behaviour : {6, 7, 8}) {
+    const Result result = result_of(behaviour, 30);
+    EXPECT_EQ(result.outcome, Outcome::Crash) << result.detail;
+    EXPECT_NE(result.detail.find("system call"), std::string::npos) << result.detail;
+  }
+}
+
+TEST(QemuRunner, SaysWhatIsMissing) {
+  QemuOptions options;
+  options.plugin = "/nowhere/libcount_plugin.so";
+  EXPECT_THROW(make_qemu_runner(options), std::runtime_error);
+  options.qemu = "no-such-emulator";
+  try {
+    make_qemu_runner(options);
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("apt install qemu-user"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace tc::agent

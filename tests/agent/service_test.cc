@@ -1,0 +1,384 @@
+// tc-agent as a program: with a tracker and alone, spoken to as a tuner does, and by those who may
+// not.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <grpcpp/create_channel.h>
+
+#include "runtime/agent/runner.h"
+#include "runtime/rpc/channel.h"
+#include "runtime/rpc/sha256.h"
+#include "runtime/rpc/tc_rpc.grpc.pb.h"
+#include "runtime/rpc/version.h"
+
+namespace tc {
+namespace {
+
+using grpc::StatusCode;
+
+// A program of ours, its output in a file; killed at the end.
+class Program {
+ public:
+  Program(std::vector<std::string> arguments, const std::string& name)
+      : log_(testing::TempDir() + "/" + name + ".log") {
+    std::vector<char*> words;
+    for (std::string& argument : arguments) words.push_back(argument.data());
+    words.push_back(nullptr);
+    unlink(log_.c_str());
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 1, log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    EXPECT_EQ(posix_spawn(&pid_, words[0], &actions, nullptr, words.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  ~Program() { end(SIGKILL); }
+
+  int end(int signal_number) {
+    if (pid_ < 0) return -1;
+    kill(pid_, signal_number);
+    return wait();
+  }
+  int wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+  std::string log() const {
+    std::ifstream file(log_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // Waits until the log has the text; the word behind it.
+  std::string word_after(const std::string& text) const {
+    for (int i = 0; i < 600; ++i) {
+      const std::string all = log();
+      if (const size_t at = all.find(text); at != std::string::npos) {
+        const size_t begin = at + text.size(), end = all.find_first_of(" \n", begin);
+        if (end != std::string::npos) return all.substr(begin, end - begin);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    ADD_FAILURE() << "'" << text << "' never came; the log is: " << log();
+    return "";
+  }
+
+ private:
+  std::string log_;
+  pid_t pid_ = -1;
+};
+
+const std::string kToken(64, 'a');
+
+class Tuner {
+ public:
+  explicit Tuner(const std::string& address, std::string token = kToken)
+      : token_(std::move(token)),
+        stub_(rpc::Agent::NewStub(
+            grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {}
+
+  grpc::Status hello(rpc::HelloReply* reply, int major = rpc::kWireMajor) {
+    rpc::HelloRequest request;
+    *request.mutable_version() = rpc::own_version();
+    request.mutable_version()->set_major(major);
+    grpc::ClientContext context;
+    rpc::set_deadline(context, 20);
+    return stub_->Hello(&context, request, reply);
+  }
+
+  std::string name_of(const std::string& bytes) { return rpc::sha256_of(bytes); }
+
+  grpc::Status upload(const std::string& bytes, const std::string& name, int64_t total) {
+    grpc::ClientContext context;
+    rpc::set_deadline(context, 20);
+    rpc::Empty reply;
+    const auto writer = stub_->Upload(&context, &reply);
+    rpc::Chunk chunk;
+    chunk.set_token(token_);
+    chunk.set_sha256(name);
+    chunk.set_total_bytes(total);
+    size_t done = 0;
+    do {
+      chunk.set_data(bytes.substr(done, 1 << 20));
+      done += chunk.data().size();
+      if (!writer->Write(chunk)) break;
+      chunk.Clear();
+    } while (done < bytes.size());
+    writer->WritesDone();
+    return writer->Finish();
+  }
+  std::string upload(const std::string& bytes) {
+    const grpc::Status status = upload(bytes, name_of(bytes), static_cast<int64_t>(bytes.size()));
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return name_of(bytes);
+  }
+
+  std::vector<std::string> missing(const std::vector<std::string>& names) {
+    rpc::FileList request, reply;
+    request.set_token(token_);
+    for (const std::string& name : names) request.add_sha256(name);
+    grpc::ClientContext context;
+    rpc::set_deadline(context, 20);
+    const grpc::Status status = stub_->Missing(&context, request, &reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return {reply.sha256().begin(), reply.sha256().end()};
+  }
+
+  // y = 2 * x on 1000 floats.
+  rpc::MeasureRequest request(const std::vector<std::string>& executables) {
+    rpc::MeasureRequest request;
+    request.set_token(token_);
+    for (const std::string& name : executables) request.add_executables(name);
+    const agent::Port port = agent::make_port("x", "f32", {10, 100});
+    for (rpc::Port* added : {request.add_inputs(), request.add_outputs()}) {
+      added->set_name("x");
+      added->set_dtype("f32");
+      added->add_shape(10);
+      added->add_shape(100);
+    }
+    for (const uint64_t seed : {1, 2}) {
+      std::vector<float> values(1000);
+      agent::fill_sample(port, seed, 0, values.data());
+      for (float& value : values) value *= 2;
+      auto* set = request.add_data_sets();
+      set->set_seed(seed);
+      set->add_expected(upload(std::string(reinterpret_cast<const char*>(values.data()), 4000)));
+    }
+    request.set_tolerance(1e-5);
+    request.set_threads(1);
+    request.set_rounds(3);
+    request.set_sample_seconds(0.002);
+    request.set_timeout_seconds(20);
+    request.set_memory_bytes(64 << 20);
+    return request;
+  }
+
+  grpc::Status measure(const rpc::MeasureRequest& request, std::vector<rpc::MeasureResult>* results,
+                       double seconds = 60) {
+    grpc::ClientContext context;
+    rpc::set_deadline(context, seconds);
+    const auto reader = stub_->Measure(&context, request);
+    rpc::MeasureResult result;
+    while (reader->Read(&result)) results->push_back(result);
+    return reader->Finish();
+  }
+
+ private:
+  std::string token_;
+  std::unique_ptr<rpc::Agent::Stub> stub_;
+};
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string candidate(int behaviour) {
+  std::string bytes = read_text("tests/agent/candidate");
+  const size_t at = bytes.find("behaviour:");
+  bytes[at + 10] = static_cast<char>('0' + behaviour / 10);
+  bytes[at + 11] = static_cast<char>('0' + behaviour % 10);
+  return bytes;
+}
+
+class Standalone : public testing::Test {
+ protected:
+  Standalone() {
+    std::ofstream(token_file_) << kToken << "\n";
+    std::string path = testing::TempDir() + "/agent.sock";
+    unlink(path.c_str());
+    address_ = "unix:" + path;
+    agent_ = std::make_unique<Program>(
+        std::vector<std::string>{"runtime/agent/tc-agent", "--standalone", address_, "--token-file",
+                                 token_file_, "--store-mib", "64"},
+        "agent");
+    agent_->word_after("listens at ");
+  }
+
+  std::string token_file_ = testing::TempDir() + "/token", address_;
+  std::unique_ptr<Program> agent_;
+};
+
+TEST_F(Standalone, MeasuresTheGoodAndClassesTheBad) {
+  Tuner tuner(address_);
+  rpc::HelloReply hello;
+  ASSERT_TRUE(tuner.hello(&hello).ok());
+  EXPECT_EQ(hello.device().runner(), "native");
+  EXPECT_EQ(hello.device().unit(), "seconds");
+  EXPECT_GE(hello.device().cores(), 1);
+  EXPECT_GE(hello.device().features_size(), 5);
+  EXPECT_NE(hello.device().key(), "");
+  std::vector<std::string> names;
+  for (const int behaviour : {0, 2, 4, 5, 6}) names.push_back(tuner.upload(candidate(behaviour)));
+  names.push_back(tuner.upload(read_text("tests/agent/served_model")));
+  EXPECT_TRUE(tuner.missing(names).empty());
+  std::vector<rpc::MeasureResult> results;
+  const grpc::Status status = tuner.measure(tuner.request(names), &results);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_EQ(results.size(), 6u);
+  std::vector<rpc::Outcome> outcomes(6);
+  for (const rpc::MeasureResult& result : results) {
+    outcomes[static_cast<size_t>(result.candidate())] = result.outcome();
+    EXPECT_EQ(result.samples_size(), result.outcome() == rpc::OK ? 3 : 0) << result.detail();
+    EXPECT_EQ(result.detail().empty(), result.outcome() == rpc::OK);
+  }
+  EXPECT_EQ(outcomes, (std::vector<rpc::Outcome>{rpc::OK, rpc::CRASH, rpc::WRONG_RESULT,
+                                                  rpc::WRONG_RESULT, rpc::CRASH, rpc::OK}));
+  EXPECT_EQ(agent_->end(SIGTERM), 0);
+}
+
+TEST_F(Standalone, RefusesStrangersAndNonsense) {
+  Tuner tuner(address_);
+  rpc::HelloReply hello;
+  EXPECT_EQ(tuner.hello(&hello, 99).error_code(), StatusCode::FAILED_PRECONDITION);
+
+  Tuner stranger(address_, std::string(64, 'b'));
+  std::vector<rpc::MeasureResult> results;
+  rpc::MeasureRequest request = tuner.request({tuner.upload(candidate(0))});
+  rpc::MeasureRequest strange = request;
+  strange.set_token(std::string(64, 'b'));
+  EXPECT_EQ(tuner.measure(strange, &results).error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(stranger.upload("text", stranger.name_of("text"), 4).error_code(),
+            StatusCode::PERMISSION_DENIED);
+
+  EXPECT_EQ(tuner.upload("text", tuner.name_of("other"), 4).error_code(), StatusCode::DATA_LOSS);
+  EXPECT_EQ(tuner.upload("text", tuner.name_of("text"), 3).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(tuner.upload("text", tuner.name_of("text"), 5).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(tuner.upload("text", "../../etc/passwd", 4).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(tuner.upload("text", tuner.name_of("text"), int64_t{1} << 40).error_code(),
+            StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(tuner.missing({tuner.name_of("text")}).size(), 1u);
+
+  const auto refused = [&](auto&& change, const std::string& text,
+                           StatusCode code = StatusCode::INVALID_ARGUMENT) {
+    rpc::MeasureRequest changed = request;
+    change(changed);
+    const grpc::Status status = tuner.measure(changed, &results);
+    EXPECT_EQ(status.error_code(), code);
+    EXPECT_NE(status.error_message().find(text), std::string::npos) << status.error_message();
+  };
+  using Request = rpc::MeasureRequest;
+  refused([](Request& it) { it.clear_executables(); }, "'executables' has 0 entries");
+  refused([](Request& it) { it.set_executables(0, std::string(64, '0')); }, "not here",
+          StatusCode::NOT_FOUND);
+  refused([](Request& it) { it.mutable_data_sets()->RemoveLast(); }, "'data_sets' has 1 entries");
+  refused([](Request& it) { it.mutable_outputs(0)->set_shape(0, 11); }, "4000 bytes; the tensor has 4400");
+  refused([](Request& it) { it.mutable_inputs(0)->set_shape(0, int64_t{1} << 60); }, "larger than");
+  refused([](Request& it) { it.set_rounds(-1); }, "'rounds' is -1");
+  refused([](Request& it) { it.set_threads(100000); }, "'threads'");
+  refused([](Request& it) { it.set_timeout_seconds(NAN); }, "'timeout_seconds' is");
+  refused([](Request& it) { it.set_memory_bytes(-5); }, "'memory_bytes'");
+  refused([](Request& it) { it.mutable_data_sets(0)->clear_expected(); }, "0 expected tensors");
+  EXPECT_TRUE(results.empty());
+
+  EXPECT_TRUE(tuner.measure(request, &results).ok());
+  EXPECT_EQ(results.size(), 1u);
+}
+
+// What a tuner leaves behind when it goes away does not block the next.
+TEST_F(Standalone, CancelledCallMakesRoom) {
+  Tuner tuner(address_);
+  std::vector<rpc::MeasureResult> results;
+  rpc::MeasureRequest request = tuner.request({tuner.upload(candidate(10))});
+  EXPECT_EQ(tuner.measure(request, &results, 1).error_code(), StatusCode::DEADLINE_EXCEEDED);
+  request.set_executables(0, tuner.upload(candidate(0)));
+  EXPECT_TRUE(tuner.measure(request, &results, 20).ok());
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].outcome(), rpc::OK) << results[0].detail();
+}
+
+TEST_F(Standalone, StoreIsBounded) {
+  Tuner tuner(address_);
+  std::vector<std::string> names;
+  for (char letter = 'a'; letter < 'e'; ++letter)
+    names.push_back(tuner.upload(std::string(size_t{20} << 20, letter)));
+  EXPECT_EQ(tuner.missing(names), std::vector<std::string>{names[0]});
+}
+
+TEST(Agent, JoinsItsTrackerAndComesBack) {
+  auto tracker = std::make_unique<Program>(
+      std::vector<std::string>{"runtime/tracker/tc-tracker", "--insecure", "--listen", "127.0.0.1:0",
+                               "--heartbeat-ms", "200"},
+      "tracker");
+  const std::string address = tracker->word_after("listens at ");
+  Program agent({"runtime/agent/tc-agent", "--tracker", address, "--insecure", "--name", "here"},
+                "joined");
+  const std::string agent_address = agent.word_after("listens at ");
+  agent.word_after("announced to the tracker at ");
+
+  const auto stub = rpc::Tracker::NewStub(
+      grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  rpc::Lease lease;
+  const auto acquire = [&] {
+    rpc::AcquireRequest request;
+    *request.mutable_version() = rpc::own_version();
+    request.set_target("this machine");
+    request.set_architecture("x86-64");
+    request.set_wait_ms(1000);
+    grpc::ClientContext context;
+    rpc::set_deadline(context, 10);
+    context.set_wait_for_ready(true);
+    return stub->Acquire(&context, request, &lease);
+  };
+  ASSERT_TRUE(acquire().ok());
+  EXPECT_EQ(lease.device().name(), "here");
+  EXPECT_EQ(lease.device().address(), agent_address);
+
+  Tuner tuner(agent_address, lease.token());
+  std::vector<rpc::MeasureResult> results;
+  rpc::MeasureRequest request = tuner.request({tuner.upload(candidate(0))});
+  EXPECT_TRUE(tuner.measure(request, &results).ok());
+  EXPECT_EQ(results.size(), 1u);
+  rpc::MeasureRequest strange = request;
+  strange.set_token(std::string(64, 'c'));
+  EXPECT_EQ(tuner.measure(strange, &results).error_code(), StatusCode::PERMISSION_DENIED);
+
+  // Another tracker in the old one's place gets the agent too.
+  tracker->end(SIGKILL);
+  agent.word_after("trying on");
+  tracker = std::make_unique<Program>(
+      std::vector<std::string>{"runtime/tracker/tc-tracker", "--insecure", "--listen", address},
+      "tracker");
+  grpc::Status status;
+  for (int i = 0; i < 100; ++i) {
+    status = acquire();
+    if (status.ok()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(agent.end(SIGTERM), 0);
+}
+
+TEST(Agent, SaysWhatIsWrongWithItsArguments) {
+  const auto says = [](std::vector<std::string> arguments, const std::string& text) {
+    arguments.insert(arguments.begin(), "runtime/agent/tc-agent");
+    Program agent(std::move(arguments), "wrong");
+    EXPECT_NE(agent.wait(), 0);
+    EXPECT_NE(agent.log().find(text), std::string::npos) << agent.log();
+  };
+  says({}, "say where to serve");
+  says({"--tracker", "10.0.0.1:9190", "--insecure"}, "loopback");
+  says({"--tracker", "127.0.0.1", "--insecure", "--listen", "0.0.0.0:0"}, "loopback");
+  says({"--tracker", "127.0.0.1", "--credentials", "/nowhere"}, "/nowhere");
+  says({"--standalone", "unix:/tmp/x"}, "--token-file");
+  says({"--tracker", "127.0.0.1", "--insecure", "--runner", "qemu", "--qemu", "no-emulator"},
+       "apt install qemu-user");
+  says({"--tracker", "127.0.0.1", "--name", "two\nlines"}, "a name has");
+}
+
+}  // namespace
+}  // namespace tc
