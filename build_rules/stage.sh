@@ -8,6 +8,8 @@ folder=${1:-build/python}
 declare -A programs=(
   [//tuner:tc-builder]=tc-builder
   [//runtime/tracker:tc-tracker]=tc-tracker
+  [//runtime/agent:tc-agent]=tc-agent
+  [//runtime/qemu:libcount_plugin.so]=libcount_plugin.so
 )
 bazel build --noshow_progress --ui_event_filters=-info //frontend:_tc.so //runtime:link_files \
   "${!programs[@]}"

@@ -4,6 +4,7 @@
 // (user notification, Linux 5.6), the agent knows the call and also sees every request for memory.
 #pragma once
 
+#include <cstdint>
 #include <linux/filter.h>
 
 #include <string>

@@ -138,6 +138,9 @@ int serve(const Options& options) {
   if (!options.standalone.empty()) {
     if (options.standalone.rfind("unix:/", 0) != 0)
       throw std::runtime_error("--standalone takes unix:/PATH, not '" + options.standalone + "'");
+    if (options.standalone.size() > 5 + 107)
+      throw std::runtime_error("the path of a socket has up to 107 characters; that of --standalone is "
+                               "too long");
     agent::FixedToken leases(read_token(options.token_file));
     server_options.listen = options.standalone;
     server_options.credentials.insecure = true;

@@ -18,6 +18,7 @@
 
 static volatile const char marker[] = "behaviour:00";
 static int* volatile nowhere;
+static void* volatile kept;  /* compilers may drop memory that no one looks at */
 
 enum {
   kRight = 0, kLoop, kCrash, kAllocate, kWrong, kStale, kSocket, kWriteFile, kFork, kFlood, kMute,
@@ -68,10 +69,15 @@ int main(void) {
   if (behaviour == kKillParent) kill(getppid(), SIGKILL);
   if (behaviour == kExec) execl("/bin/sh", "sh", "-c", "true", (char*)NULL);
   if (behaviour == kAllocate)
-    for (;;) memset(malloc(1 << 20), 1, 1 << 20);
+    for (;;) {
+      kept = malloc(1 << 20);
+      memset(kept, 1, 1 << 20);
+    }
   if (behaviour == kReserve)
-    for (;;)
-      if (malloc(1 << 20) == NULL) return 5;
+    for (;;) {
+      kept = malloc(1 << 20);
+      if (kept == NULL) return 5;
+    }
   if (behaviour == kThreads) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, work, NULL) != 0) return 6;
@@ -100,16 +106,16 @@ int main(void) {
     }
     for (uint32_t run = 0; run < number; ++run, ++runs) {
       /* What the first run gave, again and again. */
-      static float kept[1 << 16];
+      static float first[1 << 16];
       if (behaviour == kStale && runs > 0) {
-        memcpy(out, kept, bytes);
+        memcpy(out, first, bytes);
         continue;
       }
       if (behaviour == kFirstRunOnly && run > 0) continue;
       if (behaviour == kUnwritten) continue;
       for (size_t i = 0; i < count; ++i) out[i] = 2 * in[i];
       __asm__ volatile("" : : : "memory");
-      if (behaviour == kStale) memcpy(kept, out, bytes);
+      if (behaviour == kStale) memcpy(first, out, bytes);
       if (behaviour == kWrong) out[count / 2] += 1;
       if (behaviour == kBeyond) out[count] = 1;
       if (behaviour == kSlow) {

@@ -199,15 +199,15 @@ class Standalone : public testing::Test {
  protected:
   Standalone() {
     std::ofstream(token_file_) << kToken << "\n";
-    std::string path = testing::TempDir() + "/agent.sock";
-    unlink(path.c_str());
-    address_ = "unix:" + path;
+    // Paths of sockets are short.
+    address_ = "unix:/tmp/tc-agent-test-" + std::to_string(getpid()) + ".sock";
     agent_ = std::make_unique<Program>(
         std::vector<std::string>{"runtime/agent/tc-agent", "--standalone", address_, "--token-file",
                                  token_file_, "--store-mib", "64"},
         "agent");
     agent_->word_after("listens at ");
   }
+  ~Standalone() override { unlink(address_.c_str() + 5); }
 
   std::string token_file_ = testing::TempDir() + "/token", address_;
   std::unique_ptr<Program> agent_;
@@ -375,6 +375,7 @@ TEST(Agent, SaysWhatIsWrongWithItsArguments) {
   says({"--tracker", "127.0.0.1", "--insecure", "--listen", "0.0.0.0:0"}, "loopback");
   says({"--tracker", "127.0.0.1", "--credentials", "/nowhere"}, "/nowhere");
   says({"--standalone", "unix:/tmp/x"}, "--token-file");
+  says({"--standalone", "unix:/" + std::string(200, 'x'), "--token-file", "/nowhere"}, "too long");
   says({"--tracker", "127.0.0.1", "--insecure", "--runner", "qemu", "--qemu", "no-emulator"},
        "apt install qemu-user");
   says({"--tracker", "127.0.0.1", "--name", "two\nlines"}, "a name has");
