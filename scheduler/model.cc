@@ -230,19 +230,29 @@ KernelModel::KernelModel(const Kernel& kernel) {
 
 const KernelModel& model_of(const KernelPtr& kernel) {
   struct Entry {
-    KernelPtr kernel;
+    uint64_t number;
+    std::string text;
     std::unique_ptr<KernelModel> model;
   };
   // The context must outlive the models: it is made first, so it is destroyed last.
   isl_context();
   thread_local std::list<Entry> recent;
-  for (auto entry = recent.begin(); entry != recent.end(); ++entry) {
-    if (entry->kernel->number != kernel->number) continue;
+  auto use = [&](std::list<Entry>::iterator entry) -> const KernelModel& {
     recent.splice(recent.begin(), recent, entry);
     return *recent.front().model;
+  };
+  for (auto entry = recent.begin(); entry != recent.end(); ++entry) {
+    if (entry->number == kernel->number) return use(entry);
   }
-  recent.push_front({kernel, std::make_unique<KernelModel>(kernel->kernel)});
-  constexpr size_t kKept = 4;
+  // Schedules of one kernel that begin with the same rewrites share the model.
+  std::string text = str(kernel->kernel);
+  for (auto entry = recent.begin(); entry != recent.end(); ++entry) {
+    if (entry->text != text) continue;
+    entry->number = kernel->number;
+    return use(entry);
+  }
+  recent.push_front({kernel->number, std::move(text), std::make_unique<KernelModel>(kernel->kernel)});
+  constexpr size_t kKept = 16;
   if (recent.size() > kKept) recent.pop_back();
   return *recent.front().model;
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "scheduler/reduction.h"
+#include "scheduler/trust.h"
 
 namespace tc {
 namespace {
@@ -226,6 +227,8 @@ struct ScheduleSpace::State {
     default_point.resize(axes.size(), 0);
   }
 
+  std::optional<Schedule> build(const Point& point, std::string* why) const;
+
   Point canonical(Point point) const {
     if (axes.empty()) return point;
     const int64_t way = value(point, 0);
@@ -375,33 +378,86 @@ std::vector<Point> ScheduleSpace::ranked(int count) const {
   return result;
 }
 
-std::optional<Schedule> ScheduleSpace::build(const Point& point, std::string* why) const {
-  const State& s = *state_;
-  if (s.axes.empty()) return ScheduleAccess::schedule(s.start);
+std::optional<Schedule> ScheduleSpace::State::build(const Point& point, std::string* why) const {
+  if (axes.empty()) return ScheduleAccess::schedule(start);
   ReductionKnobs reduction;
-  RowKnobs rows;
-  rows.statements.resize(kMostStatements);
-  for (size_t axis = 1; axis < s.axes.size(); ++axis) {
-    const int64_t value = s.value(point, axis);
-    const Axis& which = s.axes[axis];
-    if (which.reduction != nullptr) reduction.*which.reduction = value;
-    if (which.rows != nullptr) rows.*which.rows = value;
-    if (which.of_statement != nullptr) rows.statements[which.statement].*which.of_statement = value;
+  RowKnobs row_knobs;
+  row_knobs.statements.resize(kMostStatements);
+  for (size_t axis = 1; axis < axes.size(); ++axis) {
+    const int64_t knob = value(point, axis);
+    const Axis& which = axes[axis];
+    if (which.reduction != nullptr) reduction.*which.reduction = knob;
+    if (which.rows != nullptr) row_knobs.*which.rows = knob;
+    if (which.of_statement != nullptr) row_knobs.statements[which.statement].*which.of_statement = knob;
   }
-  Builder builder(s.start, s.threads);
+  Builder builder(start, threads);
   try {
-    s.attempt(builder, s.value(point, 0), reduction, rows);
+    attempt(builder, value(point, 0), reduction, row_knobs);
   } catch (const Abandon& abandoned) {
     if (why != nullptr) *why = abandoned.why;
     return std::nullopt;
   }
   Schedule schedule = ScheduleAccess::schedule(builder.state());
   const int64_t copies = straight_line_copies(schedule);
-  if (copies > kMostStraightLine && point != s.default_point) {
+  if (copies > kMostStraightLine && point != default_point) {
     if (why != nullptr) *why = text("straight-line code of ", copies, " copies");
     return std::nullopt;
   }
   return schedule;
+}
+
+std::optional<Schedule> ScheduleSpace::build(const Point& point, std::string* why) const {
+  return state_->build(point, why);
+}
+
+std::string ScheduleSpace::sketch(const Point& point, std::string* why) const {
+  const Trust trust;
+  const auto schedule = state_->build(point, why);
+  return schedule ? loops_key(*schedule) : "";
+}
+
+namespace {
+
+void write_key(const ScheduleState& state, const TreeNode& node, std::string& key) {
+  if (node.kind == TreeNode::Kind::Leaf) key += text("s", node.statement);
+  if (node.kind == TreeNode::Kind::Tile) key += "tile";
+  const auto extent = node.kind == TreeNode::Kind::Loop ? constant_extent(state, node)
+                                                           : std::nullopt;
+  if (node.kind == TreeNode::Kind::Loop && (extent != 1 || node.vector)) {
+    for (const auto& [statement, part] : node.members) {
+      key += text(statement, ":", part.iterator);
+      for (const LoopPart::Step& step : part.steps) key += text(step.modulo ? "%" : "/", step.size);
+      key += " ";
+    }
+    const bool whole = node.unroll == 0 || (extent && node.unroll >= *extent);
+    if (node.parallel) key += "p";
+    if (node.vector) key += "v";
+    if (node.isolate) key += "i";
+    key += whole ? "u" : text("u", node.unroll);
+  }
+  key += "(";
+  for (const TreeNode& child : node.children) write_key(state, child, key);
+  key += ")";
+}
+
+}  // namespace
+
+std::string loops_key(const Schedule& schedule) {
+  const ScheduleState& state = ScheduleAccess::state(schedule);
+  std::string key = str(state.kernel->kernel);
+  write_key(state, state.tree, key);
+  return key;
+}
+
+std::string sketch_of(const Schedule& start, const std::vector<std::string>& lines, std::string* why) {
+  const Trust trust;
+  Schedule schedule = start;
+  std::optional<std::string> refused = schedule.replay(lines);
+  const int64_t copies = straight_line_copies(schedule);
+  if (!refused && copies > kMostStraightLine) refused = text("straight-line code of ", copies, " copies");
+  if (!refused) return loops_key(schedule);
+  if (why != nullptr) *why = *refused;
+  return "";
 }
 
 int64_t straight_line_copies(const Schedule& schedule) {

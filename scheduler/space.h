@@ -42,11 +42,23 @@ class ScheduleSpace {
   // The legal schedule of the point; nothing, and in `why` the reason, where there is none or its
   // straight-line code is too long.
   std::optional<Schedule> build(const Point& point, std::string* why) const;
+  // What loops_key() is of the built schedule, or would be if it were legal; much cheaper. Two points
+  // with one sketch have the same loops, or are both refused. Empty, and in `why` the reason, where
+  // there is no schedule.
+  std::string sketch(const Point& point, std::string* why) const;
 
  private:
   struct State;
   std::shared_ptr<const State> state_;
 };
+
+// The schedule's statements, tree and marks as text, without what makes no difference to the loops:
+// names, loops of one trip, numbers of copies above the number of trips.
+std::string loops_key(const Schedule& schedule);
+
+// The same for a start and lines that need not be legal; empty, and in `why` the reason, where a line
+// is refused for another reason than order or where the straight-line code is too long.
+std::string sketch_of(const Schedule& start, const std::vector<std::string>& lines, std::string* why);
 
 // Instructions' copies that unrolling and wide vectors make of the largest statement.
 int64_t straight_line_copies(const Schedule& schedule);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "ir/error.h"
 #include "scheduler/space.h"
@@ -17,10 +18,12 @@ namespace {
 
 constexpr int kAnalytic = 12;      // candidates of the closed forms before anything is known
 constexpr int kRandomStarts = 16;  // where the search starts at random
-constexpr int kAttempts = 60;      // to find one more candidate
+constexpr int kAttempts = 20;      // to find one more candidate
+constexpr int kMixtures = 50;      // of fast points, and as many random ones, that are looked at
 constexpr size_t kTournament = 4;
 constexpr size_t kElite = 4;       // whose neighbours are looked at
-constexpr size_t kSure = 40;       // candidates whose uncertainty is looked at
+constexpr size_t kSure = 40;       // points whose uncertainty is looked at
+constexpr size_t kPerSearch = 16;  // of them, chosen before others are looked for
 
 // FNV-1a.
 uint64_t hash_of(const std::string& text) {
@@ -65,12 +68,15 @@ struct KernelSearch::State {
   std::vector<Candidate> candidates;
   std::map<Trace, size_t> by_trace;
   std::map<uint64_t, size_t> by_loops;
+  std::map<uint64_t, std::optional<Point>> sketches;   // the first point of each; none: lines
   std::map<Point, std::optional<size_t>> points;   // tried; those that could be built, as candidates
   std::vector<std::pair<Point, size_t>> samples;   // in the order of their building
   std::map<std::string, Family> families;
   size_t next_seed = 0, next_start = 0;
   std::vector<Point> starts;
-  bool started = false, stale = true;
+  std::vector<std::pair<Point, Surrogate::Prediction>> hopeful;   // since the last answers
+  std::vector<Point> chosen;                                      // of them
+  bool started = false, stale = true, exhausted = false;
   int evolved = 0, proposed = 0, refused = 0;
   std::string refusal;
   // The best as the interface returns it: a copy, which stays valid.
@@ -92,15 +98,17 @@ struct KernelSearch::State {
     if (refusal.empty()) refusal = why;
   }
 
+  void note(const Point& point, size_t candidate) {
+    points[point] = candidate;
+    samples.emplace_back(point, candidate);
+    stale = stale || candidates[candidate].known;
+  }
+
   // Adds what is legal and new; true where it is a new candidate.
   bool take(const Schedule& schedule, const std::string& family, const std::optional<Point>& point) {
     const Trace& trace = schedule.trace();
     auto same = [&](size_t candidate) {
-      if (point) {
-        points[*point] = candidate;
-        samples.emplace_back(*point, candidate);
-        stale = true;
-      }
+      if (point) note(*point, candidate);
       return false;
     };
     if (auto found = by_trace.find(trace); found != by_trace.end()) return same(found->second);
@@ -135,6 +143,18 @@ struct KernelSearch::State {
     points[point] = std::nullopt;
     std::string why;
     try {
+      const std::string sketch = space.sketch(point, &why);
+      if (sketch.empty()) {
+        refuse(why);
+        return false;
+      }
+      const auto [place, fresh] = sketches.emplace(hash_of(sketch), point);
+      if (!fresh) {
+        // Built or refused already.
+        const auto candidate = place->second ? points[*place->second] : std::nullopt;
+        if (candidate) note(point, *candidate);
+        return false;
+      }
       const auto schedule = space.build(point, &why);
       if (schedule) return take(*schedule, text("space ", space.family(point)), point);
     } catch (const Error& error) {
@@ -146,10 +166,22 @@ struct KernelSearch::State {
 
   bool take_trace(const Trace& trace, const std::string& family) {
     if (by_trace.count(trace) > 0) return false;
+    const Trace lines(trace.begin() + static_cast<std::ptrdiff_t>(task.layout_lines.size()), trace.end());
+    for (const std::string& line : lines) {
+      if (!changes_argument(line)) continue;
+      refuse("a layout line changes an argument of the kernel");
+      return false;
+    }
     Schedule schedule = start;
-    const auto fixed = static_cast<std::ptrdiff_t>(task.layout_lines.size());
     try {
-      if (auto why = schedule.replay({trace.begin() + fixed, trace.end()})) {
+      std::string why;
+      const std::string sketch = sketch_of(start, lines, &why);
+      if (sketch.empty()) {
+        refuse(why);
+        return false;
+      }
+      if (!sketches.emplace(hash_of(sketch), std::nullopt).second) return false;
+      if (auto why = schedule.replay(lines)) {
         refuse(*why);
         return false;
       }
@@ -157,27 +189,18 @@ struct KernelSearch::State {
       refuse(error.what());
       return false;
     }
-    // A layout of an argument would be another kernel's.
-    if (!keeps_arguments(schedule)) {
-      refuse("a layout line changes an argument of the kernel");
-      return false;
-    }
-    if (const int64_t copies = straight_line_copies(schedule); copies > kMostStraightLine) {
-      refuse(text("straight-line code of ", copies, " copies"));
-      return false;
-    }
     return take(schedule, family, std::nullopt);
   }
 
-  bool keeps_arguments(const Schedule& schedule) const {
-    for (const Buffer& before : start.kernel().buffers) {
-      if (before.scope != Scope::Input && before.scope != Scope::Output) continue;
-      const int index = schedule.kernel().buffer_index(before.name);
-      if (index < 0 || schedule.kernel().buffers[static_cast<size_t>(index)].shape != before.shape) {
-        return false;
-      }
-    }
-    return true;
+  // A layout of an argument would be another kernel's.
+  bool changes_argument(const std::string& line) const {
+    std::istringstream words(line);
+    std::string name, buffer;
+    words >> name >> buffer;
+    const int index = name == "layout" ? task.kernel.buffer_index(buffer) : -1;
+    if (index < 0) return false;
+    const Scope scope = task.kernel.buffers[static_cast<size_t>(index)].scope;
+    return scope == Scope::Input || scope == Scope::Output;
   }
 
   bool has_layout(const Trace& trace) const {
@@ -242,8 +265,9 @@ struct KernelSearch::State {
     surrogate.fit(known);
   }
 
-  // Points near the fastest and mixtures of them, most promising first by the surrogate.
-  std::vector<Point> promising() {
+  // Points near the fastest and mixtures of them, the most promising by the surrogate.
+  void find_hopeful() {
+    hopeful.clear();
     const std::vector<Point> fast = fast_points();
     std::set<Point> pool;
     auto add_point = [&](Point point) {
@@ -253,7 +277,7 @@ struct KernelSearch::State {
     for (size_t i = 0; i < std::min(kElite, fast.size()); ++i) {
       for (Point& point : neighbours(space, fast[i])) add_point(std::move(point));
     }
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < kMixtures; ++i) {
       if (!fast.empty()) {
         Point both = crossover(tournament(fast), tournament(fast), random);
         add_point(random.chance(0.5) ? mutate(space, space.canonical(both), random) : both);
@@ -267,18 +291,36 @@ struct KernelSearch::State {
       if (avoided(text("space ", space.family(point)))) continue;
       sorted.emplace_back(surrogate.mean(point), &point);
     }
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    // Some are chosen for what is hoped of them, some for what is expected.
-    const double hope = std::vector<double>{0.0, 0.5, 1.0, 2.0}[static_cast<size_t>(random.below(4))];
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
     if (sorted.size() > kSure) sorted.resize(kSure);
-    for (auto& [value, point] : sorted) {
-      const Surrogate::Prediction prediction = surrogate.predict(*point);
-      value = prediction.mean - hope * prediction.deviation;
+    for (const auto& [mean, point] : sorted) hopeful.push_back({*point, surrogate.predict(*point)});
+  }
+
+  // The next of the hopeful points: some are chosen for what is hoped of them, some for what is
+  // expected, and those that are unlike what was chosen since the last answers are preferred.
+  std::optional<Point> next_hopeful() {
+    if (hopeful.empty() || chosen.size() >= kPerSearch) {
+      find_hopeful();
+      chosen.clear();
     }
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<Point> result;
-    for (const auto& [value, point] : sorted) result.push_back(*point);
-    return result;
+    if (hopeful.empty()) return std::nullopt;
+    const double hope = 0.5 * static_cast<double>(random.below(4));
+    size_t best = 0;
+    double least = INFINITY;
+    for (size_t i = 0; i < hopeful.size(); ++i) {
+      const auto& [point, prediction] = hopeful[i];
+      double alike = 0;
+      for (const Point& other : chosen) alike = std::max(alike, surrogate.similarity(point, other));
+      const double value = prediction.mean + (alike - hope) * prediction.deviation;
+      if (value >= least) continue;
+      least = value;
+      best = i;
+    }
+    Point point = hopeful[best].first;
+    hopeful.erase(hopeful.begin() + static_cast<std::ptrdiff_t>(best));
+    chosen.push_back(point);
+    return point;
   }
 
   bool evolve_by_lines() {
@@ -287,7 +329,7 @@ struct KernelSearch::State {
     // Before anything is known the first candidates are the parents.
     for (size_t i = 0; parents.empty() && i < candidates.size(); ++i) parents.push_back(i);
     if (parents.empty()) return false;
-    for (int attempt = 0; attempt < 8; ++attempt) {
+    for (int attempt = 0; attempt < 4; ++attempt) {
       const Trace parent = candidates[tournament(parents)].trace;
       std::string kind;
       auto changed = mutate_lines(parent, task.layout_lines.size(), random, &kind);
@@ -318,9 +360,10 @@ struct KernelSearch::State {
       } else if (kind == 4) {
         if (evolve_by_points()) return true;
       } else {
-        const std::vector<Point> hopeful = promising();
-        for (size_t i = 0; i < std::min<size_t>(8, hopeful.size()); ++i) {
-          if (take_point(hopeful[i])) return true;
+        for (int i = 0; i < 8; ++i) {
+          const auto point = next_hopeful();
+          if (!point) break;
+          if (take_point(*point)) return true;
         }
       }
     }
@@ -356,9 +399,10 @@ struct KernelSearch::State {
         if (starts.size() > 50 * kRandomStarts) break;
       }
     }
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    for (int attempt = 0; attempt < kAttempts && !exhausted; ++attempt) {
       if (evolve()) return true;
     }
+    exhausted = true;
     return false;
   }
 };
@@ -400,6 +444,8 @@ void KernelSearch::learn(const std::vector<Trace>& traces, const std::vector<Mea
     if (traces[i] == s.task.untuned && candidate.good()) candidate.result.ratio = 1;
   }
   s.stale = true;
+  s.hopeful.clear();
+  s.chosen.clear();
   const std::vector<size_t> fast = s.order();
   s.best = s.task.untuned;
   if (!fast.empty() && (s.options.from_random || s.candidates[fast[0]].result.ratio < 1)) {

@@ -26,10 +26,11 @@ class Surrogate {
   void fit(const std::vector<Sample>& samples);
   double mean(const ScheduleSpace::Point& point) const;
   Prediction predict(const ScheduleSpace::Point& point) const;
+  // 1 for the same point, near 0 for those that tell nothing of each other.
+  double similarity(const ScheduleSpace::Point& a, const ScheduleSpace::Point& b) const;
 
  private:
   double distance(size_t axis, int a, int b) const;
-  double similarity(const ScheduleSpace::Point& a, const ScheduleSpace::Point& b) const;
   double prior(const ScheduleSpace::Point& point) const;
   // Fits the process to the chosen samples; the logarithm of how likely they are.
   double solve();
