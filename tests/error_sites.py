@@ -6,8 +6,8 @@ from .support import ROOT
 
 FOLDERS = ("ir", "frontend", "scheduler", "codegen", "runtime")
 # The programs around the tuner have tests of their own.
-ELSEWHERE = ("runtime/agent", "runtime/rpc", "runtime/tracker", "runtime/serve", "frontend/tc/certs",
-             "frontend/tc/fleet")
+ELSEWHERE = ("runtime/agent", "runtime/rpc", "runtime/tracker", "runtime/serve", "frontend/python_tune",
+             "frontend/tune", "frontend/tc/certs", "frontend/tc/fleet", "frontend/tc/log", "frontend/tc/tun")
 CALL = re.compile(r"\b(?:fail|fail_at|error|unsupported|refuse|refusal|damaged|raise \w*Error|throw Error)\s*\(")
 PYTHON_CALL = re.compile(r"\braise \w*Error\s*\(")
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\s*f?"((?:[^"\\]|\\.)*)")*')
@@ -62,13 +62,13 @@ def sites():
     return sorted(found)
 
 
-def tested(piece, tests):
+def is_quoted(piece, tests):
     """Whether a test quotes the piece, or most of it."""
     size = min(len(piece), max(SHORTEST + 2, len(piece) // 2))
     return any(piece[at:at + size] in tests for at in range(len(piece) - size + 1))
 
 
-def test_text():
+def all_tests():
     """All tests as one text, without what splits a literal in two."""
     texts = []
     for path in sorted((ROOT / "tests").rglob("*")):

@@ -1,7 +1,7 @@
 """Every error text that a user can meet is quoted by a test, or listed in tests/untested_errors.txt
 with the reason why no test can."""
 
-from .error_sites import sites, test_text, tested
+from .error_sites import all_tests, is_quoted, sites
 from .support import ROOT
 
 LIST = ROOT / "tests/untested_errors.txt"
@@ -18,10 +18,10 @@ def listed():
 
 
 def test_texts_are_tested():
-    tests = test_text()
+    tests = all_tests()
     every = sites()
     assert len(every) > 300
-    untested = {site for site in every if not tested(site[1], tests)}
+    untested = {site for site in every if not is_quoted(site[1], tests)}
     missing = sorted(untested - set(listed()))
     assert not missing, "no test quotes:\n" + "\n".join(f"{file} | {text}" for file, text in missing)
     stale = sorted(set(listed()) - untested)
