@@ -9,6 +9,7 @@ declare -A programs=(
   [//tuner:tc-builder]=tc-builder
   [//runtime/tracker:tc-tracker]=tc-tracker
   [//runtime/agent:tc-agent]=tc-agent
+  [//runtime/agent:riscv64/tc-agent]=riscv64/tc-agent
   [//runtime/qemu:libcount_plugin.so]=libcount_plugin.so
 )
 bazel build --noshow_progress --ui_event_filters=-info //frontend:_tc.so //runtime:link_files \
