@@ -1,0 +1,158 @@
+"""Tuning end to end: agents on this machine and a simulated board, the log, builds that read it."""
+
+import hashlib
+import json
+import shutil
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+
+import tc
+from tc import fleet
+from tc.cli import main
+
+pytest.importorskip("onnx")
+
+
+def small_model():
+    """A convolution with its epilogue and a product: two kernels that can be tuned."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    random = np.random.default_rng(3)
+    weights = {"w": (24, 16, 3, 3), "b": (24,), "m": (24, 40)}
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+         helper.make_node("Relu", ["c"], ["r"]),
+         helper.make_node("GlobalAveragePool", ["r"], ["p"]),
+         helper.make_node("Flatten", ["p"], ["f"]),
+         helper.make_node("MatMul", ["f", "m"], ["y"])],
+        "small", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16, 20, 20])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 40])],
+        [numpy_helper.from_array(random.standard_normal(shape).astype(np.float32) * 0.2, name)
+         for name, shape in weights.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+class Programs:
+    """A tracker and agents on loopback, ended with the block."""
+
+    def __init__(self, *agents):
+        self.processes = []
+        self.address = self._start("tracker", "--insecure", "--listen", "127.0.0.1:0").split()[4]
+        for number, options in enumerate(agents):
+            self._start("agent", "--insecure", "--tracker", self.address, "--name", f"device{number}",
+                        *options, until="announced")
+
+    def _start(self, name, *arguments, until="listens"):
+        process = subprocess.Popen([fleet.program(name), *arguments], stdout=subprocess.PIPE, text=True)
+        self.processes.append(process)
+        for line in process.stdout:
+            if until in line:
+                return line
+        raise AssertionError(f"{name} ended: {process.wait()}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self.processes):
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+            process.stdout.close()
+
+
+def shared_bytes(tmp_path, model, **options):
+    tc.compile(model, threads=1, **options).save(tmp_path / "model.so")
+    return hashlib.sha256((tmp_path / "model.so").read_bytes()).hexdigest()
+
+
+def test_tuning_here_fills_a_log_that_builds_use(tmp_path):
+    log, model = tmp_path / "log.db", small_model()
+    seen = []
+    result = tc.tune(model, threads=1, trials=12, log=log, progress=seen.append)
+    assert result.measured == 12 and result.stopped == "budget" and result.unit == "seconds"
+    assert not any(kernel.failures for kernel in result.kernels), result.summary()
+    assert seen and seen[-1]["doing"] == "done"
+    assert "schedules tried, 12 measured now" in result.summary()
+    records = tc.Log(log).records()
+    assert len(records) == 12 and all(record.outcome == "ok" for record in records)
+    assert all(record.worst_error <= 1e-4 for record in records)
+
+    again = tc.tune(model, threads=1, trials=12, log=log)
+    assert again.measured == 0 and again.trials == 12
+    x = np.random.default_rng(0).standard_normal((1, 16, 20, 20)).astype(np.float32)
+    untuned = tc.compile(model, threads=1, log=False)
+    tuned = tc.compile(model, threads=1, log=log)
+    np.testing.assert_allclose(tuned(x), untuned(x), rtol=1e-4, atol=1e-5)
+    assert shared_bytes(tmp_path, model, log=log) == shared_bytes(tmp_path, model, log=log)
+
+    exported = tmp_path / "log.jsonl"
+    assert tc.Log(log).export(exported) == 12
+    assert tc.Log.import_into(tmp_path / "copy.db", exported) == 12
+    assert shared_bytes(tmp_path, model, log=tmp_path / "copy.db") == shared_bytes(tmp_path, model, log=log)
+
+
+@pytest.mark.skipif(shutil.which("qemu-riscv64") is None, reason="qemu-riscv64 is not installed")
+def test_a_simulated_board_answers_alike_and_results_stay_with_their_target(tmp_path):
+    model = small_model()
+    with Programs(["--runner", "qemu", "--vector-bits", "256"]) as programs:
+        def tune(name):
+            return tc.tune(model, "rv64gcv", threads=1, trials=10, log=tmp_path / name, insecure=True,
+                           tracker=programs.address)
+
+        first, second = tune("one.db"), tune("two.db")
+        assert first.unit == "simulated cycles"
+        assert [kernel.best for kernel in first.kernels] == [kernel.best for kernel in second.kernels]
+        assert all(kernel.best <= kernel.untuned for kernel in first.kernels)
+        with pytest.raises(tc.DeviceError, match="x86-64"):
+            tc.tune(model, "x86-64-v3", threads=1, trials=2, log=tmp_path / "three.db", insecure=True,
+                    tracker=programs.address)
+    # Nothing that was measured for another target is used.
+    assert shared_bytes(tmp_path, model, target="x86-64-v3", log=tmp_path / "one.db") == \
+        shared_bytes(tmp_path, model, target="x86-64-v3", log=False)
+    plain = tc.compile(model, "rv64gcv", threads=1, log=False)
+    tuned = tc.compile(model, "rv64gcv", threads=1, log=tmp_path / "one.db")
+    assert "kernels run schedules of the tuning log" in tuned.explain()
+    assert "tuning log" not in plain.explain()
+
+
+def test_a_record_that_is_illegal_is_refused_and_the_build_goes_on(tmp_path):
+    model, log = small_model(), tmp_path / "log.db"
+    tc.tune(model, threads=1, trials=3, log=log)
+    tc.Log(log).export(tmp_path / "rows")
+    rows = [json.loads(line) for line in (tmp_path / "rows").read_text().splitlines()]
+    for row in rows:
+        row["trace"] = row["trace"] + ["split nothing 4 as a b"]
+    (tmp_path / "rows").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tc.Log.import_into(tmp_path / "bad.db", tmp_path / "rows")
+    module = tc.compile(model, threads=1, log=tmp_path / "bad.db")
+    assert "is not used" in module.explain() and "nothing" in module.explain()
+    assert shared_bytes(tmp_path, model, log=tmp_path / "bad.db") == shared_bytes(tmp_path, model, log=False)
+
+
+def test_what_cannot_be_tuned_is_told(tmp_path, capsys):
+    model, log = small_model(), tmp_path / "log.db"
+    with pytest.raises(tc.DeviceError, match="127.0.0.1:1"):
+        tc.tune(model, trials=1, log=log, tracker="127.0.0.1:1", insecure=True)
+    with pytest.raises(tc.TargetError, match="start a tracker and an agent on a board"):
+        tc.tune(model, "rv64gcv", trials=1, log=log)
+    with pytest.raises(tc.Error, match="trials is 0"):
+        tc.tune(model, trials=0, log=log)
+    with pytest.raises(tc.Error, match="time_limit is -1"):
+        tc.tune(model, time_limit=-1, log=log)
+    (tmp_path / "text.db").write_text("x" * 5000)
+    with pytest.raises(tc.LogError, match="the log is damaged"):
+        tc.tune(model, trials=1, log=tmp_path / "text.db")
+    with pytest.raises(tc.LogError, match="no such log"):
+        tc.compile(model, log=tmp_path / "none.db")
+    (tmp_path / "rows").write_text("no json\n")
+    with pytest.raises(tc.LogError, match="line 1 is no record"):
+        tc.Log.import_into(tmp_path / "new.db", tmp_path / "rows")
+    (tmp_path / "rows").write_text("{}\n")
+    with pytest.raises(tc.LogError, match="a record lacks the field 'workload'"):
+        tc.Log.import_into(tmp_path / "new.db", tmp_path / "rows")
+    assert main(["log", "stats", str(tmp_path / "none.db")]) == 1
+    assert "no such log" in capsys.readouterr().err
