@@ -31,7 +31,7 @@ std::vector<int64_t> sizes_of(const PortInfo& port);
 Tensor sample_data(DType dtype, const std::vector<int64_t>& shape, uint64_t seed, uint64_t port);
 
 // Outputs of the model in the shared library for the inputs of the seed, on one thread. Bytes of
-// float outputs that it does not write (padding of blocked layouts) are NaN.
+// float outputs that it does not write (padding of blocked layouts) are 0xff.
 std::vector<Bytes> run_on_samples(const std::string& library, const std::vector<PortInfo>& inputs,
                                   const std::vector<PortInfo>& outputs, uint64_t seed);
 

@@ -33,7 +33,8 @@ struct Comparison {
   std::string text;              // where not good: the element, what it is and what it should be
 };
 // Float outputs within the tolerance, with equal infinities and NaN at the same places; all others
-// equal. Poison is never right in a float output.
+// equal. Poison is never right in a float output. A float whose bits are all set is not compared: it
+// stands for padding that the model does not define.
 Comparison compare(const Port& port, const void* got, const void* expected, double tolerance,
                    uint8_t poison);
 

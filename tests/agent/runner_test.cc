@@ -256,6 +256,10 @@ TEST(Compare, KnowsInfinitiesAndNan) {
   float poisoned[] = {nan, inf, 4};
   std::memset(poisoned, 0xff, 4);
   EXPECT_FALSE(compare(port, poisoned, expected, 1, 0xff).good);
+  // Padding may be anything; a result may not.
+  EXPECT_TRUE(compare(port, good, poisoned, 1e-3, 0x7f).good);
+  std::memset(poisoned, 0x7f, 4);
+  EXPECT_FALSE(compare(port, poisoned, expected, 1, 0x7f).good);
   const Port integers = make_port("y", "i32", {2});
   const int32_t one[] = {1, 2}, other[] = {1, 3};
   EXPECT_TRUE(compare(integers, one, one, 0, 0xff).good);

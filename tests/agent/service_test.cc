@@ -187,8 +187,8 @@ std::string read_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::string candidate(int behaviour) {
-  std::string bytes = read_text("tests/agent/candidate");
+std::string candidate(int behaviour, const std::string& file = "tests/agent/candidate") {
+  std::string bytes = read_text(file);
   const size_t at = bytes.find("behaviour:");
   bytes[at + 10] = static_cast<char>('0' + behaviour / 10);
   bytes[at + 11] = static_cast<char>('0' + behaviour % 10);
@@ -197,14 +197,15 @@ std::string candidate(int behaviour) {
 
 class Standalone : public testing::Test {
  protected:
-  Standalone() {
+  explicit Standalone(std::vector<std::string> command = {"runtime/agent/tc-agent"}) {
     std::ofstream(token_file_) << kToken << "\n";
     // Paths of sockets are short.
     address_ = "unix:/tmp/tc-agent-test-" + std::to_string(getpid()) + ".sock";
-    agent_ = std::make_unique<Program>(
-        std::vector<std::string>{"runtime/agent/tc-agent", "--standalone", address_, "--token-file",
-                                 token_file_, "--store-mib", "64"},
-        "agent");
+    for (const std::string& word :
+         {std::string("--standalone"), address_, std::string("--token-file"), token_file_,
+          std::string("--store-mib"), std::string("64")})
+      command.push_back(word);
+    agent_ = std::make_unique<Program>(command, "agent");
     agent_->word_after("listens at ");
   }
   ~Standalone() override { unlink(address_.c_str() + 5); }
@@ -307,6 +308,40 @@ TEST_F(Standalone, StoreIsBounded) {
   for (char letter = 'a'; letter < 'e'; ++letter)
     names.push_back(tuner.upload(std::string(size_t{20} << 20, letter)));
   EXPECT_EQ(tuner.missing(names), std::vector<std::string>{names[0]});
+}
+
+// The static agent for boards, itself under qemu, which has no system call filters to pass on.
+class Riscv64 : public Standalone {
+ protected:
+  Riscv64()
+      : Standalone({"/usr/bin/qemu-riscv64", "runtime/agent/riscv64/tc-agent", "--launcher",
+                    "/usr/bin/qemu-riscv64"}) {}
+};
+
+TEST_F(Riscv64, StaticAgentMeasures) {
+  Tuner tuner(address_);
+  rpc::HelloReply hello;
+  const grpc::Status greeting = tuner.hello(&hello);
+  ASSERT_TRUE(greeting.ok()) << greeting.error_message();
+  EXPECT_EQ(hello.device().architecture(), "riscv64");
+  for (const std::string& name : hello.device().isolation()) EXPECT_NE(name, "seccomp");
+  std::vector<std::string> names;
+  for (const int behaviour : {0, 2, 4, 5, 11})
+    names.push_back(tuner.upload(candidate(behaviour, "tests/agent/candidate.riscv64")));
+  names.push_back(tuner.upload(read_text("tests/agent/served_model.riscv64")));
+  rpc::MeasureRequest request = tuner.request(names);
+  std::vector<rpc::MeasureResult> results;
+  const grpc::Status status = tuner.measure(request, &results);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_EQ(results.size(), 6u);
+  std::vector<rpc::Outcome> outcomes(6);
+  for (const rpc::MeasureResult& result : results) {
+    outcomes[static_cast<size_t>(result.candidate())] = result.outcome();
+    EXPECT_EQ(result.samples_size(), result.outcome() == rpc::OK ? 3 : 0) << result.detail();
+  }
+  EXPECT_EQ(outcomes, (std::vector<rpc::Outcome>{rpc::OK, rpc::CRASH, rpc::WRONG_RESULT,
+                                                  rpc::WRONG_RESULT, rpc::CRASH, rpc::OK}));
+  EXPECT_EQ(agent_->end(SIGTERM), 0);
 }
 
 TEST(Agent, JoinsItsTrackerAndComesBack) {
