@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <limits>
+#include <algorithm>
 #include <memory>
 
 #include "ir/error.h"
