@@ -1,7 +1,7 @@
 // One kernel as a program to measure.
 #include "tuner/kernel_program.h"
 
-#include <limits>
+#include <algorithm>
 #include <memory>
 
 #include "ir/error.h"
@@ -37,21 +37,18 @@ Schedule scheduled_as(const KernelProgram& program, const Target& target, const 
   return schedule;
 }
 
-// What fills up the blocks of a layout is nobody's business: NaN, which is compared with nothing.
+// What fills up the blocks of a layout is nobody's business: marked as run_on_samples marks what was
+// not written, which is compared with nothing.
 void hide_padding(const Schedule& schedule, const Buffer& buffer, Bytes& bytes) {
   if (!is_float(buffer.dtype)) return;
-  Tensor tensor;
-  tensor.dtype = buffer.dtype;
-  tensor.shape = sizes_of(port_of(buffer));
-  tensor.bytes = std::move(bytes);
-  std::vector<int64_t> index(tensor.shape.size());
-  const int64_t count = tensor.count();
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t rest = i;
-    for (size_t d = index.size(); d-- > 0; rest /= tensor.shape[d]) index[d] = rest % tensor.shape[d];
-    if (schedule.is_padding(buffer.name, index)) tensor.set(i, std::numeric_limits<double>::quiet_NaN());
+  const std::vector<int64_t> shape = sizes_of(port_of(buffer));
+  const auto size = static_cast<size_t>(size_of(buffer.dtype));
+  std::vector<int64_t> index(shape.size());
+  for (size_t i = 0; i * size < bytes.size(); ++i) {
+    auto rest = static_cast<int64_t>(i);
+    for (size_t d = index.size(); d-- > 0; rest /= shape[d]) index[d] = rest % shape[d];
+    if (schedule.is_padding(buffer.name, index)) std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(i * size), size, 0xff);
   }
-  bytes = std::move(tensor.bytes);
 }
 
 }  // namespace
