@@ -14,10 +14,7 @@ folder=${1:-${TC_SYSROOT_RISCV64:-$HOME/.cache/tc/sysroot-riscv64}}
 stamp="$suite ${packages[*]}"
 [[ -f $folder/packages.txt && $(head -n 1 "$folder/packages.txt") == "$stamp" ]] && exit
 
-# The machine's own mirror of Debian.
-mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages' |
-  sed -n 's/^Debian Debian //p' | head -n 1)
-[[ $mirror ]] || { echo "apt knows no mirror of Debian" >&2; exit 1; }
+mirror=$("$(dirname "${BASH_SOURCE[0]}")/debian_mirror.sh")
 mkdir -p "$(dirname "$folder")"
 work=$(mktemp -d "$folder.XXXXXX")
 trap 'rm -rf "$work"' EXIT
