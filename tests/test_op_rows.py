@@ -55,22 +55,6 @@ def one(op, opset, inputs, outputs=("y",), constants=None, **attributes):
     return Case(opset, [(op, [*inputs, *constants], outputs, attributes)], inputs, outputs, constants)
 
 
-def loop_case():
-    """A loop with a state, a captured value, the iteration number and a scanned output."""
-    body = helper.make_graph(
-        [helper.make_node("Cast", ["t"], ["f"], to=FLOAT),
-         helper.make_node("Mul", ["state", "w"], ["scaled"]),
-         helper.make_node("Add", ["scaled", "f"], ["next"]),
-         helper.make_node("Identity", ["go"], ["still"]),
-         helper.make_node("Identity", ["next"], ["seen"])], "body",
-        [helper.make_tensor_value_info("t", INT64, ()), helper.make_tensor_value_info("go", BOOL, ()),
-         helper.make_tensor_value_info("state", FLOAT, (3,))],
-        [helper.make_tensor_value_info("still", BOOL, ()), helper.make_tensor_value_info("next", FLOAT, (3,)),
-         helper.make_tensor_value_info("seen", FLOAT, (3,))])
-    return Case(13, [("Loop", ["trips", "", "x"], ["y", "all"], {"body": body})],
-                {"x": floats(3), "w": floats(3)}, ("y", "all"), {"trips": numpy.int64(5)})
-
-
 def cumulative_product():
     x = floats(3, 5)
     case = one("CumProd", 26, {"x": x}, constants={"axis": numpy.int64(1)})
@@ -104,7 +88,6 @@ CASES = {
     "LayerNormalization as LayerNormalization 1": lambda: one(
         "LayerNormalization", 13, {"x": floats(3, 8), **LAYER}, axis=-1, epsilon=1e-3),
     "LogSoftmax as LogSoftmax 1": lambda: one("LogSoftmax", 11, {"x": floats(3, 2, 4)}, axis=1),
-    "Loop as Loop 1": loop_case,
     "Not": lambda: Case(13, [("Not", ["x"], ["y"], {})], {"x": floats(4, 5) > 0}, types={"y": BOOL}),
     "Pad as Pad 1": lambda: one("Pad", 10, {"x": floats(3, 4)}, pads=[1, 0, 2, 3], value=1.5),
     "RMSNormalization as SimplifiedLayerNormalization 1": lambda: one(

@@ -149,6 +149,71 @@ def job(path, folder, shapes):
     return True
 
 
+class Fleet:
+    """A tracker and two agents on loopback: this machine, and a simulated riscv64 board."""
+
+    def __init__(self):
+        from tc import fleet
+
+        self._fleet, self._processes = fleet, []
+        self.address = self._start("tracker", "--listen", "127.0.0.1:0", until="listens").split()[4]
+        self._start("agent", "--tracker", self.address, "--name", "this-machine", until="announced")
+        if shutil.which("qemu-riscv64"):
+            self._start("agent", "--tracker", self.address, "--name", "simulated-board", "--runner", "qemu",
+                        "--vector-bits", "256", until="announced")
+
+    def _start(self, name, *arguments, until):
+        process = subprocess.Popen([self._fleet.program(name), "--insecure", *arguments],
+                                   stdout=subprocess.PIPE, text=True)
+        self._processes.append(process)
+        for line in process.stdout:
+            if until in line:
+                return line
+        raise RuntimeError(f"tc-{name} ended with {process.wait()}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self._processes):
+            process.terminate()
+            process.wait()
+            process.stdout.close()
+
+
+def tune_job(path, folder, shapes, seconds):
+    """Tunes the model for this machine and for the simulated board through a tracker, then compiles it
+    from the log, which measures nothing."""
+    import onnxruntime
+
+    import tc
+
+    log = os.path.join(folder, "tuning.db")
+    print(f"\ntuning {os.path.basename(path)} for {seconds:.0f} s each, with a tracker and agents on this machine")
+    with Fleet() as fleet:
+        for target in ("native", "rv64gcv"):
+            if target == "rv64gcv" and shutil.which("qemu-riscv64") is None:
+                continue
+            found = tc.tune(path, target, shapes=shapes, threads=1, time_limit=seconds, log=log,
+                            tracker=fleet.address, insecure=True, progress=False)
+            gain = "not measured" if found.model_gain is None else f"{found.model_gain:.3f} times as fast"
+            print(f"  {target}: {found.trials} schedules tried in {found.seconds:.0f} s, whole model {gain} "
+                  f"as untuned (in {found.unit})")
+    untuned = tc.compile(path, shapes=shapes, threads=1, log=False)
+    tuned = tc.compile(path, shapes=shapes, threads=1, log=log)
+    inputs = example_inputs(tuned)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    calls = {"untuned": lambda: untuned.run(inputs), "tuned": lambda: tuned.run(inputs),
+             "ONNX Runtime": lambda: session.run(None, inputs)}
+    times = {name: best_and_median(call) for name, call in calls.items()}
+    print("  compiled again from the log, with no measurement; one thread, minimum: " +
+          ", ".join(f"{name} {best:.3f} ms" for name, (best, _) in times.items()))
+    print(f"  the log: {log}")
+
+
 def output_file(name):
     """File name that the exported executable gives to an output."""
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in name) + ".npy"
@@ -160,6 +225,8 @@ def main():
     parser.add_argument("--output", default="out", help="folder for what is written (default: out)")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,224,224",
                         help="shape of an input with symbolic dimensions")
+    parser.add_argument("--tune-seconds", type=float, default=60,
+                        help="of the first model, for each of two targets (default 60; 0: none)")
     arguments = parser.parse_args()
     shapes = {}
     for text in arguments.shape:
@@ -169,6 +236,8 @@ def main():
     os.makedirs(folder, exist_ok=True)
     paths = arguments.models or [seeded_light_model(name, folder) for name in ("squeezenet", "resnet50")]
     good = [job(path, folder, shapes or None) for path in paths]
+    if arguments.tune_seconds > 0:
+        tune_job(paths[0], folder, shapes or None, arguments.tune_seconds)
     print(f"\n{sum(good)} of {len(good)} models agree; everything written is in {folder}")
     return 0 if all(good) else 1
 
