@@ -42,6 +42,8 @@ void link_shared(const std::vector<Bytes>& objects, const Target& target, const 
 void link_object(const std::vector<Bytes>& objects, const Target& target, const std::string& path);
 // A static archive of the objects and further archive members (the runtime's).
 void write_archive(const std::vector<std::pair<std::string, Bytes>>& members, const std::string& path);
+// Folder of an architecture's libraries in the lib/ of the Python package.
+const char* library_folder_name(Arch arch);
 // A static executable from objects and the libraries in `library_folder` (crt1.o, libc.a,
 // libtc_runtime.a, …); its main is the runtime's.
 void link_executable(const std::vector<Bytes>& objects, const Target& target,

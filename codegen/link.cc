@@ -134,6 +134,15 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& from) 
 
 }  // namespace
 
+const char* library_folder_name(Arch arch) {
+  switch (arch) {
+    case Arch::X86_64: return "x86_64";
+    case Arch::RiscV64: return "riscv64";
+    case Arch::AArch64: return "aarch64";
+  }
+  return "";
+}
+
 void link_shared(const std::vector<Bytes>& objects, const Target& target, const std::string& path) {
   TemporaryFolder folder;
   std::vector<std::string> arguments = linker(target);

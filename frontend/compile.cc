@@ -58,15 +58,6 @@ std::vector<std::pair<std::string, Bytes>> archive_members(const std::string& pa
   return members;
 }
 
-const char* library_name(Arch arch) {
-  switch (arch) {
-    case Arch::X86_64: return "x86_64";
-    case Arch::RiscV64: return "riscv64";
-    case Arch::AArch64: return "aarch64";
-  }
-  return "";
-}
-
 void write_header(const std::string& path, const std::string& symbol) {
   std::ofstream out(path);
   out << "/* Compiled model: open it with tc_model_open_linked(&" << symbol << "). */\n"
@@ -182,7 +173,7 @@ CompiledModel compile_onnx(const std::string& bytes, const std::string& file_nam
 
 void export_model(const CompiledModel& model, const std::string& kind, const std::string& path,
                   const std::string& library_folder) {
-  const std::string libraries = library_folder + "/" + library_name(model.target.arch);
+  const std::string libraries = library_folder + "/" + library_folder_name(model.target.arch);
   if (kind == "shared") {
     link_shared(model.objects, model.target, path);
   } else if (kind == "executable") {

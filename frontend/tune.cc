@@ -179,7 +179,7 @@ std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, st
     task.threads = threads;
     task.single_thread = report.single_thread;
     task.calls = static_cast<int>(std::min<int64_t>(calls[report.kernel], 1 << 30));
-    task.untuned = default_schedule(task.kernel, model.target, threads, report.layout_lines).trace();
+    task.untuned = report.trace;
     tasks.push_back(std::move(task));
   }
   if (!symbolic.empty() && notes)

@@ -16,6 +16,7 @@
 
 #include "ir/error.h"
 #include "ir/graph.h"
+#include "ir/hash.h"
 #include "ir/ops/op.h"
 #include "ir/text_cursor.h"
 
@@ -23,12 +24,6 @@ namespace tc {
 namespace {
 
 constexpr int64_t kMostElements = 16;  // of constants that are written out
-
-uint64_t hash_of(const std::vector<uint8_t>& bytes) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001b3;
-  return hash;
-}
 
 std::string name_text(const std::string& name) {
   static const std::set<std::string> words = {"graph",  "symbol", "input", "constant",
@@ -58,8 +53,9 @@ std::string str(const Tensor& tensor) {
   result += str(shape_of(tensor.shape));
   if (tensor.count() > kMostElements) {
     char digits[17];
+    const auto* bytes = reinterpret_cast<const char*>(tensor.bytes.data());
     snprintf(digits, sizeof digits, "%016llx",
-             static_cast<unsigned long long>(hash_of(tensor.bytes)));
+             static_cast<unsigned long long>(fnv1a({bytes, tensor.bytes.size()})));
     return result + " #" + digits;
   }
   result += " = [";

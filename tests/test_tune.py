@@ -3,8 +3,6 @@
 import hashlib
 import json
 import shutil
-import signal
-import subprocess
 
 import numpy as np
 import pytest
@@ -34,34 +32,6 @@ def small_model():
         [numpy_helper.from_array(random.standard_normal(shape).astype(np.float32) * 0.2, name)
          for name, shape in weights.items()])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-
-class Programs:
-    """A tracker and agents on loopback, ended with the block."""
-
-    def __init__(self, *agents):
-        self.processes = []
-        self.address = self._start("tracker", "--insecure", "--listen", "127.0.0.1:0").split()[4]
-        for number, options in enumerate(agents):
-            self._start("agent", "--insecure", "--tracker", self.address, "--name", f"device{number}",
-                        *options, until="announced")
-
-    def _start(self, name, *arguments, until="listens"):
-        process = subprocess.Popen([fleet.program(name), *arguments], stdout=subprocess.PIPE, text=True)
-        self.processes.append(process)
-        for line in process.stdout:
-            if until in line:
-                return line
-        raise AssertionError(f"{name} ended: {process.wait()}")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in reversed(self.processes):
-            process.send_signal(signal.SIGTERM)
-            process.wait(20)
-            process.stdout.close()
 
 
 def shared_bytes(tmp_path, model, **options):
@@ -99,7 +69,7 @@ def test_tuning_here_fills_a_log_that_builds_use(tmp_path):
 @pytest.mark.skipif(shutil.which("qemu-riscv64") is None, reason="qemu-riscv64 is not installed")
 def test_a_simulated_board_answers_alike_and_results_stay_with_their_target(tmp_path):
     model = small_model()
-    with Programs(["--runner", "qemu", "--vector-bits", "256"]) as programs:
+    with fleet.Local(["--name", "board", "--runner", "qemu", "--vector-bits", "256"]) as programs:
         def tune(name):
             return tc.tune(model, "rv64gcv", threads=1, trials=10, log=tmp_path / name, insecure=True,
                            tracker=programs.address)

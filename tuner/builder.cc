@@ -18,7 +18,6 @@
 #include <iterator>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <thread>
 
 #include "ir/error.h"
@@ -98,19 +97,6 @@ ReadEnd read_words(int descriptor, Words& words, std::optional<Clock::time_point
   return ReadEnd::Done;
 }
 
-std::string joined(const Trace& trace) {
-  std::string result;
-  for (const std::string& line : trace) result += line + "\n";
-  return result;
-}
-
-Trace lines_of(const std::string& text) {
-  Trace trace;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) trace.push_back(line);
-  return trace;
-}
-
 // A worker process with a pipe each way.
 class Worker {
  public:
@@ -179,20 +165,20 @@ class Worker {
 
 Words request_of(const std::string& what, const KernelProgram& program, const std::string& target,
                  const Trace& trace, uint64_t seed, const std::string& libraries, const std::string& path) {
-  return {what, str(program.kernel), joined(program.layout_lines), text(program.threads),
-          text(program.constants_seed), target, joined(trace), text(seed), libraries, path};
+  return {what, str(program.kernel), trace_text(program.layout_lines), text(program.threads),
+          text(program.constants_seed), target, trace_text(trace), text(seed), libraries, path};
 }
 
 Words answer_to(const Words& request) {
   TC_CHECK(request.size() == 10);
   KernelProgram program;
   program.kernel = parse_kernel(request[1]);
-  program.layout_lines = lines_of(request[2]);
+  program.layout_lines = parse_trace(request[2]);
   program.threads = std::stoi(request[3]);
   program.constants_seed = std::stoull(request[4]);
   const Target target = parse_target(request[5]);
   if (request[0] == "build") {
-    build_kernel_program(program, lines_of(request[6]), target, request[8], request[9]);
+    build_kernel_program(program, parse_trace(request[6]), target, request[8], request[9]);
     return {"ok"};
   }
   Words answer = {"ok"};
@@ -279,9 +265,8 @@ BuildPool::~BuildPool() = default;
 
 std::vector<BuiltCandidate> BuildPool::build(const KernelProgram& program, const std::string& target,
                                              const std::vector<Trace>& traces) {
-  static const std::map<Arch, const char*> kFolders = {
-      {Arch::X86_64, "x86_64"}, {Arch::RiscV64, "riscv64"}, {Arch::AArch64, "aarch64"}};
-  const std::string libraries = state_->options.library_folder + "/" + kFolders.at(parse_target(target).arch);
+  const std::string libraries =
+      state_->options.library_folder + "/" + library_folder_name(parse_target(target).arch);
   std::vector<BuiltCandidate> built(traces.size());
   state_->for_each(traces.size(), [&](size_t i) {
     const std::string path = text(state_->options.work_folder, "/candidate", state_->next_file++);

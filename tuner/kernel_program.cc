@@ -53,19 +53,18 @@ void hide_padding(const Schedule& schedule, const Buffer& buffer, Bytes& bytes) 
 
 }  // namespace
 
-Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, int threads, uint64_t constants_seed) {
+Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_t constants_seed) {
   const Kernel& kernel = scheduled.kernel;
   if (!kernel.parameters.empty())
     fail(ErrorKind::Unsupported, "kernel '", kernel.name, "' has symbolic sizes ('",
          kernel.parameters[0].value.str(), "'); bind them to numbers with shapes=");
   Plan plan;
-  plan.model = "kernel";
+  plan.model = kernel.name;
   plan.target = target.name;
   plan.kernels.push_back(scheduled);
   PlanStep call;
   call.kernel = 0;
-  call.label = "kernel";
-  call.single_thread = threads == 1;
+  call.label = kernel.name;
   for (const Buffer& buffer : kernel.buffers) {
     Location location;
     if (buffer.scope == Scope::Output) {
@@ -87,14 +86,15 @@ Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, int thr
   }
   plan.steps.push_back(std::move(call));
   plan.scratch_bytes = scratch_bytes(scheduled);
-  plan.provenance = "a candidate";
+  plan.provenance = "one kernel";
   return plan;
 }
 
 void build_kernel_program(const KernelProgram& program, const Trace& trace, const Target& target,
                           const std::string& library_folder, const std::string& path) {
   const ScheduledKernel finished = scheduled_as(program, target, trace).finish();
-  const Plan plan = kernel_plan(finished, target, program.threads, program.constants_seed);
+  Plan plan = kernel_plan(finished, target, program.constants_seed);
+  plan.steps[0].single_thread = program.threads == 1;
   link_executable(model_objects(plan, target, TC_DESCRIPTOR_SYMBOL, 1), target, library_folder, path);
 }
 
@@ -113,7 +113,8 @@ std::vector<Bytes> reference_outputs(const KernelProgram& program, const Target&
   const Schedule schedule = scheduled_as(program, target, program.layout_lines);
   const ScheduledKernel plain = schedule.finish();
   const Target here = parse_target("native");
-  const Plan plan = kernel_plan(plain, here, 1, program.constants_seed);
+  Plan plan = kernel_plan(plain, here, program.constants_seed);
+  plan.steps[0].single_thread = true;
   const TemporaryFile library;
   link_shared(model_objects(plan, here, TC_DESCRIPTOR_SYMBOL, 1), here, library.path());
   std::vector<Bytes> outputs = run_on_samples(library.path(), plan.inputs, plan.outputs, seed);

@@ -23,7 +23,7 @@ struct KernelProgram {
 // The plan that calls the scheduled kernel once: inputs are the kernel's Input buffers in order,
 // outputs its Output buffers, constants hold sample_float(seed, 1000 + i, element) of the buffer as
 // it was before packing. An Unsupported error for a kernel with parameters.
-Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, int threads, uint64_t constants_seed);
+Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_t constants_seed);
 
 // A static executable of the kernel under the trace. Throws a Schedule error where the trace is
 // refused. `library_folder` as in link_executable.

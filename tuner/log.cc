@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <sstream>
 #include <tuple>
 
 #include "ir/error.h"
@@ -169,21 +168,6 @@ int64_t pragma(sqlite3* db, const std::string& name) {
   return query.step() ? query.integer(0) : 0;
 }
 
-std::string joined_trace(const Trace& trace) {
-  std::string result;
-  for (const std::string& line : trace) result += line + "\n";
-  return result;
-}
-
-Trace split_trace(const std::string& lines) {
-  Trace trace;
-  std::istringstream in(lines);
-  for (std::string line; std::getline(in, line);) {
-    if (!line.empty()) trace.push_back(line);
-  }
-  return trace;
-}
-
 // Everything that the file says as a record; columns in the order of kColumns.
 constexpr const char* kColumns =
     "workload.key, target, device, unit, threads, trace, outcome, detail, samples, minimum, median, "
@@ -196,7 +180,7 @@ Record read_record(const Query& row) {
   record.device = row.text(2);
   record.unit = row.text(3);
   record.threads = static_cast<int>(row.integer(4));
-  record.trace = split_trace(row.text(5));
+  record.trace = parse_trace(row.text(5));
   Measurement& measured = record.measurement;
   measured.outcome = static_cast<Outcome>(std::clamp<int64_t>(row.integer(6), -1, 99));
   measured.detail = row.text(7);
@@ -243,7 +227,7 @@ std::optional<std::string> check_record(const Record& record) {
   if (record.language_major != kTraceLanguageMajor)
     return bad("the trace is in language ", record.language_major, ".", record.language_minor,
                " and this tc reads ", kTraceLanguageMajor, ".x; tune again");
-  if (record.trace.size() > kMaxTraceLines || joined_trace(record.trace).size() > kMaxTraceBytes)
+  if (record.trace.size() > kMaxTraceLines || trace_text(record.trace).size() > kMaxTraceBytes)
     return bad("the trace has more than ", kMaxTraceLines, " lines or ", kMaxTraceBytes, " bytes");
   for (const std::string& line : record.trace) {
     if (line.find('\n') != std::string::npos || !no_control_characters(line))
@@ -346,7 +330,7 @@ void Log::add(const std::vector<Record>& records) {
       workload.bind(record.workload).step();
       insert.reset();
       insert.bind(record.workload).bind(record.target).bind(record.device).bind(record.unit)
-          .bind(int64_t{record.threads}).bind(joined_trace(record.trace))
+          .bind(int64_t{record.threads}).bind(trace_text(record.trace))
           .bind(static_cast<int64_t>(measured.outcome)).bind(measured.detail.substr(0, kMaxNameBytes))
           .bind(int64_t{measured.time.count}).bind(measured.time.minimum).bind(measured.time.median)
           .bind(measured.time.spread).bind(measured.ratio).bind(measured.worst_error).bind(record.build)
@@ -365,7 +349,7 @@ void Log::choose(const std::vector<Record>& records) {
                "AND target = ? AND device = ? AND threads = ? AND build = ?");
     for (const Record& record : records) {
       mark.reset();
-      mark.bind(joined_trace(record.trace)).bind(record.workload).bind(record.target).bind(record.device)
+      mark.bind(trace_text(record.trace)).bind(record.workload).bind(record.target).bind(record.device)
           .bind(int64_t{record.threads}).bind(record.build);
       mark.step();
     }

@@ -1,7 +1,24 @@
 // What the tuner knows of one candidate schedule.
 #include "tuner/record.h"
 
+#include <sstream>
+
 namespace tc {
+
+std::string trace_text(const Trace& trace) {
+  std::string text;
+  for (const std::string& line : trace) text += line + "\n";
+  return text;
+}
+
+Trace parse_trace(const std::string& text) {
+  Trace trace;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty()) trace.push_back(line);
+  }
+  return trace;
+}
 
 const char* name_of(Outcome outcome) {
   switch (outcome) {

@@ -9,6 +9,10 @@ namespace tc {
 
 using Trace = std::vector<std::string>;   // primitives in their text form, layout lines included
 
+// A line per primitive, each ended; and back.
+std::string trace_text(const Trace& trace);
+Trace parse_trace(const std::string& text);
+
 // Version of the trace language: of another major nothing is read; a newer minor is.
 constexpr int kTraceLanguageMajor = 1;
 constexpr int kTraceLanguageMinor = 0;

@@ -96,7 +96,7 @@ struct RemoteMeasurer::State {
   std::mutex mutex;                              // of the devices
   std::vector<std::unique_ptr<LeasedDevice>> idle;
   int devices = 0;                               // idle or measuring
-  std::string key, unit, description;
+  std::string key, unit;
   double clock_hz = 2.5e9;
   // Expected outputs of the kernel that was measured last.
   std::string reference_of;
@@ -125,7 +125,6 @@ struct RemoteMeasurer::State {
       key = device->info().key();
       unit = device->info().unit();
       if (device->info().clock_ghz() > 0) clock_hz = 1e9 * device->info().clock_ghz();
-      description = text(device->info().name(), " (", device->info().processor(), ", ", device->info().runner(), ")");
     }
     ++devices;
     idle.push_back(std::move(device));
@@ -258,7 +257,6 @@ RemoteMeasurer::~RemoteMeasurer() = default;
 std::string RemoteMeasurer::device_key() const { return state_->key; }
 std::string RemoteMeasurer::unit() const { return state_->unit; }
 double RemoteMeasurer::clock_hz() const { return state_->clock_hz; }
-std::string RemoteMeasurer::describe() const { return state_->description; }
 
 std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& programs, int rounds) {
   State& state = *state_;

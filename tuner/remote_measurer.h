@@ -49,7 +49,6 @@ class RemoteMeasurer : public Measurer {
   // One measurement per executable; ratios refer to the first.
   std::vector<Measurement> measure_programs(const ProgramSet& programs, int rounds);
   // What the device says of itself, for people.
-  std::string describe() const;
 
  private:
   struct State;

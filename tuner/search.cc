@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "ir/error.h"
+#include "ir/hash.h"
 #include "scheduler/space.h"
 #include "tuner/space.h"
 #include "tuner/surrogate.h"
@@ -24,13 +25,6 @@ constexpr size_t kTournament = 4;
 constexpr size_t kElite = 4;       // whose neighbours are looked at
 constexpr size_t kSure = 40;       // points whose uncertainty is looked at
 constexpr size_t kPerSearch = 16;  // of them, chosen before others are looked for
-
-// FNV-1a.
-uint64_t hash_of(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
 
 // The schedule after the lines that fix the layouts of the arguments.
 Schedule after_layout(const KernelTask& task) {
@@ -84,7 +78,7 @@ struct KernelSearch::State {
 
   State(const KernelTask& the_task, const SearchOptions& the_options)
       : task(the_task), options(the_options), start(after_layout(task)),
-        space(start, task.threads), random(the_options.seed ^ hash_of(the_task.workload)),
+        space(start, task.threads), random(the_options.seed ^ fnv1a(the_task.workload)),
         surrogate(space), best(the_task.untuned) {
     if (options.from_random) {
       for (int i = 0; i < kRandomStarts; ++i) starts.push_back(random_point(space, random));
@@ -123,7 +117,7 @@ struct KernelSearch::State {
       refuse(error.what());
       return false;
     }
-    const auto [place, fresh] = by_loops.emplace(hash_of(loops), candidates.size());
+    const auto [place, fresh] = by_loops.emplace(fnv1a(loops), candidates.size());
     if (!fresh) {
       by_trace[trace] = place->second;
       return same(place->second);
@@ -148,7 +142,7 @@ struct KernelSearch::State {
         refuse(why);
         return false;
       }
-      const auto [place, fresh] = sketches.emplace(hash_of(sketch), point);
+      const auto [place, fresh] = sketches.emplace(fnv1a(sketch), point);
       if (!fresh) {
         // Built or refused already.
         const auto candidate = place->second ? points[*place->second] : std::nullopt;
@@ -180,7 +174,7 @@ struct KernelSearch::State {
         refuse(why);
         return false;
       }
-      if (!sketches.emplace(hash_of(sketch), std::nullopt).second) return false;
+      if (!sketches.emplace(fnv1a(sketch), std::nullopt).second) return false;
       if (auto why = schedule.replay(lines)) {
         refuse(*why);
         return false;
@@ -378,7 +372,7 @@ struct KernelSearch::State {
         // The default as it was built, even where the space would refuse it.
         Schedule schedule(task.kernel, task.target);
         if (auto why = schedule.replay(task.untuned)) fail(ErrorKind::Schedule, *why);
-        by_loops.emplace(hash_of(str(schedule.finish())), candidates.size());
+        by_loops.emplace(fnv1a(str(schedule.finish())), candidates.size());
         add(task.untuned, "untuned");
         return true;
       }

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "ir/error.h"
+#include "ir/hash.h"
 #include "scheduler/scheduler.h"
 #include "tuner/search.h"
 
@@ -103,13 +104,11 @@ class Session {
     std::vector<std::string> workloads;
     for (const KernelTask& task : tasks) workloads.push_back(task.workload);
     std::sort(workloads.begin(), workloads.end());
-    uint64_t hash = 1469598103934665603ull;   // FNV-1a, the same on every machine
-    for (const std::string& workload : workloads) {
-      for (const unsigned char c : workload + '\0') hash = (hash ^ c) * 1099511628211ull;
-    }
+    std::string all;
+    for (const std::string& workload : workloads) all += workload + '\0';
     const KernelTask* first = tasks.empty() ? nullptr : &tasks[0];
     return text(first ? first->target.name : "", "|", measurer_.device_key(), "|", first ? first->threads : 0, "|",
-                options_.build, "|", options_.seed, options_.from_random ? "r" : "", "|", hash);
+                options_.build, "|", options_.seed, options_.from_random ? "r" : "", "|", fnv1a(all));
   }
 
   double seconds() const {

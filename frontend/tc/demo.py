@@ -99,9 +99,17 @@ def worst_error(actual, expected):
     return float(np.max(np.abs(np.asarray(actual, np.float64) - expected))) / scale
 
 
-def job(path, folder, shapes):
+def onnxruntime_session(path):
+    """ONNX Runtime's session of the model on one thread."""
     import onnxruntime
 
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def job(path, folder, shapes):
     import tc
 
     name = os.path.splitext(os.path.basename(path))[0]
@@ -112,10 +120,7 @@ def job(path, folder, shapes):
     inputs = example_inputs(module)
     outputs = module.run(inputs)
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime_session(path)
     expected = dict(zip([output.name for output in session.get_outputs()], session.run(None, inputs)))
     error = max(worst_error(outputs[key], expected[key].astype(np.float64)) for key in expected)
     print(f"  worst error against ONNX Runtime: {error:.1e} of the largest output")
@@ -149,63 +154,28 @@ def job(path, folder, shapes):
     return True
 
 
-class Fleet:
-    """A tracker and two agents on loopback: this machine, and a simulated riscv64 board."""
-
-    def __init__(self):
-        from tc import fleet
-
-        self._fleet, self._processes = fleet, []
-        self.address = self._start("tracker", "--listen", "127.0.0.1:0", until="listens").split()[4]
-        self._start("agent", "--tracker", self.address, "--name", "this-machine", until="announced")
-        if shutil.which("qemu-riscv64"):
-            self._start("agent", "--tracker", self.address, "--name", "simulated-board", "--runner", "qemu",
-                        "--vector-bits", "256", until="announced")
-
-    def _start(self, name, *arguments, until):
-        process = subprocess.Popen([self._fleet.program(name), "--insecure", *arguments],
-                                   stdout=subprocess.PIPE, text=True)
-        self._processes.append(process)
-        for line in process.stdout:
-            if until in line:
-                return line
-        raise RuntimeError(f"tc-{name} ended with {process.wait()}")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in reversed(self._processes):
-            process.terminate()
-            process.wait()
-            process.stdout.close()
-
-
 def tune_job(path, folder, shapes, seconds):
     """Tunes the model for this machine and for the simulated board through a tracker, then compiles it
     from the log, which measures nothing."""
-    import onnxruntime
-
     import tc
+    from tc import fleet
 
     log = os.path.join(folder, "tuning.db")
     print(f"\ntuning {os.path.basename(path)} for {seconds:.0f} s each, with a tracker and agents on this machine")
-    with Fleet() as fleet:
-        for target in ("native", "rv64gcv"):
-            if target == "rv64gcv" and shutil.which("qemu-riscv64") is None:
-                continue
+    devices = {"native": ["--name", "this-machine"]}
+    if shutil.which("qemu-riscv64"):
+        devices["rv64gcv"] = ["--name", "simulated-board", "--runner", "qemu", "--vector-bits", "256"]
+    with fleet.Local(*devices.values()) as local:
+        for target in devices:
             found = tc.tune(path, target, shapes=shapes, threads=1, time_limit=seconds, log=log,
-                            tracker=fleet.address, insecure=True, progress=False)
+                            tracker=local.address, insecure=True, progress=False)
             gain = "not measured" if found.model_gain is None else f"{found.model_gain:.3f} times as fast"
             print(f"  {target}: {found.trials} schedules tried in {found.seconds:.0f} s, whole model {gain} "
                   f"as untuned (in {found.unit})")
     untuned = tc.compile(path, shapes=shapes, threads=1, log=False)
     tuned = tc.compile(path, shapes=shapes, threads=1, log=log)
     inputs = example_inputs(tuned)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime_session(path)
     calls = {"untuned": lambda: untuned.run(inputs), "tuned": lambda: tuned.run(inputs),
              "ONNX Runtime": lambda: session.run(None, inputs)}
     times = {name: best_and_median(call) for name, call in calls.items()}

@@ -1,6 +1,7 @@
 """Commands of a fleet of devices: tracker, agent, devices, certs."""
 
 import os
+import subprocess
 import sys
 
 from . import _tc, certs
@@ -25,6 +26,43 @@ def start(name, arguments):
     path = program(name)
     sys.stdout.flush()
     os.execv(path, [path, *arguments])
+
+
+class Local:
+    """A tracker and agents on loopback in plain text, ended with the block. Each agent is a list of
+    its options."""
+
+    def __init__(self, *agents):
+        self.processes = []
+        try:
+            self.address = self._start("tracker", "--listen", "127.0.0.1:0", until="listens").split()[4]
+            for options in agents:
+                self.add_agent(*options)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def add_agent(self, *options):
+        """Starts an agent and waits until the tracker knows it."""
+        self._start("agent", "--tracker", self.address, *options, until="announced")
+
+    def _start(self, name, *arguments, until):
+        process = subprocess.Popen([program(name), "--insecure", *arguments],
+                                   stdout=subprocess.PIPE, text=True)
+        self.processes.append(process)
+        for line in process.stdout:
+            if until in line:
+                return line
+        raise DeviceError(f"tc-{name} ended with {process.wait()}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self.processes):
+            process.terminate()
+            process.wait()
+            process.stdout.close()
 
 
 def tracker_address(address=None, insecure=False):

@@ -335,13 +335,12 @@ def _with_log(options, log):
     path = log or default_path()
     if path is None or not (log or os.path.exists(path)):
         return
-    try:
-        Log(path)
-    except LogError as error:
-        if log:
-            raise
-        warnings.warn(f"the default log is not used: {error}", stacklevel=3)
-        return
+    if not log:
+        try:
+            Log(path)
+        except LogError as error:
+            warnings.warn(f"the default log is not used: {error}", stacklevel=3)
+            return
     options.log, options.build = os.fspath(path), build_id()
 
 

@@ -2,7 +2,6 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "runtime/agent/service.h"
 #include "runtime/rpc/fields.h"
 #include "runtime/rpc/log.h"
+#include "runtime/rpc/signals.h"
 #include "runtime/rpc/version.h"
 
 namespace {
@@ -98,11 +98,6 @@ std::string read_token(const std::string& path) {
   return token;
 }
 
-void wait_for_end(const sigset_t& signals) {
-  int number = 0;
-  sigwait(&signals, &number);
-}
-
 void describe(const rpc::DeviceInfo& device, const Options& options) {
   std::string isolation;
   for (const std::string& name : device.isolation())
@@ -120,13 +115,7 @@ void describe(const rpc::DeviceInfo& device, const Options& options) {
 }
 
 int serve(const Options& options) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  // Before any thread starts, so that all of them leave the signals to sigwait.
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = rpc::block_end_signals();
 
   const std::unique_ptr<agent::Runner> runner = make_runner(options);
   rpc::DeviceInfo device = agent::describe_device(*runner);
@@ -149,7 +138,7 @@ int serve(const Options& options) {
     device.set_address(options.standalone);
     server.open(device, leases);
     describe(device, options);
-    wait_for_end(signals);
+    rpc::wait_for_end(signals);
     return 0;
   }
 
@@ -175,7 +164,7 @@ int serve(const Options& options) {
   describe(device, options);
   agent::Membership leases(device, tracker, server_options.credentials);
   server->open(device, leases);
-  wait_for_end(signals);
+  rpc::wait_for_end(signals);
   server.reset();  // before the leases that its calls ask for
   return 0;
 }

@@ -270,14 +270,7 @@ Server::Server(Runner& runner, const ServerOptions& options)
   }
   grpc::ResourceQuota quota("agent");
   quota.SetMaxThreads(kMostThreads).Resize(kMostMemory);
-  builder.SetResourceQuota(quota);
-  builder.RegisterService(service_.get());
-  server_ = builder.BuildAndStart();
-  if (!server_ || port_ == 0)
-    throw std::runtime_error(
-        "cannot listen at " + options.listen +
-        ": another program has the port, the address is not this machine's, or the certificate and "
-        "its key do not fit together; choose another with --listen");
+  server_ = rpc::start_server(builder, *service_, quota, options.listen, port_);
 }
 
 Server::~Server() {

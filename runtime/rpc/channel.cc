@@ -1,6 +1,7 @@
 #include "runtime/rpc/channel.h"
 
 #include <chrono>
+#include <stdexcept>
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/support/channel_arguments.h>
@@ -42,6 +43,20 @@ void configure_server(grpc::ServerBuilder& builder, const Address& address,
   const Address bound =
       credentials.insecure && address.host == "localhost" ? Address{"127.0.0.1", address.port} : address;
   builder.AddListeningPort(bound.text(), server_credentials(credentials), port);
+}
+
+std::unique_ptr<grpc::Server> start_server(grpc::ServerBuilder& builder, grpc::Service& service,
+                                           const grpc::ResourceQuota& quota,
+                                           const std::string& where, const int& port) {
+  builder.SetResourceQuota(quota);
+  builder.RegisterService(&service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (!server || port == 0)
+    throw std::runtime_error(
+        "cannot listen at " + where +
+        ": another program has the port, the address is not this machine's, or the certificate and "
+        "its key do not fit together; choose another with --listen");
+  return server;
 }
 
 void set_deadline(grpc::ClientContext& context, double seconds) {

@@ -6,6 +6,8 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
 #include "runtime/rpc/address.h"
@@ -25,6 +27,12 @@ std::shared_ptr<grpc::Channel> make_channel(const Address& address, const Creden
 // that failed.
 void configure_server(grpc::ServerBuilder& builder, const Address& address,
                       const Credentials& credentials, int* port);
+
+// Starts the server, held to the quota. `where` is for the text of the std::runtime_error where it
+// cannot listen; `port` as configure_server sets it.
+std::unique_ptr<grpc::Server> start_server(grpc::ServerBuilder& builder, grpc::Service& service,
+                                           const grpc::ResourceQuota& quota,
+                                           const std::string& where, const int& port);
 
 // Every call gets one of these before it starts.
 void set_deadline(grpc::ClientContext& context, double seconds);

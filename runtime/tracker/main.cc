@@ -1,6 +1,4 @@
 // tc-tracker: knows the devices and lends them out.
-#include <signal.h>
-
 #include <cstdio>
 #include <stdexcept>
 #include <string>
@@ -10,6 +8,7 @@
 #include "runtime/rpc/address.h"
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/log.h"
+#include "runtime/rpc/signals.h"
 #include "runtime/rpc/version.h"
 #include "runtime/tracker/service.h"
 
@@ -22,20 +21,13 @@ int serve(const std::string& listen, const std::string& folder, bool insecure,
   const Address address = parse_address(where, kTrackerPort);
   const Credentials credentials =
       insecure ? insecure_credentials(address) : load_credentials(folder, Role::Tracker);
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  // Before any thread starts, so that all of them leave the signals to sigwait.
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = block_end_signals();
   const tc::tracker::Server server(address, credentials, options);
   std::printf("tc-tracker %s listens at %s (%s)\n", kBuild, server.address().text().c_str(),
               insecure ? "plain text, this machine only"
                        : ("mutual TLS, credentials of " + credentials.folder).c_str());
   std::fflush(stdout);
-  int signal_number = 0;
-  sigwait(&signals, &signal_number);
+  wait_for_end(signals);
   return 0;
 }
 

@@ -133,14 +133,7 @@ Server::Server(const rpc::Address& address, const rpc::Credentials& credentials,
   rpc::configure_server(builder, address, credentials, &port);
   grpc::ResourceQuota quota("tracker");
   quota.SetMaxThreads(kMostThreads).Resize(kMostMemory);
-  builder.SetResourceQuota(quota);
-  builder.RegisterService(service_.get());
-  server_ = builder.BuildAndStart();
-  if (!server_ || port == 0)
-    throw std::runtime_error(
-        "cannot listen at " + address.text() +
-        ": another program has the port, the address is not this machine's, or the certificate and "
-        "its key do not fit together; choose another with --listen");
+  server_ = rpc::start_server(builder, *service_, quota, address.text(), port);
   address_.port = port;
 }
 

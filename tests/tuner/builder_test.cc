@@ -57,7 +57,7 @@ TEST(KernelProgram, ReferenceIsWhatTheInterpreterSays) {
     KernelProgram program = program_of(named);
     program.layout_lines.clear();
     const ScheduledKernel plain = Schedule(program.kernel, here).finish();
-    const Plan plan = kernel_plan(plain, here, 1, program.constants_seed);
+    const Plan plan = kernel_plan(plain, here, program.constants_seed);
     std::map<std::string, Tensor> buffers;
     size_t input = 0, constant = 0;
     for (const Buffer& buffer : program.kernel.buffers) {
@@ -101,7 +101,7 @@ TEST(KernelProgram, PortsAreThoseOfTheLayouts) {
     const Target here = parse_target("native");
     const ProgramPorts ports = program_ports(program, here);
     const auto trace = default_schedule(program.kernel, here, 1, program.layout_lines);
-    const Plan plan = kernel_plan(trace.finish(), here, 1, 1);
+    const Plan plan = kernel_plan(trace.finish(), here, 1);
     ASSERT_EQ(ports.inputs.size(), plan.inputs.size()) << named.name;
     for (size_t i = 0; i < ports.inputs.size(); ++i)
       EXPECT_EQ(elements(ports.inputs[i]), elements(plan.inputs[i])) << named.name;
@@ -116,7 +116,7 @@ TEST(KernelProgram, RefusesSymbolicSizes) {
     const Kernel kernel = small_kernel(named.name);
     if (kernel.parameters.empty()) continue;
     try {
-      kernel_plan(Schedule(kernel, parse_target("native")).finish(), parse_target("native"), 1, 1);
+      kernel_plan(Schedule(kernel, parse_target("native")).finish(), parse_target("native"), 1);
       FAIL();
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("has symbolic sizes"), std::string::npos);
