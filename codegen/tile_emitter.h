@@ -143,6 +143,8 @@ class TileEmitter {
   llvm::Value* guarded_pointer(const Address& address, llvm::Value* scalar, int level, int id,
                                int64_t bytes);
   llvm::Value* lane_offsets(const Address& address);
+  // Where the leaf wants it, brings near what lies ahead of a load of a constant.
+  void prefetch(const Access& access, const Address& address);
   Value load(const Access& access, DType dtype, const Guard& guard, bool must_guard);
   void store(const Access& access, DType dtype, const Value& value, const Guard& guard);
   Value from_memory(llvm::Value* value, DType dtype, bool vector);
@@ -161,6 +163,7 @@ class TileEmitter {
   std::vector<Level> levels_;
   std::map<std::string, int> variable_level_;  // serial loop variables
   std::vector<std::map<std::string, Value>> loaded_;   // scopes of loads already done
+  std::set<std::string> prefetched_;           // addresses of lines that the leaf brings near
   std::set<int> written_;                      // memory buffers that the leaf writes
   std::map<std::string, int> guard_ids_;
   int names_ = 0;

@@ -208,6 +208,45 @@ llvm::Value* TileEmitter::lane_offsets(const Address& address) {
   return offsets;
 }
 
+void TileEmitter::prefetch(const Access& access, const Address& address) {
+  constexpr int64_t kLine = 64;
+  if (address.dynamic != nullptr || !address.symbolic.empty()) return;
+  for (const Prefetch& wanted : leaf_.prefetches) {
+    if (wanted.statement != tile_->statement || wanted.buffer != access.buffer) continue;
+    // What the loops of the tile add to the address moves along the trip's part of the constant;
+    // among the runs that share the part, along each one's share.
+    std::map<std::string, Affine> start;
+    for (const auto& [name, affine] : tile_->iterators) {
+      Affine outer = affine;
+      for (const auto& [term, coefficient] : affine.terms()) {
+        if (term[0] == '%') outer = outer - Affine::variable(term, coefficient);
+      }
+      start[name] = outer;
+    }
+    Affine from;
+    const BufferSlot& slot = context_.buffers[static_cast<size_t>(access.buffer)];
+    for (size_t d = 0; d < access.index.size(); ++d) {
+      from = from + access.index[d].affine.substitute(start) * slot.stride[d];
+    }
+    const Affine inside = address.bytes - from;
+    const int64_t element = size_of(kernel_.buffers[static_cast<size_t>(access.buffer)].dtype);
+    Affine moved;
+    for (const auto& [name, coefficient] : inside.terms()) {
+      if (name[0] != '%') return;
+      moved = moved + Affine::variable(name, coefficient / wanted.shares);
+    }
+    const int64_t line = inside.constant() / wanted.shares / kLine * kLine;
+    Address ahead = address;
+    ahead.bytes = from + Affine(wanted.ahead * element + line) +
+                  wanted.share * (wanted.ahead * element / wanted.shares) + moved;
+    if (!prefetched_.insert(text(wanted.buffer, " ", ahead.bytes.str())).second) continue;
+    constexpr int kRead = 0, kSecondLevel = 2, kData = 1;
+    builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
+                             {pointer(ahead), builder_.getInt32(kRead), builder_.getInt32(kSecondLevel),
+                              builder_.getInt32(kData)});
+  }
+}
+
 // Memory's bool bytes become i1.
 TileEmitter::Value TileEmitter::from_memory(llvm::Value* value, DType dtype, bool vector) {
   if (dtype == DType::Bool) {
@@ -257,6 +296,7 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
                             ? pointer(address)
                             : guarded_pointer(address, scalar, level, guard.id, bytes);
     value = builder_.CreateAlignedLoad(type, from, align);
+    if (!invariant && guard.empty()) prefetch(access, address);
   } else {
     llvm::Value* mask = guard.mask;
     if (guard.scalar != nullptr) {

@@ -167,6 +167,10 @@ void print_node(const LoopNode& node, const Kernel& kernel, int depth, std::stri
       for (const TileStatement& tile : node.statements) {
         out += indent + "  " + str(tile, kernel) + "\n";
       }
+      for (const Prefetch& prefetch : node.prefetches) {
+        out += text(indent, "  prefetch ", kernel.buffers[static_cast<size_t>(prefetch.buffer)].name, " + ",
+                    prefetch.ahead, ", share ", prefetch.share.str(), " of ", prefetch.shares, "\n");
+      }
       break;
   }
 }

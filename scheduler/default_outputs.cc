@@ -139,11 +139,24 @@ void ReductionScheduler::schedule_over_outputs() {
   std::vector<std::string> inner_sums = reductions;
   if (outside) inner_sums.erase(inner_sums.begin());
   unroll_reductions(inner_sums, columns, copies);
-  if (knobs_.isolate != 0) return;
-  // Loops whose conditions are worth a version without.
-  if (!around.empty()) b_.apply("isolate ", around);
-  const std::string panel = loop(vector_outer_);
-  if (!vector_outer_.empty() && panel != around && panel != tile) b_.apply("isolate ", panel);
+  if (knobs_.isolate == 0) {
+    // Loops whose conditions are worth a version without.
+    if (!around.empty()) b_.apply("isolate ", around);
+    const std::string panel = loop(vector_outer_);
+    if (!vector_outer_.empty() && panel != around && panel != tile) b_.apply("isolate ", panel);
+  }
+  prefetch_panels(static_cast<double>(trips), others);
+}
+
+void ReductionScheduler::prefetch_panels(double panels, double others) {
+  constexpr double kLeastUses = 4, kLeastBytes = 128 << 10;
+  if (!b_.target().prefetches || panels < 2 || others < kLeastUses) return;
+  for (const Access& load : loads_of(macc())) {
+    if (!is_constant(load) || !depends_on(load, vector_outer_)) continue;
+    const double bytes = bytes_of(load);
+    if (bytes < kLeastBytes || bytes / panels > 0.6 * static_cast<double>(b_.target().l2_bytes)) continue;
+    b_.attempt("prefetch ", kernel().buffers[static_cast<size_t>(load.buffer)].name, " ", macc_, "_", vector_outer_);
+  }
 }
 
 // The longest loop that sums, of those that step over distant elements where there are any, in

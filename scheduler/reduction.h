@@ -105,6 +105,8 @@ class ReductionScheduler {
   std::string lane_iterator(const std::string& name) const;
   void unroll_reductions(const std::vector<std::string>& reductions, const std::string& columns,
                          int64_t tile);
+  // The packed panel that comes next, of constants that are not in the cache from the last run.
+  void prefetch_panels(double panels, double others);
   // What the knobs divide: the longest loop that sums, and the rows, whose number it returns.
   void divide_sum(const std::string& columns);
   int64_t divide_rows(const std::vector<std::string>& outer, std::vector<std::string>& order,

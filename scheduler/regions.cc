@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "scheduler/builder.h"
 #include "scheduler/generate.h"
 #include "scheduler/rewriting.h"
 
@@ -116,6 +117,40 @@ std::vector<Region> regions_of(const TreeNode& tree) {
   return regions;
 }
 
+namespace {
+
+constexpr int64_t kMostShares = 32;
+
+// What the outer loop at `depth` wants prefetched while this region runs.
+void add_prefetches(const Kernel& kernel, const Region& region, size_t depth,
+                    const std::vector<Affine>& outer_values, LoopNode& leaf) {
+  const TreeNode& loop = *region.outer[depth];
+  for (const Region::Member& member : region.members) {
+    const Statement& statement = kernel.statements[static_cast<size_t>(member.statement)];
+    for (const Access& access : loads_of(statement)) {
+      const Buffer& buffer = kernel.buffers[static_cast<size_t>(access.buffer)];
+      if (std::find(loop.prefetched.begin(), loop.prefetched.end(), buffer.name) == loop.prefetched.end()) continue;
+      const LoopPart& part = loop.members.at(member.statement);
+      const auto stride = element_stride(kernel, access, part.iterator);
+      if (!stride || *stride == 0) continue;
+      Prefetch prefetch{member.statement, access.buffer, *stride * part.multiplier(), 1, {}};
+      // Loops inside that do not move along the buffer read the same part again and again. Some of
+      // them are enough to share it; the others do it again.
+      for (size_t inner = region.outer.size(); inner-- > depth + 1;) {
+        const LoopPart& other = region.outer[inner]->members.at(member.statement);
+        if (depends_on(access, other.iterator)) continue;
+        const auto extent = other.extent(iterator_extent(statement, other.iterator));
+        if (!extent || (prefetch.shares > 1 && prefetch.shares * *extent > kMostShares)) break;
+        prefetch.share = prefetch.share + outer_values[inner] * prefetch.shares;
+        prefetch.shares *= *extent;
+      }
+      leaf.prefetches.push_back(prefetch);
+    }
+  }
+}
+
+}  // namespace
+
 void fill_leaf(const Kernel& kernel, const Region& region,
                const std::vector<Affine>& outer_values, LoopNode& leaf) {
   leaf.kind = LoopNode::Kind::Leaf;
@@ -157,6 +192,9 @@ void fill_leaf(const Kernel& kernel, const Region& region,
       if (mentions(statement, name)) tile.iterators[name] = outer_values[i];
     }
     leaf.statements.push_back(std::move(tile));
+  }
+  for (size_t depth = 0; depth < region.outer.size(); ++depth) {
+    add_prefetches(kernel, region, depth, outer_values, leaf);
   }
 }
 

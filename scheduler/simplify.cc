@@ -128,6 +128,7 @@ LoopNodePtr substitute(const LoopNodePtr& node, const std::string& name, const A
       loop.symbolic_extent = loop.symbolic_extent.substitute(values);
     }
   }
+  for (Prefetch& prefetch : result->prefetches) prefetch.share = prefetch.share.substitute(values);
   return result;
 }
 

@@ -433,6 +433,7 @@ void write_key(const ScheduleState& state, const TreeNode& node, std::string& ke
     if (node.parallel) key += "p";
     if (node.vector) key += "v";
     if (node.isolate) key += "i";
+    for (const std::string& buffer : node.prefetched) key += "f" + buffer;
     key += whole ? "u" : text("u", node.unroll);
   }
   key += "(";

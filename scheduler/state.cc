@@ -74,7 +74,7 @@ const std::vector<Primitive>& primitives() {
       layout_primitive(),    strip_primitive(),         pack_primitive(),     merge_primitive(),
       stage_primitive(),     split_primitive(),         order_primitive(),    fuse_primitive(),
       compute_at_primitive(), register_tile_primitive(), isolate_primitive(), vectorize_primitive(),
-      unroll_primitive(),    parallel_primitive()};
+      unroll_primitive(),    prefetch_primitive(),      parallel_primitive()};
   return table;
 }
 
@@ -151,6 +151,7 @@ void refuse_marked(const TreeNode& loop) {
                      : loop.vector     ? "vectorized"
                      : loop.unroll != 1 ? "unrolled"
                      : loop.isolate    ? "isolated"
+                     : !loop.prefetched.empty() ? "prefetching"
                                        : nullptr;
   if (mark != nullptr) refuse("loop ", loop.name, " is ", mark, " already; marks come last");
 }

@@ -81,6 +81,7 @@ Primitive vectorize_primitive();
 Primitive parallel_primitive();
 Primitive register_tile_primitive();
 Primitive isolate_primitive();
+Primitive prefetch_primitive();
 Primitive layout_primitive();
 Primitive pack_primitive();
 Primitive strip_primitive();

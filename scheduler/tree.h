@@ -44,6 +44,7 @@ struct TreeNode {
   std::map<int, LoopPart> members;  // Loop: by statement
   bool parallel = false, vector = false, isolate = false;
   int64_t unroll = 1;               // Loop: copies; 0: all
+  std::vector<std::string> prefetched;  // Loop: constants of which the next trip's part is prefetched
   int statement = -1;               // Leaf
   std::vector<TreeNode> children;
 };

@@ -1,6 +1,7 @@
 // What the inner loops of compiled kernels consist of on x86-64.
 #include <gtest/gtest.h>
 
+#include "scheduler/scheduler.h"
 #include "tests/codegen_harness.h"
 #include "tests/codegen_kernels.h"
 
@@ -55,6 +56,34 @@ TEST(CodegenAssembly, Avx2TileHas12MultiplyAddsAndNoSpill) {
       kernel_assembly(blocked_convolution(spec), avx2_target(), "kernel"), "vfmadd");
   EXPECT_EQ(count_lines(loop, "vfmadd"), 12) << loop;
   EXPECT_EQ(count_lines(loop, "(%rsp)"), 0) << loop;
+}
+
+// A product whose panels of 32 columns are read by 16 tiles of 8 rows each.
+Schedule product_with_panels(const std::string& target) {
+  const Kernel kernel = parse_kernel(R"(kernel "product"
+  input A f32[128, 300]
+  constant B f32[300, 256]
+  output C f32[128, 256]
+  init[m:128, n:256]: C[m, n] = 0
+  macc[m:128, n:256, k:300]: C[m, n] += A[m, k] * B[k, n]
+)");
+  return default_schedule(kernel, parse_target(target), 1);
+}
+
+TEST(CodegenAssembly, NextPanelComesNearByAFewInstructions) {
+  const std::string loop = hottest_loop(
+      kernel_assembly(product_with_panels("x86-64-v4").finish(), parse_target("x86-64-v4"), "kernel"), "vfmadd");
+  const int prefetches = count_lines(loop, "prefetcht1");
+  EXPECT_GE(prefetches, 1) << loop;
+  EXPECT_LE(8 * prefetches, count_lines(loop, "vfmadd")) << loop;
+  EXPECT_EQ(count_lines(loop, "(%rsp)"), 0) << loop;
+  // Without such an instruction the default does not ask for it, and where it is asked for it is nothing.
+  Schedule schedule = product_with_panels("rv64gcv");
+  for (const std::string& line : schedule.trace()) EXPECT_NE(line.rfind("prefetch", 0), 0u) << line;
+  const std::string before = kernel_assembly(schedule.finish(), parse_target("rv64gcv"), "kernel");
+  ASSERT_EQ(schedule.apply("prefetch B macc_n_o"), std::nullopt);
+  EXPECT_EQ(count_lines(kernel_assembly(schedule.finish(), parse_target("rv64gcv"), "kernel"), "vf"),
+            count_lines(before, "vf"));
 }
 
 TEST(CodegenAssembly, ReluIsOneInstruction) {

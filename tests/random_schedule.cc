@@ -22,7 +22,7 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 bool is_marked(const TreeNode& loop) {
-  return loop.parallel || loop.vector || loop.isolate || loop.unroll != 1;
+  return loop.parallel || loop.vector || loop.isolate || loop.unroll != 1 || !loop.prefetched.empty();
 }
 
 // The chain of loops directly inside each other that starts at the node.
@@ -210,6 +210,13 @@ std::string LineGenerator::line(const std::string& primitive, const ScheduleStat
     const std::string line = "unroll " + one_of(plain)->name;
     return chance(2) ? line : text(line, " ", pick(1, 5));
   }
+  if (primitive == "prefetch") {
+    std::vector<std::string> constants;
+    for (const Buffer& buffer : kernel.buffers) {
+      if (buffer.scope == Scope::Constant) constants.push_back(buffer.name);
+    }
+    return constants.empty() ? "" : "prefetch " + one_of(constants) + " " + one_of(plain)->name;
+  }
   TC_CHECK(primitive == "parallel", "no lines are drawn for primitive ", primitive);
   if (state.tree.kind != TreeNode::Kind::Loop) return "";
   const TreeNode& inside = state.tree.children[0];
@@ -335,8 +342,8 @@ class Drawer {
   void orders() {
     static const std::vector<std::string> structure = {"split", "order", "fuse", "compute_at", "split",
                                                        "order", "compute_at"};
-    static const std::vector<std::string> marks = {"register_tile", "isolate", "vectorize", "unroll",
-                                                   "parallel",      "unroll",  "vectorize"};
+    static const std::vector<std::string> marks = {"register_tile", "isolate",   "vectorize", "unroll",
+                                                   "parallel",      "unroll",    "vectorize", "prefetch"};
     const bool late = std::count(marks.begin(), marks.end(), preferred_) > 0;
     const int64_t first = lines_.pick(0, 7), second = lines_.pick(0, 5);
     // One loop around everything is what parallel needs.

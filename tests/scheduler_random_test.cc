@@ -24,7 +24,7 @@ bool applies(const NamedKernel& named, const std::string& primitive) {
     return primitive == "layout" || primitive == "stage" || primitive == "register_tile";
   }
   if (primitive == "merge") return contiguous.count(named.name) > 0;
-  if (primitive == "pack") return named.text.find("\n  constant ") != std::string::npos;
+  if (primitive == "pack" || primitive == "prefetch") return named.text.find("\n  constant ") != std::string::npos;
   // All its sizes are symbolic.
   if (named.name == "softmax_symbolic") return primitive != "layout" && primitive != "strip";
   // Its time steps stay in order, around all else.

@@ -21,6 +21,14 @@ def program(name):
     return path
 
 
+def counting_plugin(counts):
+    """What qemu-riscv64's option -plugin takes to count executed instructions by class into the file
+    `counts`, as one JSON object."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "libcount_plugin.so")
+    # A comma separates the arguments; one inside of a value is written twice.
+    return ",".join(part.replace(",", ",,") for part in (path, f"out={counts}"))
+
+
 def start(name, arguments):
     """Becomes the native program."""
     path = program(name)

@@ -20,6 +20,7 @@ std::vector<Row> aarch64_rows() {
   target.loads = 2;
   target.stores = 1;
   target.latency = 4;
+  target.prefetches = true;
   target.l1_bytes = 64 << 10;
   target.l2_bytes = 512 << 10;
   target.l2_bandwidth = 24;

@@ -25,6 +25,7 @@ struct Target {
   bool masked_memory = false;      // AVX-512, RVV: cheap masked loads and stores
   bool broadcast_operand = false;  // multiply-add takes a broadcast scalar (memory on AVX-512,
                                    // register on RVV)
+  bool prefetches = false;         // has an instruction that brings a line near
   int block = 16;                  // channel block of blocked layouts, in f32 elements
   // Cost numbers, per cycle and core.
   double multiply_adds = 2;        // vector multiply-adds issued per cycle
