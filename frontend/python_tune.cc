@@ -213,6 +213,7 @@ void add_tune(py::module_& module) {
       .def_readwrite("libraries", &TuneRequest::libraries)
       .def_readwrite("work_folder", &TuneRequest::work_folder)
       .def_readwrite("build_workers", &TuneRequest::build_workers)
+      .def_readwrite("sample_seconds", &TuneRequest::sample_seconds)
       .def_property("trials", [](const TuneRequest& r) { return r.tune.trials; },
                     [](TuneRequest& r, int trials) { r.tune.trials = trials; })
       .def_property("time_limit", [](const TuneRequest& r) { return r.tune.time_limit; },

@@ -72,26 +72,36 @@ class OwnAgent {
     if (descriptor < 0 || write(descriptor, token_.data(), token_.size()) != static_cast<ssize_t>(token_.size()))
       fail(ErrorKind::Device, "cannot write ", token_file, ": ", strerror(errno));
     close(descriptor);
-    const std::vector<std::string> words = {program, "--standalone", address_, "--token-file", token_file};
+    const std::vector<std::string> words = {program, "--standalone", address_, "--token-file", token_file,
+                                            "--while-input"};
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
-    posix_spawn_file_actions_t quiet;
-    posix_spawn_file_actions_init(&quiet);
-    posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    int input[2];   // ends with this process, and the agent with it
+    if (pipe2(input, O_CLOEXEC) != 0) fail(ErrorKind::Device, "cannot make a pipe for ", program, ": ", strerror(errno));
+    input_ = input[1];
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);   // Ctrl-C is the tuner's to handle
-    const int code = posix_spawn(&child_, program.c_str(), &quiet, &attributes, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&quiet);
+    const int code = posix_spawn(&child_, program.c_str(), &actions, &attributes, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
-    if (code != 0) fail(ErrorKind::Device, "cannot start ", program, ": ", strerror(code), "; reinstall tc");
+    close(input[0]);
+    if (code != 0) {
+      close(input_);
+      fail(ErrorKind::Device, "cannot start ", program, ": ", strerror(code), "; reinstall tc");
+    }
   }
   ~OwnAgent() {
     kill(child_, SIGTERM);
     for (int i = 0; i < 100 && waitpid(child_, nullptr, WNOHANG) == 0; ++i) usleep(10000);
     kill(child_, SIGKILL);
     waitpid(child_, nullptr, WNOHANG);
+    close(input_);
   }
   OwnAgent(const OwnAgent&) = delete;
   OwnAgent& operator=(const OwnAgent&) = delete;
@@ -122,6 +132,7 @@ class OwnAgent {
   }
   std::string address_, token_;
   pid_t child_ = -1;
+  int input_ = -1;
 };
 
 OpenDevice device_opener(const TuneRequest& request, const Target& target) {
@@ -233,8 +244,11 @@ TuneResult tune_onnx(const std::string& bytes, const std::string& file_name, con
         here.target = "native";
         const TemporaryFile library;
         export_model(compile_onnx(bytes, file_name, folder, here), "shared", library.path(), request.libraries);
-        for (const uint64_t seed : {runtime::mix_bits(request.tune.seed + 101), runtime::mix_bits(request.tune.seed + 102)})
-          programs.data_sets.emplace_back(seed, run_on_samples(library.path(), programs.inputs, programs.outputs, seed));
+        for (const uint64_t seed : {runtime::mix_bits(request.tune.seed + 101), runtime::mix_bits(request.tune.seed + 102)}) {
+          auto& files = programs.data_sets.emplace_back(seed, std::vector<RemoteFile>()).second;
+          for (const Bytes& bytes : run_on_samples(library.path(), programs.inputs, programs.outputs, seed))
+            files.push_back(remote_bytes(bytes.data(), bytes.size()));
+        }
       }
       programs.executables.clear();
       for (size_t i = 0; i < variants.size(); ++i) {
@@ -245,7 +259,7 @@ TuneResult tune_onnx(const std::string& bytes, const std::string& file_name, con
         };
         const std::string path = text(request.work_folder, "/model", i);
         export_model(compile_onnx(bytes, file_name, folder, options), "executable", path, request.libraries);
-        programs.executables.push_back(path);
+        programs.executables.push_back(remote_file(path));
       }
       return measurer.measure_programs(programs, rounds);
     };

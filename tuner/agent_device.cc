@@ -7,6 +7,7 @@
 #include "runtime/rpc/channel.h"
 #include "runtime/rpc/fields.h"
 #include "runtime/rpc/log.h"
+#include "runtime/rpc/sha256.h"
 #include "runtime/rpc/version.h"
 
 namespace tc {
@@ -187,6 +188,15 @@ void AgentDevice::send(const RemoteFile& file) {
     return complete ? status : grpc::Status::OK;
   });
   if (!complete) fail(ErrorKind::Device, file.path, " became shorter while it was sent");
+}
+
+RemoteFile remote_file(const std::string& path) { return {rpc::sha256_of_file(path), path, ""}; }
+
+RemoteFile remote_bytes(const void* data, size_t size) {
+  RemoteFile file;
+  file.bytes.assign(static_cast<const char*>(data), size);
+  file.sha256 = rpc::sha256_of(file.bytes);
+  return file;
 }
 
 std::unique_ptr<LeasedDevice> connect_agent(const std::string& address, const std::string& token) {

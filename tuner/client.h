@@ -33,6 +33,8 @@ struct RemoteFile {
   std::string path;                    // where it is here; empty: `bytes` are the file
   std::string bytes;
 };
+RemoteFile remote_file(const std::string& path);
+RemoteFile remote_bytes(const void* data, size_t size);
 
 // A device that is this process's alone until the object goes; the lease is renewed meanwhile.
 // Functions are called from one thread, but for cancel() and lost().

@@ -2,6 +2,7 @@
 #include "tuner/log.h"
 
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -266,7 +267,12 @@ Log::Log(const std::string& path, Mode mode) : state_(std::make_unique<State>())
   const bool exists = std::filesystem::exists(path, code);
   if (!exists && mode == Mode::Read) fail(ErrorKind::Log, path, ": no such log; tuning with log= makes one");
   if (exists && !std::filesystem::is_regular_file(path, code)) fail(ErrorKind::Log, path, ": is no regular file");
-  const int flags = (mode == Mode::Read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) |
+  // A reader that may write does so where a writer was killed: SQLite takes back what that left half
+  // done. Otherwise query_only keeps it from it.
+  const bool writable = mode == Mode::Write || access(path.c_str(), W_OK) == 0;
+  const int flags = (mode == Mode::Write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                     : writable          ? SQLITE_OPEN_READWRITE
+                                         : SQLITE_OPEN_READONLY) |
                     SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(path.c_str(), &state_->db, flags, nullptr) != SQLITE_OK)
     fail(ErrorKind::Log, path, ": cannot be opened (", sqlite3_errmsg(state_->db),
@@ -277,7 +283,8 @@ Log::Log(const std::string& path, Mode mode) : state_(std::make_unique<State>())
   sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 1 << 22);
-  execute(db, "PRAGMA cell_size_check = ON");
+  execute(db, mode == Mode::Read ? "PRAGMA cell_size_check = ON; PRAGMA query_only = ON"
+                                 : "PRAGMA cell_size_check = ON");
   // A log that two processes write keeps its rollback journal: SQLite 3.40's WAL has lost pages.
   const int64_t id = pragma(db, "application_id");
   const int64_t schema = pragma(db, "user_version");

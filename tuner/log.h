@@ -28,6 +28,7 @@ class Log {
   // Opens the log; with Write, makes one where none is. Log errors: no such file, not a log (of
   // another program, or no database at all), damaged, of a newer schema, not writable. A log of an
   // older schema is brought up to date by Write, and read as it is otherwise.
+  // What a killed writer left half done is taken back, by Read too where the file may be written.
   Log(const std::string& path, Mode mode);
   ~Log();
   Log(Log&&) noexcept;

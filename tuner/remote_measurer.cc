@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <condition_variable>
 #include <mutex>
 #include <set>
 #include <thread>
 
 #include "ir/error.h"
 #include "runtime/rpc/sample_data.h"
-#include "runtime/rpc/sha256.h"
 
 namespace tc {
 namespace {
@@ -86,6 +86,12 @@ Timing paired_ratio(const Answer& candidate, const Answer& incumbent) {
   return timing_of(ratios);
 }
 
+// A candidate with its file's name by content.
+struct Built {
+  BuiltCandidate candidate;
+  RemoteFile file;                  // without a path where it could not be built
+};
+
 }  // namespace
 
 struct RemoteMeasurer::State {
@@ -94,6 +100,7 @@ struct RemoteMeasurer::State {
   BuildPool pool;
   std::string work_folder;
   std::mutex mutex;                              // of the devices
+  std::condition_variable changed;
   std::vector<std::unique_ptr<LeasedDevice>> idle;
   int devices = 0;                               // idle or measuring
   std::string key, unit;
@@ -101,14 +108,14 @@ struct RemoteMeasurer::State {
   // Expected outputs of the kernel that was measured last.
   std::string reference_of;
   ProgramPorts ports;
-  std::vector<std::pair<uint64_t, std::vector<Bytes>>> reference;
-  std::map<Trace, BuiltCandidate> built;         // its candidates so far
+  std::vector<std::pair<uint64_t, std::vector<RemoteFile>>> reference;
+  std::map<Trace, Built> built;                  // its candidates so far
 
   ~State() { forget_built(); }
 
   void forget_built() {
-    for (const auto& [trace, candidate] : built) {
-      if (!candidate.path.empty()) unlink(candidate.path.c_str());
+    for (const auto& [trace, made] : built) {
+      if (!made.file.path.empty()) unlink(made.file.path.c_str());
     }
     built.clear();
   }
@@ -155,54 +162,59 @@ struct RemoteMeasurer::State {
       fresh = traces;
     }
     const std::vector<BuiltCandidate> results = pool.build(program, target, fresh);
-    for (size_t i = 0; i < fresh.size(); ++i) built[fresh[i]] = results[i];
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      Built& made = built[fresh[i]];
+      made.candidate = results[i];
+      if (!results[i].path.empty()) made.file = remote_file(results[i].path);
+    }
   }
 
-  // A device for this thread alone; a new one where all were lost.
+  // A device for this thread alone, waited for while others have them all; a new one where all were
+  // lost.
   std::unique_ptr<LeasedDevice> take() {
     {
-      const std::lock_guard lock(mutex);
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [this] { return !idle.empty() || devices == 0; });
       if (!idle.empty()) {
         auto device = std::move(idle.back());
         idle.pop_back();
         return device;
       }
+      ++devices;   // so that others wait for this one
     }
-    auto device = open(true);
-    const std::lock_guard lock(mutex);
-    ++devices;
-    return device;
+    try {
+      return open(true);
+    } catch (...) {
+      lose();
+      throw;
+    }
   }
   void give_back(std::unique_ptr<LeasedDevice> device) {
     const std::lock_guard lock(mutex);
     idle.push_back(std::move(device));
+    changed.notify_all();
   }
   void lose() {
     const std::lock_guard lock(mutex);
     --devices;
+    changed.notify_all();
   }
 
   rpc::MeasureRequest request_of(const ProgramSet& programs, const std::vector<size_t>& which, int rounds,
                                  std::vector<RemoteFile>& files) const {
     rpc::MeasureRequest request;
     for (const size_t i : which) {
-      RemoteFile file;
-      file.path = programs.executables[i];
-      file.sha256 = rpc::sha256_of_file(file.path);
-      request.add_executables(file.sha256);
-      files.push_back(std::move(file));
+      files.push_back(programs.executables[i]);
+      request.add_executables(files.back().sha256);
     }
     for (const PortInfo& port : programs.inputs) *request.add_inputs() = port_message(port);
     for (const PortInfo& port : programs.outputs) *request.add_outputs() = port_message(port);
     for (const auto& [seed, outputs] : programs.data_sets) {
       auto* set = request.add_data_sets();
       set->set_seed(seed);
-      for (const Bytes& bytes : outputs) {
-        RemoteFile file;
-        file.bytes.assign(bytes.begin(), bytes.end());
-        file.sha256 = rpc::sha256_of(file.bytes);
+      for (const RemoteFile& file : outputs) {
         set->add_expected(file.sha256);
-        files.push_back(std::move(file));
+        files.push_back(file);
       }
     }
     request.set_tolerance(options.tolerance);
@@ -337,9 +349,12 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
     state.ports = program_ports(program, task.target);
     std::vector<uint64_t> seeds;
     for (int i = 0; i < kDataSets; ++i) seeds.push_back(runtime::mix_bits(state.options.seed + 1 + static_cast<uint64_t>(i)));
-    std::vector<std::vector<Bytes>> outputs = state.pool.reference(program, task.target.name, seeds);
+    const std::vector<std::vector<Bytes>> outputs = state.pool.reference(program, task.target.name, seeds);
     state.reference.clear();
-    for (size_t i = 0; i < seeds.size(); ++i) state.reference.emplace_back(seeds[i], std::move(outputs[i]));
+    for (size_t i = 0; i < seeds.size(); ++i) {
+      auto& files = state.reference.emplace_back(seeds[i], std::vector<RemoteFile>()).second;
+      for (const Bytes& bytes : outputs[i]) files.push_back(remote_bytes(bytes.data(), bytes.size()));
+    }
     state.reference_of = task.workload;
     state.forget_built();
   }
@@ -349,7 +364,7 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
     if (std::find(wanted.begin(), wanted.end(), trace) == wanted.end()) wanted.push_back(trace);
   }
   state.build(program, task.target.name, wanted);
-  const BuiltCandidate& first = state.built.at(incumbent);
+  const BuiltCandidate& first = state.built.at(incumbent).candidate;
   if (first.outcome != Outcome::Ok) {
     Measurement failed;
     failed.outcome = first.outcome;
@@ -363,15 +378,15 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
   programs.threads = task.single_thread ? 1 : task.threads;
   std::map<Trace, size_t> place;   // of each trace among the executables
   for (const Trace& trace : wanted) {
-    const BuiltCandidate& candidate = state.built.at(trace);
-    if (candidate.path.empty()) continue;
+    const RemoteFile& file = state.built.at(trace).file;
+    if (file.path.empty()) continue;
     place[trace] = programs.executables.size();
-    programs.executables.push_back(candidate.path);
+    programs.executables.push_back(file);
   }
   const std::vector<Measurement> measured = measure_programs(programs, rounds);
   std::vector<Measurement> results;
   for (const Trace& trace : traces) {
-    const BuiltCandidate& candidate = state.built.at(trace);
+    const BuiltCandidate& candidate = state.built.at(trace).candidate;
     Measurement failed;
     failed.outcome = candidate.outcome;
     failed.detail = candidate.detail;

@@ -25,10 +25,10 @@ struct MeasureOptions {
 
 // Programs that compute the same, for instance one model under several schedules.
 struct ProgramSet {
-  std::vector<std::string> executables;    // paths; the first is the incumbent
+  std::vector<RemoteFile> executables;     // the first is the incumbent
   std::vector<PortInfo> inputs, outputs;   // sizes are numbers
   // Expected outputs of the inputs that each seed makes (sample_tensor).
-  std::vector<std::pair<uint64_t, std::vector<Bytes>>> data_sets;
+  std::vector<std::pair<uint64_t, std::vector<RemoteFile>>> data_sets;
   int threads = 1;
 };
 
@@ -48,8 +48,6 @@ class RemoteMeasurer : public Measurer {
                                    const std::vector<Trace>& traces, int rounds) override;
   // One measurement per executable; ratios refer to the first.
   std::vector<Measurement> measure_programs(const ProgramSet& programs, int rounds);
-  // What the device says of itself, for people.
-
  private:
   struct State;
   std::unique_ptr<State> state_;

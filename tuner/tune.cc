@@ -155,9 +155,13 @@ class Session {
           measurer_.measure(*kernel.task, kernel.task->untuned, unknown, rounds);
       std::vector<Record> records;
       for (size_t i = 0; i < unknown.size(); ++i) {
-        kernel.known[unknown[i]] = fresh[i];
         // What says nothing of the candidate is not worth remembering.
-        if (fresh[i].outcome != Outcome::DeviceLost) records.push_back(record_of(kernel, unknown[i], fresh[i]));
+        if (fresh[i].outcome != Outcome::DeviceLost) {
+          records.push_back(record_of(kernel, unknown[i], fresh[i]));
+        } else if (kernel.known.count(unknown[i])) {
+          continue;   // what is known of it still holds
+        }
+        kernel.known[unknown[i]] = fresh[i];
       }
       log_.add(records);
       if (!again) result_.last.measured += static_cast<int>(unknown.size());

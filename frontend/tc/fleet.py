@@ -38,21 +38,27 @@ def start(name, arguments):
 
 class Local:
     """A tracker and agents on loopback in plain text, ended with the block. Each agent is a list of
-    its options."""
+    its options; `tracker` has those of the tracker."""
 
-    def __init__(self, *agents):
+    def __init__(self, *agents, tracker=()):
         self.processes = []
+        self.address = "127.0.0.1:0"
         try:
-            self.address = self._start("tracker", "--listen", "127.0.0.1:0", until="listens").split()[4]
+            self.address = self.start_tracker(*tracker)
             for options in agents:
                 self.add_agent(*options)
         except BaseException:
             self.__exit__()
             raise
 
+    def start_tracker(self, *options):
+        """Starts a tracker at this fleet's address; returns where it listens."""
+        return self._start("tracker", "--listen", self.address, *options, until="listens").split()[4]
+
     def add_agent(self, *options):
-        """Starts an agent and waits until the tracker knows it."""
+        """Starts an agent, waits until the tracker knows it, and returns its process."""
         self._start("agent", "--tracker", self.address, *options, until="announced")
+        return self.processes[-1]
 
     def _start(self, name, *arguments, until):
         process = subprocess.Popen([program(name), "--insecure", *arguments],

@@ -1,7 +1,10 @@
 """Tuning: searching for schedules on this machine or on the devices of a tracker."""
 
+import contextlib
+import fcntl
 import math
 import os
+import shutil
 import sys
 import tempfile
 import typing
@@ -145,9 +148,29 @@ def _display(progress):
     return _PlainLines(sys.stderr)
 
 
+@contextlib.contextmanager
+def _work_folder():
+    """A folder for candidates, removed at the end; what killed tuners left goes at the next one's start.
+    A tuner holds the lock of its folder for as long as it lives."""
+    with os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if (not entry.name.startswith("tc-tune-") or not entry.is_dir(follow_symlinks=False)
+                        or entry.stat(follow_symlinks=False).st_uid != os.getuid()):
+                    continue
+                with open(os.path.join(entry.path, "lock")) as lock:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(entry.path, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="tc-tune-", ignore_cleanup_errors=True) as folder:
+        with open(os.path.join(folder, "unlocked"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            os.rename(lock.name, os.path.join(folder, "lock"))
+            yield folder
+
+
 def tune(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, trials=None,
          time_limit=None, log=None, tracker=None, credentials=None, insecure=False, seed=0,
-         progress=None, _from_random=False):
+         progress=None, _from_random=False, _sample_seconds=None):
     """Searches for schedules and keeps what it finds in the log; returns a TuneResult.
 
     trials      candidates at most, those that the log knows included; default 1000 where no time
@@ -180,9 +203,11 @@ def tune(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, t
     request.seed = seed
     request.build = build_id()
     request.from_random = _from_random
+    if _sample_seconds is not None:
+        request.sample_seconds = _sample_seconds
     display = _display(progress)
     try:
-        with tempfile.TemporaryDirectory(prefix="tc-tune-", ignore_cleanup_errors=True) as folder:
+        with _work_folder() as folder:
             request.work_folder = folder
             raw = _tc.tune(_source(model), request, display)
     finally:

@@ -2,15 +2,18 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 
@@ -29,7 +32,7 @@ using namespace tc;
 struct Options {
   std::string tracker, standalone, token_file;
   std::string listen, advertise, name, credentials;
-  bool insecure = false;
+  bool insecure = false, while_input = false;
   std::string runner = "native", launcher;
   agent::QemuOptions qemu;
   bool no_cache = false;
@@ -114,6 +117,18 @@ void describe(const rpc::DeviceInfo& device, const Options& options) {
   std::fflush(stdout);
 }
 
+// Ends this process, as SIGTERM does, when its standard input ends: with whoever holds the other end
+// of that pipe, however it ends.
+void end_with_input() {
+  std::thread([] {
+    char byte;
+    ssize_t got;
+    do got = read(STDIN_FILENO, &byte, 1);
+    while (got > 0 || (got < 0 && errno == EINTR));
+    kill(getpid(), SIGTERM);
+  }).detach();
+}
+
 int serve(const Options& options) {
   const sigset_t signals = rpc::block_end_signals();
 
@@ -138,6 +153,7 @@ int serve(const Options& options) {
     device.set_address(options.standalone);
     server.open(device, leases);
     describe(device, options);
+    if (options.while_input) end_with_input();
     rpc::wait_for_end(signals);
     return 0;
   }
@@ -182,6 +198,8 @@ int main(int count, char** arguments) {
                                     "unix:/PATH to serve at, without a tracker");
   app.add_option("--token-file", options.token_file,
                  "file with the token that callers need (64 digits of hex)")
+      ->needs(standalone);
+  app.add_flag("--while-input", options.while_input, "end when standard input ends")
       ->needs(standalone);
   standalone->excludes(tracker);
   app.add_option("--listen", options.listen,
