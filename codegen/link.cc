@@ -6,11 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <mutex>
 
 #include "codegen/codegen.h"
@@ -27,7 +29,7 @@ class TemporaryFolder {
   TemporaryFolder() {
     std::string pattern = std::filesystem::temp_directory_path() / "tc-link-XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) {
-      fail(ErrorKind::Internal, "cannot make a temporary folder ", pattern, ": ",
+      fail(ErrorKind::Device, "cannot make a temporary folder ", pattern, ": ",
            std::strerror(errno));
     }
     path_ = pattern;
@@ -51,7 +53,7 @@ void write_file(const std::string& path, const Bytes& bytes) {
                                               bytes.size();
   const bool closed = file != nullptr && std::fclose(file) == 0;
   if (!written || !closed) {
-    fail(ErrorKind::Internal, "cannot write ", path, ": ", std::strerror(errno),
+    fail(ErrorKind::Device, "cannot write ", path, ": ", std::strerror(errno),
          "; is the disk full?");
   }
 }
@@ -87,6 +89,14 @@ std::string read_all(int descriptor) {
   }
 }
 
+// Whether the linker failed for lack of room, not for what it was given.
+bool names_full_disk(const std::string& errors) {
+  const int codes[] = {ENOSPC, EDQUOT, EFBIG};
+  return std::any_of(std::begin(codes), std::end(codes), [&](int code) {
+    return errors.find(std::strerror(code)) != std::string::npos;
+  });
+}
+
 // lld runs in a child process: it keeps state in globals and leaves memory damaged behind after
 // many links in one process.
 void run_linker(const std::vector<std::string>& arguments) {
@@ -113,12 +123,14 @@ void run_linker(const std::vector<std::string>& arguments) {
     _exit(result.retCode == 0 ? 0 : 1);
   }
   close(ends[1]);
-  const std::string errors = read_all(ends[0]);
+  std::string errors = read_all(ends[0]);
   close(ends[0]);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    errors.resize(errors.find_last_not_of("\n ") + 1);
+    if (names_full_disk(errors)) fail(ErrorKind::Device, "cannot link: ", errors, "; free some disk space");
     fail(ErrorKind::Internal, "linking ", arguments.back(), " failed: ", errors);
   }
 }

@@ -295,6 +295,37 @@ TEST_F(TunerLog, FullDiskLosesNothingAcknowledged) {
   EXPECT_EQ(log.integrity(), "ok");
 }
 
+TEST_F(TunerLog, WhatAKilledWriterLeftHalfDoneIsTakenBack) {
+  {
+    Log log(path_, Log::Mode::Write);
+    for (int i = 0; i < 50; ++i) log.add({record(text("w", i, std::string(500, 'k')), 1)});
+  }
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    // A transaction larger than the cache reaches the file before its end.
+    sqlite3* db = nullptr;
+    sqlite3_open(path_.c_str(), &db);
+    const bool begun = sqlite3_exec(db, "PRAGMA cache_size = 1; BEGIN; UPDATE record SET detail = hex(zeroblob(1500))",
+                                    nullptr, nullptr, nullptr) == SQLITE_OK;
+    if (write(ends[1], begun ? "a" : "b", 1) != 1) _exit(3);
+    pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ends[0], &byte, 1), 1);
+  EXPECT_EQ(byte, 'a');
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  ASSERT_TRUE(std::filesystem::exists(path_ + "-journal"));
+  const Log log(path_, Log::Mode::Read);
+  const std::vector<Record> found = log.records({});
+  EXPECT_EQ(found.size(), 50u);
+  for (const Record& each : found) EXPECT_EQ(each.measurement.detail, "");
+  EXPECT_EQ(log.integrity(), "ok");
+  EXPECT_FALSE(std::filesystem::exists(path_ + "-journal"));
+}
+
 TEST_F(TunerLog, KilledWritersLoseNothingAcknowledged) {
   { Log log(path_, Log::Mode::Write); }
   size_t expected = 0;

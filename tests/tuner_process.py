@@ -8,12 +8,14 @@ has the key "done", or "error" with the error's kind and text.
 
 import json
 import os
+import resource
 import sys
 
 import tc
 
 
-def run(acks, **options):
+def run(acks, file_bytes=None, **options):
+    """`file_bytes` is how large a file may become, as on a disk that is full then."""
     file = os.open(acks, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def tell(**row):
@@ -24,6 +26,8 @@ def run(acks, **options):
         tell(measured=raw["measured"], lost=lost, trials=raw["trials"], doing=raw["doing"])
 
     tell(measured=0, lost=0, trials=0, doing="begin")
+    if file_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     try:
         result = tc.tune(threads=1, insecure=True, progress=progress, _sample_seconds=0.001, **options)
     except tc.Error as error:

@@ -197,7 +197,8 @@ int serve_builds(int in, int out) {
     try {
       answer = answer_to(request);
     } catch (const Error& error) {
-      answer = {error.kind() == ErrorKind::Schedule ? "illegal" : "error", error.what()};
+      answer = {error.kind() == ErrorKind::Schedule ? "illegal" : error.kind() == ErrorKind::Device ? "machine" : "error",
+                error.what()};
     } catch (const std::exception& error) {
       answer = {"error", error.what()};
     }
@@ -273,6 +274,7 @@ std::vector<BuiltCandidate> BuildPool::build(const KernelProgram& program, const
     const auto answer = state_->ask(request_of("build", program, target, traces[i], 0, libraries, path), built[i]);
     if (!answer) return;
     const std::string& what = answer->at(0);
+    if (what == "machine") fail(ErrorKind::Device, "a candidate cannot be built here: ", answer->at(1));
     if (what == "ok") built[i].path = path;
     else built[i] = {"", what == "illegal" ? Outcome::Illegal : Outcome::CompileError, answer->at(1)};
   });
@@ -286,7 +288,7 @@ std::vector<std::vector<Bytes>> BuildPool::reference(const KernelProgram& progra
     BuiltCandidate failure;
     const auto answer = state_->ask(request_of("reference", program, target, {}, seeds[i], "", ""), failure);
     if (!answer || answer->at(0) != "ok")
-      fail(ErrorKind::Internal, "the reference of kernel '", program.kernel.name, "' cannot be computed: ",
+      fail(answer && answer->at(0) == "machine" ? ErrorKind::Device : ErrorKind::Internal, "the reference of kernel '", program.kernel.name, "' cannot be computed: ",
            answer ? answer->at(1) : failure.detail);
     for (size_t k = 1; k < answer->size(); ++k) results[i].emplace_back((*answer)[k].begin(), (*answer)[k].end());
   });

@@ -30,7 +30,8 @@ class BuildPool {
   explicit BuildPool(const BuildPoolOptions& options);
   ~BuildPool();
 
-  // Builds all, several at once; results in the order of the traces.
+  // Builds all, several at once; results in the order of the traces. Throws a Device error where this
+  // machine is at fault, not the candidate: a full disk.
   std::vector<BuiltCandidate> build(const KernelProgram& program, const std::string& target,
                                     const std::vector<Trace>& traces);
   // reference_outputs() for each seed, in processes too. Throws an Internal error where one fails.

@@ -49,6 +49,9 @@ class Session {
       : measurer_(measurer), log_(log), options_(options), progress_(progress) {
     result_.last.unit = measurer.unit();
     for (const KernelTask& task : tasks) add(task);
+    if (seeds_ > 0)
+      result_.notes.push_back(text(seeds_, " schedules that the log has of other targets, devices or compilers are tried "
+                                   "first; their times are not used"));
     name_ = session_name(tasks);
     spent_before_ = log_.seconds_spent(name_);
     settled_ = Clock::now();
@@ -94,6 +97,7 @@ class Session {
       // Measured elsewhere or by another compiler: worth a try, never worth its time.
       else if (record.measurement.outcome == Outcome::Ok && search.seeds.size() < 4) search.seeds.push_back(record.trace);
     }
+    seeds_ += search.seeds.size();
     kernel.search = std::make_unique<KernelSearch>(task, search);
     kernels_.push_back(std::move(kernel));
     result_.last.kernels.emplace_back();
@@ -355,6 +359,7 @@ class Session {
   std::vector<Tuned> kernels_;
   TuneResult result_;
   std::string name_;
+  size_t seeds_ = 0;
   double spent_before_ = 0;
   const Clock::time_point started_ = Clock::now();
   Clock::time_point settled_;

@@ -4,12 +4,14 @@ import functools
 import hashlib
 import json
 import os
+import re
 import typing
 
 from . import _tc
 from .errors import LogError
 
 _MAX_LINE = 4 << 20  # of an exported log
+_MAX_STATEMENT = 2000  # bytes of one that are looked at for people
 
 
 class Record(typing.NamedTuple):
@@ -128,8 +130,31 @@ def _time_text(record):
     return f"{record.median:.0f} simulated cycles"
 
 
-def _first_line(workload):
-    return next((line.strip() for line in workload.splitlines() if line.strip()), "")[:60]
+def describe(workload):
+    """A kernel's kind and shapes in one line, such as "product 4x16, 16x8 -> 4x8"."""
+    ports = {"input": [], "constant": [], "output": []}
+    kinds = set()
+    for line in workload.splitlines():
+        line = line[:_MAX_STATEMENT]
+        if port := re.fullmatch(r"  (input|constant|output) \S+ (\w+)\[(.*)\]", line):
+            role, dtype, shape = port.groups()
+            ports[role].append(("" if dtype == "f32" else dtype + " ") + (shape.replace(", ", "x") or "scalar"))
+            continue
+        # "macc[m:8, k:32]: tmp0[m] += in0[m, k] * const0[k]"
+        place, assigned, value = line.partition(": ")[2].partition("= ")
+        factors = re.search(r"(\w+)\[([^]]*)\] \* (\w+)\[([^]]*)\]", value)
+        if not assigned:
+            continue
+        if place.endswith(" +") and factors and factors[1] != factors[3]:
+            sliding = any(sign in factors[2] + factors[4] for sign in "+*")
+            kinds.add("convolution" if sliding else "product")
+        elif not place.endswith(" "):
+            kinds.add("reduction")
+        else:
+            kinds.add("copy" if re.fullmatch(r"\w+\[[^]]*\]", value) else "elementwise")
+    order = ("convolution", "product", "reduction", "elementwise", "copy")
+    kind = next((kind for kind in order if kind in kinds), "kernel")
+    return f"{kind} {', '.join(ports['input'] + ports['constant'])} -> {', '.join(ports['output'])}"
 
 
 def _rows(records):
@@ -139,7 +164,7 @@ def _rows(records):
 def _record_lines(records):
     return [f"{_time_text(record):>24}  x{1 / record.ratio if record.ratio else 0:5.2f}  "
             f"{'chosen' if record.chosen else '      '}  {record.target}  {record.threads} threads  "
-            f"{hashlib.sha256(record.workload.encode()).hexdigest()[:8]} {_first_line(record.workload)}"
+            f"{hashlib.sha256(record.workload.encode()).hexdigest()[:8]} {describe(record.workload)[:100]}"
             for record in records]
 
 

@@ -100,6 +100,8 @@ Status Fleet::announce(const rpc::AnnounceRequest& request) {
     if (device.replaced.size() >= kMostReplaced) device.replaced.clear();
     device.replaced.insert(device.session);
     device.session = request.session();
+    // Whoever started it anew looked after it; its next failure leads back into quarantine.
+    device.quarantine_end = 0;
     end_lease(device);
   }
   device.info = request.device();

@@ -35,7 +35,7 @@ class Fleet {
  public:
   explicit Fleet(FleetOptions options, Clock clock = steady_milliseconds);
 
-  // Joins, or beats. An agent that starts anew ends its device's lease. ALREADY_EXISTS where a
+  // Joins, or beats. An agent that starts anew ends its device's lease and quarantine. ALREADY_EXISTS where a
   // younger agent has taken the name.
   grpc::Status announce(const rpc::AnnounceRequest& request);
 

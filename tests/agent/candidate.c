@@ -24,7 +24,7 @@ enum {
   kRight = 0, kLoop, kCrash, kAllocate, kWrong, kStale, kSocket, kWriteFile, kFork, kFlood, kMute,
   kExitEarly, kUnwritten, kFirstRunOnly, kCrashLate, kReserve, kErrorFlood, kBeyond, kStopThere,
   kKillParent, kExec, kSlow, kThreads, kLoopUnready, kCloseOutput, kChangeInput, kDeepStack,
-  kRawSocket, kAbort, kGarbage, kLoopLate
+  kRawSocket, kAbort, kGarbage, kLoopLate, kNap
 };
 
 static void say(char letter) {
@@ -118,8 +118,8 @@ int main(void) {
       if (behaviour == kStale) memcpy(first, out, bytes);
       if (behaviour == kWrong) out[count / 2] += 1;
       if (behaviour == kBeyond) out[count] = 1;
-      if (behaviour == kSlow) {
-        const struct timespec time = {0, 20000000};
+      if (behaviour == kSlow || behaviour == kNap) {
+        const struct timespec time = {0, behaviour == kSlow ? 20000000 : 10000000};
         nanosleep(&time, NULL);
       }
     }

@@ -173,6 +173,12 @@ TEST_F(FleetTest, ThreeFailuresInARowPutADeviceInQuarantine) {
   ASSERT_TRUE(acquire(&lease).ok());
   ASSERT_TRUE(fleet_.report_failure(lease.token(), "again").ok());
   EXPECT_EQ(states(), "a quarantined;");
+  // So it does where somebody started the agent anew, who did not wait.
+  join("a", "two");
+  EXPECT_EQ(states(), "a free;");
+  ASSERT_TRUE(acquire(&lease).ok());
+  ASSERT_TRUE(fleet_.report_failure(lease.token(), "still").ok());
+  EXPECT_EQ(states(), "a quarantined;");
 }
 
 TEST_F(FleetTest, AGoodLeaseForgivesFailures) {
