@@ -1,10 +1,13 @@
 """The commands certs, tracker and devices, with the native programs as a user starts them."""
 
+import contextlib
 import json
 import os
+import random
 import re
 import signal
 import socket
+import ssl
 import stat
 import subprocess
 import sys
@@ -94,6 +97,83 @@ def test_a_tracker_with_tls_serves_who_has_credentials(credentials, tmp_path, ca
         with pytest.raises(tc.DeviceError, match="talks TLS, this program plain text"):
             fleet.devices(tracker.address, insecure=True)
         assert fleet.devices(tracker.address, str(credentials)) == []
+
+
+class Agent:
+    """The native agent with TLS, for a with statement; starts when the tracker knows it."""
+
+    def __init__(self, tracker, folder):
+        self.process = subprocess.Popen(
+            [fleet.program("agent"), "--tracker", tracker, "--credentials", str(folder), "--listen",
+             "127.0.0.1:0", "--name", "board"], stdout=subprocess.PIPE, text=True)
+        lines = []
+        while not lines or "announced" not in lines[-1]:
+            lines.append(self.process.stdout.readline())
+            assert lines[-1], lines
+        self.address = re.search(r"listens at (127\.0\.0\.1:\d+) \(mutual TLS\)", lines[0])[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+
+def answer_to_http(address, folder, certificate):
+    """What a TLS server answers to the first bytes of HTTP/2; nothing where it hangs up."""
+    context = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    context.check_hostname = False
+    context.set_alpn_protocols(["h2"])
+    if certificate:
+        context.load_cert_chain(folder / "client.pem", folder / "client.key")
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as plain:
+        with contextlib.suppress(ssl.SSLError, ConnectionError), context.wrap_socket(plain) as wrapped:
+            wrapped.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+            return wrapped.recv(100)
+    return b""
+
+
+def test_tracker_and_agent_with_tls_tune_and_live_through_strangers(credentials, tmp_path):
+    pytest.importorskip("onnx")
+    from .tuning import save_small_model
+
+    model, log = tmp_path / "model.onnx", tmp_path / "log.db"
+    save_small_model(model)
+    certs.init(tmp_path / "other")
+    bytes_of = random.Random(9)
+    with Tracker("--credentials", credentials) as tracker, Agent(tracker.address, credentials) as agent:
+
+        def tune(trials):
+            result = tc.tune(model, threads=1, trials=trials, log=log, tracker=tracker.address,
+                             credentials=credentials, _sample_seconds=0.001)
+            return result.measured
+
+        assert tune(2) == 2
+        for program in tracker, agent:
+            for options, text in (({"credentials": str(tmp_path / "other")}, "another authority"),
+                                  ({"insecure": True}, "talks TLS, this program plain text")):
+                with pytest.raises(tc.DeviceError, match=text):
+                    fleet.devices(program.address, **options)
+            assert answer_to_http(program.address, credentials, certificate=True)
+            assert not answer_to_http(program.address, credentials, certificate=False)
+            for number in range(40):
+                host, _, port = program.address.rpartition(":")
+                with socket.create_connection((host, int(port)), timeout=10) as stranger:
+                    garbage = bytes_of.randbytes(bytes_of.randrange(400))
+                    with contextlib.suppress(ConnectionError):
+                        stranger.sendall(b"\x16\x03\x01" + garbage if number % 2 else garbage)
+            assert program.process.poll() is None
+        # A tracker is no agent: what is asked of the wrong program is told so.
+        with pytest.raises(tc.DeviceError):
+            fleet.devices(agent.address, str(credentials))
+        with pytest.raises(tc.DeviceError, match="another authority"):
+            tc.tune(model, threads=1, trials=4, log=log, tracker=tracker.address, credentials=tmp_path / "other")
+        with pytest.raises(tc.DeviceError, match="talks TLS, this program plain text"):
+            tc.tune(model, threads=1, trials=4, log=log, tracker=tracker.address, insecure=True)
+        assert tune(4) == 2
+        assert agent.process.poll() is None and tracker.process.poll() is None
 
 
 def test_a_tracker_in_plain_text_stays_on_this_machine(capsys):

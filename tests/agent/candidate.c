@@ -24,7 +24,7 @@ enum {
   kRight = 0, kLoop, kCrash, kAllocate, kWrong, kStale, kSocket, kWriteFile, kFork, kFlood, kMute,
   kExitEarly, kUnwritten, kFirstRunOnly, kCrashLate, kReserve, kErrorFlood, kBeyond, kStopThere,
   kKillParent, kExec, kSlow, kThreads, kLoopUnready, kCloseOutput, kChangeInput, kDeepStack,
-  kRawSocket, kAbort, kGarbage, kLoopLate, kNap
+  kRawSocket, kAbort, kGarbage, kLoopLate, kNap, kSlowFirst
 };
 
 static void say(char letter) {
@@ -120,6 +120,11 @@ int main(void) {
       if (behaviour == kBeyond) out[count] = 1;
       if (behaviour == kSlow || behaviour == kNap) {
         const struct timespec time = {0, behaviour == kSlow ? 20000000 : 10000000};
+        nanosleep(&time, NULL);
+      }
+      /* As on a machine that is busy until its last sample: 2 data sets, 1 calibration, 5 samples. */
+      if (behaviour == kSlowFirst && commands < 8) {
+        const struct timespec time = {0, 4000000};
         nanosleep(&time, NULL);
       }
     }

@@ -22,7 +22,7 @@ enum Behaviour {
   kRight = 0, kLoop, kCrash, kAllocate, kWrong, kStale, kSocket, kWriteFile, kFork, kFlood, kMute,
   kExitEarly, kUnwritten, kFirstRunOnly, kCrashLate, kReserve, kErrorFlood, kBeyond, kStopThere,
   kKillParent, kExec, kSlow, kThreads, kLoopUnready, kCloseOutput, kChangeInput, kDeepStack,
-  kRawSocket, kAbort, kGarbage, kLoopLate
+  kRawSocket, kAbort, kGarbage, kLoopLate, kNap, kSlowFirst
 };
 
 constexpr int64_t kCount = 1000;
@@ -150,6 +150,8 @@ TEST(NativeRunner, StaleResults) {
   expect_failure(measure_one(kStale), Outcome::WrongResult, "data set 2 of 2");
   expect_failure(measure_one(kFirstRunOnly), Outcome::WrongResult, "does not run as often");
 }
+
+TEST(NativeRunner, BusyWhileSampledIsNoFault) { expect_good(measure_one(kSlowFirst)); }
 
 TEST(NativeRunner, SystemCallsThatAreNotAllowed) {
   SKIP_WITHOUT(notify);
