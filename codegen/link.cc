@@ -183,12 +183,24 @@ void write_archive(const std::vector<std::pair<std::string, Bytes>>& members,
     member.MemberName = name;
     list.push_back(std::move(member));
   }
-  llvm::Error error =
-      llvm::writeArchive(path, list, llvm::SymtabWritingMode::NormalSymtab,
-                         llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false);
-  if (error) {
+  // By way of memory: LLVM's own writing ends the process where the disk is full.
+  auto archive =
+      llvm::writeArchiveToBuffer(list, llvm::SymtabWritingMode::NormalSymtab,
+                                 llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false);
+  if (!archive) {
     fail(ErrorKind::Internal, "cannot write the archive ", path, ": ",
-         llvm::toString(std::move(error)));
+         llvm::toString(archive.takeError()));
+  }
+  const llvm::StringRef bytes = (*archive)->getBuffer();
+  const std::string temporary = path + ".part";
+  try {
+    write_file(temporary, Bytes(bytes.begin(), bytes.end()));
+    std::filesystem::rename(temporary, path);
+  } catch (const std::exception& error) {
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    if (dynamic_cast<const Error*>(&error)) throw;
+    fail(ErrorKind::Device, "cannot write ", path, ": ", error.what());
   }
 }
 

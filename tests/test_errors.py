@@ -1,6 +1,9 @@
 """Bad input ends in one clear sentence and a tc.Error; the process lives on."""
 
 import os
+import resource
+import subprocess
+import sys
 
 import numpy
 import onnx
@@ -164,6 +167,21 @@ def test_artefact_of_another_instruction_set(tmp_path):
     refusal(tc.Error, lambda: tc.load(str(path)), "riscv64", "x86-64")
     (tmp_path / "junk.so").write_bytes(b"junk" * 100)
     refusal(tc.Error, lambda: tc.load(str(tmp_path / "junk.so")), "junk.so")
+
+
+@pytest.mark.parametrize("kind, room", [("shared", 1), ("object", 1), ("static", 1), ("static", 20), ("executable", 20)])
+def test_a_full_disk_is_one_sentence_and_leaves_no_file(tmp_path, kind, room):
+    onnx.save(small_model(), tmp_path / "model.onnx")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    limit = room << 10      # bytes that a file may have, as on a disk that is full then
+    done = subprocess.run(
+        [sys.executable, "-m", "tc", "compile", tmp_path / "model.onnx", "--kind", kind, "-o", folder / "model"],
+        capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stderr.startswith("tc: cannot ")
+    assert "; is the disk full?" in done.stderr or "; free some disk space" in done.stderr
+    assert list(folder.iterdir()) == []
 
 
 def test_a_file_whose_name_is_no_text(tmp_path):

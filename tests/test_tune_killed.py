@@ -110,7 +110,8 @@ def tune_through(tmp_path, model, seed, programs, kills, disturb, names):
                 break
             disturb(moments)
             killed += 1
-        tuner.finish()
+        last = tuner.finish()
+        assert last.get("error", "DeviceError") == "DeviceError", last
         watch.look(tuner, slack=0)
         complete(tmp_path, watch, **options, prefix=f"-{number}-")
         assert_free(programs, *names)
@@ -160,7 +161,8 @@ def test_the_work_of_an_agent_that_never_comes_back_is_done_by_the_other(tmp_pat
         gone.kill()
         gone.wait()
         programs.processes.remove(gone)
-        assert tuner.finish()["done"] == "budget"
+        last = tuner.finish()
+        assert last.get("done") == "budget", last
         watch.look(tuner, slack=0)
         assert len(watch.keys) == 20
         assert_free(programs, "one")

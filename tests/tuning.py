@@ -83,9 +83,11 @@ class Tuner:
                    lambda: f"{processes_of_session(self.process.pid)} outlive their tuner")
 
     def finish(self):
-        """The last row of one that ends by itself."""
+        """The last row of one that ends by itself: what it has done, or the error that it told."""
         self.process.wait(300)
-        return self.rows()[-1]
+        last = self.rows()[-1]
+        assert "done" in last or "error" in last, (self.process.returncode, last)
+        return last
 
 
 class LogWatch:
