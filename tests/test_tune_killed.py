@@ -12,7 +12,7 @@ import pytest
 
 from tc import fleet
 
-from .tuning import BATCH, LogWatch, Tuner, save_small_model, wait_until
+from .tuning import BATCH, LogWatch, Tuner, kill_with_all, save_small_model, wait_until
 
 pytest.importorskip("onnx")
 
@@ -125,8 +125,8 @@ def test_an_agent_that_is_killed_is_replaced(tmp_path, model, share, names):
 
         def disturb(moments):
             name = moments.choice(names)
-            agents[name].kill()
-            agents[name].wait()
+            # Its candidates go with it.
+            kill_with_all(agents[name], lambda parent, _: parent == agents[name].pid)
             programs.processes.remove(agents[name])
             # The only one comes back at once; the other does the work meanwhile.
             time.sleep(moments.uniform(0, 0.5 if len(names) == 1 else 2))

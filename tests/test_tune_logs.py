@@ -61,7 +61,7 @@ def test_a_log_of_another_target_gives_seeds_and_nothing_else(tmp_path, model):
 
     tune("first.db", first, 18)
     # Only what a search for the second target does not come upon itself, and too fast to be true.
-    tune("alone.db", second, 18)
+    tune("alone.db", second, 10)
     rows = []
     for record in tc.Log(tmp_path / "first.db").records():
         if record.outcome == "ok" and (record.workload, tuple(record.trace)) not in traces(tmp_path / "alone.db", second):
@@ -75,13 +75,13 @@ def test_a_log_of_another_target_gives_seeds_and_nothing_else(tmp_path, model):
     module = tc.compile(model, second, threads=1, log=seeds)
     assert "tuning log" not in module.explain()
     # A search tries them first, and says so; each is measured.
-    result = tune("seeds.db", second, 18)
-    assert result.measured == 18
+    result = tune("seeds.db", second, 10)
+    assert result.measured == 10
     assert any("schedules that the log has of other targets, devices or compilers are tried first; their times are "
                "not used" in note for note in result.notes), result.notes
     measured = [record for record in tc.Log(seeds).records(target=second)]
     tried = [record for record in measured if (record.workload, tuple(record.trace)) in known]
-    assert len(measured) == 18 and tried
+    assert len(measured) == 10 and tried
     assert all(record.median > 1e-9 and record.ratio > 1e-3 for record in measured if record.outcome == "ok")
     # Those of the first target stand as they were.
     assert [record._asdict() for record in tc.Log(seeds).records(target=first)] == \
@@ -103,18 +103,18 @@ def test_a_full_disk_loses_nothing_acknowledged(tmp_path, model):
                   for r in tc.Log(watch.path).records()}
     before = len(watch.keys)
     # Room for candidates, and for some records.
-    tuner = Tuner(tmp_path, 0, model=str(model), log=str(watch.path), trials=40,
-                  file_bytes=watch.path.stat().st_size + (24 << 10))
+    tuner = Tuner(tmp_path, 0, model=str(model), log=str(watch.path), trials=30,
+                  file_bytes=watch.path.stat().st_size + (16 << 10))
     last = tuner.finish()
     assert last["error"] == "LogError"
     assert last["text"].startswith(f"{watch.path}: cannot be written (") and \
         last["text"].endswith("; free some disk space: what was recorded before is kept")
-    assert 0 < tuner.report("measured") < 40
+    assert 0 < tuner.report("measured") < 30
     watch.look(tuner, slack=0)
     logged = len(watch.keys) - before
-    again = Tuner(tmp_path, 1, model=str(model), log=str(watch.path), trials=40)
+    again = Tuner(tmp_path, 1, model=str(model), log=str(watch.path), trials=30)
     last = again.finish()
-    assert last["done"] == "budget" and last["trials"] == 40 and last["measured"] == 40 - logged
+    assert last["done"] == "budget" and last["trials"] == 30 and last["measured"] == 30 - logged
     watch.look(again, slack=0)
 
 

@@ -39,16 +39,29 @@ def wait_until(condition, seconds, what):
         time.sleep(0.02)
 
 
-def processes_of_session(leader):
-    """{process id: name} of what lives in the session of that process, itself left out."""
+def processes(where):
+    """{process id: name} of the living ones of whom `where(parent, session)` holds."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             name, _, rest = (folder / "stat").read_text().rpartition(")")
-            state, _, _, session = rest.split()[:4]
-            if int(session) == leader and state != "Z" and int(folder.name) != leader:
+            state, parent, _, session = rest.split()[:4]
+            if state != "Z" and where(int(parent), int(session)):
                 found[int(folder.name)] = name.partition("(")[2]
     return found
+
+
+def kill_with_all(process, is_own):
+    """Kills it and waits until nothing that was its own lives: `is_own(parent, session)`."""
+    own = processes(is_own)
+    process.kill()
+    process.wait()
+
+    def left():
+        living = processes(lambda *_: True)
+        return {number: living[number] for number in own if number in living} | processes(is_own)
+
+    wait_until(lambda: not left(), 20, lambda: f"{left()} outlive {process.args}")
 
 
 class Tuner:
@@ -77,10 +90,8 @@ class Tuner:
         wait_until(lambda: self.rows() or self.process.poll() is not None, 60, "the tuner has not begun")
 
     def kill(self):
-        self.process.kill()
-        self.process.wait()
-        wait_until(lambda: not processes_of_session(self.process.pid), 20,
-                   lambda: f"{processes_of_session(self.process.pid)} outlive their tuner")
+        # Its builders, and an agent of its own.
+        kill_with_all(self.process, lambda parent, session: session == self.process.pid)
 
     def finish(self):
         """The last row of one that ends by itself: what it has done, or the error that it told."""
