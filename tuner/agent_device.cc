@@ -190,7 +190,9 @@ void AgentDevice::send(const RemoteFile& file) {
   if (!complete) fail(ErrorKind::Device, file.path, " became shorter while it was sent");
 }
 
-RemoteFile remote_file(const std::string& path) { return {rpc::sha256_of_file(path), path, ""}; }
+RemoteFile remote_file(const std::string& path) {
+  return {as_device_error([&] { return rpc::sha256_of_file(path); }), path, ""};
+}
 
 RemoteFile remote_bytes(const void* data, size_t size) {
   RemoteFile file;

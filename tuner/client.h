@@ -33,7 +33,7 @@ struct RemoteFile {
   std::string path;                    // where it is here; empty: `bytes` are the file
   std::string bytes;
 };
-// With its name: of a file here (throws std::runtime_error where it cannot be read), and of bytes.
+// With its name: of a file here (a Device error where it cannot be read), and of bytes.
 RemoteFile remote_file(const std::string& path);
 RemoteFile remote_bytes(const void* data, size_t size);
 
