@@ -7,6 +7,7 @@
 #include "codegen/constants.h"
 #include "codegen/dims.h"
 #include "ir/error.h"
+#include "ir/plan_steps.h"
 #include "runtime/abi.h"
 
 namespace tc {
@@ -177,18 +178,20 @@ class PlanEmitter {
 
     DimEmitter dims(builder_, false);
     load_symbols(dims, symbols);
-    for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      step(plan_.steps[i], dims);
-      guarded(profiled_, [&] {
-        auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_, i32_}, false);
-        builder_.CreateCall(type, step_done_, {frame_, builder_.getInt32(static_cast<uint32_t>(i))});
-      });
-    }
+    steps(plan_.steps, dims);
     builder_.CreateRetVoid();
   }
 
+  // Steps have the numbers of all_steps().
   void steps(const PlanSteps& list, DimEmitter& dims) {
-    for (const PlanStep& item : list) step(item, dims);
+    for (const PlanStep& item : list) {
+      const uint32_t number = next_step_++;
+      step(item, dims);
+      guarded(profiled_, [&] {
+        auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_, i32_}, false);
+        builder_.CreateCall(type, step_done_, {frame_, builder_.getInt32(number)});
+      });
+    }
   }
 
   void step(const PlanStep& item, DimEmitter& dims) {
@@ -394,7 +397,7 @@ class PlanEmitter {
     for (const auto& [name, range] : plan_.symbols) {
       symbols.push_back(record({string(name), i64(range.first), i64(range.second)}));
     }
-    for (const PlanStep& item : plan_.steps) labels.push_back(string(item.label));
+    for (const PlanStep* item : all_steps(plan_)) labels.push_back(string(item->label));
     int64_t scratch = plan_.scratch_bytes;
     for (const ScheduledKernel& kernel : plan_.kernels) {
       scratch = std::max(scratch, scratch_bytes(kernel));
@@ -433,6 +436,7 @@ class PlanEmitter {
               *threads_ = nullptr, *barrier_ = nullptr, *step_done_ = nullptr, *first_ = nullptr,
               *several_ = nullptr, *profiled_ = nullptr, *parameters_ = nullptr;
   std::vector<llvm::Value*> inputs_, outputs_;
+  uint32_t next_step_ = 0;
 };
 
 }  // namespace

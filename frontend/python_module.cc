@@ -18,6 +18,7 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/plan_builder.h"
 #include "frontend/python_fleet.h"
+#include "frontend/python_roof.h"
 #include "frontend/python_runner.h"
 #include "frontend/python_source.h"
 #include "frontend/python_tune.h"
@@ -290,4 +291,5 @@ PYBIND11_MODULE(_tc, module) {
   tc::add_schedule(module);
   tc::add_compile(module);
   tc::add_tune(module);
+  tc::add_roof(module);
 }

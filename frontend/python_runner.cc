@@ -3,6 +3,8 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -159,6 +161,43 @@ class Context {
 
   // Runs with one array per input; a tuple of new arrays.
   py::tuple run(const py::sequence& arrays) {
+    return with_buffers(arrays, [&](const Buffers& inputs, const Results& outputs) {
+      check(run_once(inputs, outputs));
+    });
+  }
+
+  // Runs with one array per input for that many seconds, but at least `least` times and at most
+  // kMostRuns, and twice before that. Returns seconds:
+  // {"runs": of each run, "steps": [(times in a run, seconds in a run: least, median, in the fastest
+  // run)] by number of the step, "timeline": [(step, begin, end)] of the fastest run}.
+  py::dict profile(const py::sequence& arrays, double seconds, int least) {
+    Profile profile;
+    {
+      tc_model_info info = {};
+      info.struct_size = sizeof info;
+      check(tc_model_get_info(model_.handle(), &info));
+      profile.steps.resize(static_cast<size_t>(info.step_count));
+    }
+    with_buffers(arrays, [&](const Buffers& inputs, const Results& outputs) {
+      for (int i = 0; i < 2; ++i) check(run_once(inputs, outputs));
+      check(tc_context_set_profile(handle_.get(), step_done, &profile));
+      tc_status status = TC_OK;
+      const uint64_t end = nanoseconds() + static_cast<uint64_t>(seconds * 1e9);
+      while (status == TC_OK && profile.runs.size() < kMostRuns &&
+             (profile.runs.size() < static_cast<size_t>(least) || nanoseconds() < end)) {
+        profile.begin();
+        status = run_once(inputs, outputs);
+        profile.finish();
+      }
+      tc_context_set_profile(handle_.get(), nullptr, nullptr);
+      check(status);
+    });
+    return profile.result();
+  }
+
+  // Runs with one array per input.
+  template <class Execute>
+  py::tuple with_buffers(const py::sequence& arrays, const Execute& execute) {
     const size_t count = inputs_.size();
     if (arrays.size() != count)
       fail(ErrorKind::Shape, "the model takes ", count, " inputs, not ", arrays.size());
@@ -190,13 +229,10 @@ class Context {
       outputs[static_cast<size_t>(i)] = {view->buf, static_cast<uint64_t>(view->len)};
       results[static_cast<size_t>(i)] = std::move(array);
     }
-    tc_status status;
     {
       py::gil_scoped_release release;
-      status = tc_context_run(handle_.get(), inputs.data(), static_cast<int32_t>(count),
-                              outputs.data(), output_count_);
+      execute(inputs, outputs);
     }
-    check(status);
     return results;
   }
 
@@ -217,6 +253,82 @@ class Context {
   struct Destroy {
     void operator()(tc_context* context) const { tc_context_destroy(context); }
   };
+  using Buffers = std::vector<tc_input_buffer>;
+  using Results = std::vector<tc_output_buffer>;
+
+  static constexpr size_t kMostRuns = 10000;
+  static constexpr size_t kMostEvents = 100000;  // of a timeline
+
+  static uint64_t nanoseconds() {
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::steady_clock::now().time_since_epoch()).count());
+  }
+
+  // What the runtime tells of a context's runs while it is asked.
+  struct Profile {
+    struct Step {
+      uint64_t elapsed = 0;        // in the run so far, nanoseconds
+      int64_t times = 0;
+      std::vector<uint64_t> runs;
+    };
+    struct Event {
+      int32_t step;
+      uint64_t begin, end;
+    };
+    std::vector<Step> steps;
+    std::vector<uint64_t> runs;
+    std::vector<Event> events, fastest_events;
+    size_t fastest = 0;
+    uint64_t started = 0, last = 0;
+
+    void begin() {
+      for (Step& step : steps) step.elapsed = 0, step.times = 0;
+      events.clear();
+      started = last = nanoseconds();
+    }
+    void done(int32_t number) {
+      const uint64_t now = nanoseconds();
+      Step& step = steps[static_cast<size_t>(number)];
+      step.elapsed += now - last;
+      ++step.times;
+      if (events.size() < kMostEvents) events.push_back({number, last - started, now - started});
+      last = now;
+    }
+    void finish() {
+      runs.push_back(nanoseconds() - started);
+      for (Step& step : steps) step.runs.push_back(step.elapsed);
+      if (runs.back() <= runs[fastest]) {
+        fastest = runs.size() - 1;
+        fastest_events.swap(events);
+      }
+    }
+    py::dict result() const {
+      py::list times, rows, timeline;
+      for (uint64_t run : runs) times.append(1e-9 * static_cast<double>(run));
+      for (const Step& step : steps) {
+        std::vector<uint64_t> sorted = step.runs;
+        std::sort(sorted.begin(), sorted.end());
+        rows.append(py::make_tuple(step.times, 1e-9 * static_cast<double>(sorted.front()),
+                                   1e-9 * static_cast<double>(sorted[sorted.size() / 2]),
+                                   1e-9 * static_cast<double>(step.runs[fastest])));
+      }
+      for (const Event& event : fastest_events)
+        timeline.append(py::make_tuple(event.step, 1e-9 * static_cast<double>(event.begin),
+                                       1e-9 * static_cast<double>(event.end)));
+      py::dict found;
+      found["runs"] = times;
+      found["steps"] = rows;
+      found["timeline"] = timeline;
+      return found;
+    }
+  };
+
+  static void step_done(void* user, int32_t step) { static_cast<Profile*>(user)->done(step); }
+
+  tc_status run_once(const Buffers& inputs, const Results& outputs) {
+    return tc_context_run(handle_.get(), inputs.data(), static_cast<int32_t>(inputs.size()),
+                          outputs.data(), static_cast<int32_t>(outputs.size()));
+  }
 
   // Takes the array's memory as it is where that is possible, else what `convert_` makes of it.
   void acquire_input(int index, py::object& array, View& view) {
@@ -259,6 +371,7 @@ void add_runner(py::module_& module) {
   py::class_<Context>(module, "Context")
       .def(py::init<const Model&, int, py::object, py::object>())
       .def("run", &Context::run)
+      .def("profile", &Context::profile)
       .def("memory", &Context::memory)
       .def_property_readonly("threads_used", &Context::threads_used);
   module.def("runtime_version", [] { return std::string(tc_runtime_version()); });

@@ -160,7 +160,8 @@ tc_status tc_context_run(tc_context* context, const tc_input_buffer* inputs, int
 int32_t tc_context_threads_used(const tc_context* context);
 
 /* Has `step_done(user, step)` called on the calling thread after each step of the plan; null ends
- * that. Steps inside loops are reported each time. */
+ * that. Steps inside loops and branches have numbers of their own, which follow that of the loop, and
+ * are reported each time; the loop itself is reported once, at its end. */
 tc_status tc_context_set_profile(tc_context* context, void (*step_done)(void* user, int32_t step),
                                  void* user);
 

@@ -119,8 +119,11 @@ TEST(CodegenPlan, DescriptorTellsThePlan) {
   ASSERT_EQ(d.input_count, 2);
   ASSERT_EQ(d.output_count, 2);
   ASSERT_EQ(d.symbol_count, 1);
-  ASSERT_EQ(d.step_count, 4);
+  // Two copies and three calls, the loop and the branch.
+  ASSERT_EQ(d.step_count, 7);
   EXPECT_STREQ(d.steps[1], "thrice");
+  EXPECT_STREQ(d.steps[3], "copy");
+  EXPECT_STREQ(d.steps[4], "if");
   EXPECT_STREQ(d.symbols[0].name, "seq");
   EXPECT_EQ(d.symbols[0].minimum, 1);
   EXPECT_EQ(d.symbols[0].maximum, 5000);
@@ -191,7 +194,7 @@ TEST(CodegenPlan, RunsWithThreads) {
           });
         }
         for (std::thread& thread : pool) thread.join();
-        EXPECT_EQ(done, (std::vector<int32_t>{0, 1, 2, 3}));
+        EXPECT_EQ(done, (std::vector<int32_t>{0, 2, 2, 2, 1, 3, flag ? 5 : 6, 4}));
         const float* c = plan.constants[1]->data<float>();
         // The second trip's result; a fourth trip would have overwritten it.
         const float* second = static_cast<const float*>(arena);

@@ -1,0 +1,11 @@
+// Roofs and profiles as Python sees them.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace tc {
+
+// Adds measure_limits and step_work to the extension module.
+void add_roof(pybind11::module_& module);
+
+}  // namespace tc

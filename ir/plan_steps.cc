@@ -1,0 +1,23 @@
+// The steps of a plan with their numbers.
+#include "ir/plan_steps.h"
+
+namespace tc {
+namespace {
+
+void append(std::vector<const PlanStep*>& found, const PlanSteps& steps) {
+  for (const PlanStep& step : steps) {
+    found.push_back(&step);
+    append(found, step.body);
+    append(found, step.otherwise);
+  }
+}
+
+}  // namespace
+
+std::vector<const PlanStep*> all_steps(const Plan& plan) {
+  std::vector<const PlanStep*> found;
+  append(found, plan.steps);
+  return found;
+}
+
+}  // namespace tc
