@@ -66,16 +66,16 @@ class Library {
   void* handle_ = nullptr;
 };
 
-// Calls work(thread) at once in that many threads, `rounds` times; the seconds of the round whose
-// slowest thread was fastest.
-double fastest_round(int threads, int rounds, const std::function<void(int)>& work) {
+// Calls work(thread, round) at once in that many threads for each round; the seconds of the slowest
+// thread in every round, short ones first.
+std::vector<double> round_times(int threads, int rounds, const std::function<void(int, int)>& work) {
   std::vector<double> times(static_cast<size_t>(threads) * static_cast<size_t>(rounds));
   std::barrier together(threads);
   const auto body = [&](int thread) {
     for (int round = 0; round < rounds; ++round) {
       together.arrive_and_wait();
       const Clock::time_point begin = Clock::now();
-      work(thread);
+      work(thread, round);
       times[static_cast<size_t>(round * threads + thread)] = seconds_since(begin);
     }
   };
@@ -83,14 +83,16 @@ double fastest_round(int threads, int rounds, const std::function<void(int)>& wo
   for (int thread = 1; thread < threads; ++thread) others.emplace_back(body, thread);
   body(0);
   for (std::thread& other : others) other.join();
-  double fastest = INFINITY;
+  std::vector<double> slowest;
   for (auto at = times.begin(); at != times.end(); at += threads)
-    fastest = std::min(fastest, *std::max_element(at, at + threads));
-  return fastest;
+    slowest.push_back(*std::max_element(at, at + threads));
+  std::sort(slowest.begin(), slowest.end());
+  return slowest;
 }
 
 constexpr double kRoundSeconds = 1e-3;
 constexpr int kRounds = 16;
+constexpr int64_t kSegment = 4 << 20;
 
 // Repeats of `work(repeats)` that take about a round's time.
 int64_t calibrated(const std::function<void(int64_t)>& work) {
@@ -184,7 +186,7 @@ void measure_peaks(const Library& library, const Probes& probes, MachineLimits& 
   for (const PeakProbe& probe : probes.peaks) {
     const auto run = library.find<void (*)(int64_t)>(probe.symbol);
     const int64_t trips = calibrated(run);
-    const double seconds = fastest_round(limits.threads, kRounds, [&](int) { run(trips); });
+    const double seconds = round_times(limits.threads, kRounds, [&](int, int) { run(trips); }).front();
     limits.peaks.push_back({probe.instructions, probe.types, probe.vector_bits,
                             static_cast<double>(probe.multiply_adds) * static_cast<double>(trips) *
                                 limits.threads / seconds});
@@ -197,16 +199,24 @@ void measure_streams(const Library& library, const Target& target, MachineLimits
   const std::vector<StreamSize> sizes = stream_sizes(target, limits.threads);
   Memory memory(sizes.back().bytes);
   for (const StreamSize& size : sizes) {
+    // Large data are read in segments, one a round, so that rounds are short enough to fall between
+    // what else the machine does; all others are read before a segment's turn comes again.
     const int64_t part = size.bytes / limits.threads;
+    const int64_t segment = std::min(part, kSegment), segments = part / segment;
     MachineLimits::Bandwidth found{size.level, size.bytes, 0, 0};
     // Writes come first: they make the pages.
     for (const auto& [run, rate] : {std::pair{write, &found.write}, std::pair{read, &found.read}}) {
-      const auto stream = [&](int thread, int64_t repeats) { run(memory.data() + part * thread, part, repeats); };
-      fastest_round(limits.threads, 1, [&](int thread) { stream(thread, 1); });
-      const int64_t repeats = calibrated([&](int64_t count) { stream(0, count); });
-      const int rounds = size.bytes > (64 << 20) ? 4 : kRounds;
-      const double seconds = fastest_round(limits.threads, rounds, [&](int thread) { stream(thread, repeats); });
-      *rate = static_cast<double>(size.bytes) * static_cast<double>(repeats) / seconds;
+      const auto stream = [&](int thread, int64_t round, int64_t repeats) {
+        run(memory.data() + part * thread + round % segments * segment, segment, repeats);
+      };
+      round_times(limits.threads, static_cast<int>(segments), [&](int thread, int round) { stream(thread, round, 1); });
+      const int64_t repeats = segments > 1 ? 1 : calibrated([&](int64_t count) { stream(0, 0, count); });
+      const int rounds = std::max(kRounds, static_cast<int>(segments));
+      const std::vector<double> times = round_times(
+          limits.threads, rounds, [&](int thread, int round) { stream(thread, round, repeats); });
+      // Of many segments a few may still be in a cache.
+      const double seconds = times[segments > 1 ? times.size() / 10 : 0];
+      *rate = static_cast<double>(segment) * limits.threads * static_cast<double>(repeats) / seconds;
     }
     limits.bandwidths.push_back(found);
   }
