@@ -3,8 +3,9 @@
 
 #include <pybind11/stl.h>
 
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -167,11 +168,13 @@ class Context {
   }
 
   // Runs with one array per input for that many seconds, but at least `least` times and at most
-  // kMostRuns, and twice before that. Returns seconds:
+  // kMostRuns, and twice before that. Steps' times are by the monotonic clock or, where `own`, of the
+  // calling thread's processor time. Returns seconds:
   // {"runs": of each run, "steps": [(times in a run, seconds in a run: least, median, in the fastest
   // run)] by number of the step, "timeline": [(step, begin, end)] of the fastest run}.
-  py::dict profile(const py::sequence& arrays, double seconds, int least) {
+  py::dict profile(const py::sequence& arrays, double seconds, int least, bool own) {
     Profile profile;
+    profile.clock = own ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
     {
       tc_model_info info = {};
       info.struct_size = sizeof info;
@@ -259,9 +262,10 @@ class Context {
   static constexpr size_t kMostRuns = 10000;
   static constexpr size_t kMostEvents = 100000;  // of a timeline
 
-  static uint64_t nanoseconds() {
-    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                     std::chrono::steady_clock::now().time_since_epoch()).count());
+  static uint64_t nanoseconds(clockid_t clock = CLOCK_MONOTONIC) {
+    timespec now;
+    clock_gettime(clock, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
   }
 
   // What the runtime tells of a context's runs while it is asked.
@@ -279,15 +283,17 @@ class Context {
     std::vector<uint64_t> runs;
     std::vector<Event> events, fastest_events;
     size_t fastest = 0;
-    uint64_t started = 0, last = 0;
+    uint64_t run_started = 0, started = 0, last = 0;
+    clockid_t clock = CLOCK_MONOTONIC;
 
     void begin() {
       for (Step& step : steps) step.elapsed = 0, step.times = 0;
       events.clear();
-      started = last = nanoseconds();
+      run_started = nanoseconds();
+      started = last = nanoseconds(clock);
     }
     void done(int32_t number) {
-      const uint64_t now = nanoseconds();
+      const uint64_t now = nanoseconds(clock);
       Step& step = steps[static_cast<size_t>(number)];
       step.elapsed += now - last;
       ++step.times;
@@ -295,7 +301,7 @@ class Context {
       last = now;
     }
     void finish() {
-      runs.push_back(nanoseconds() - started);
+      runs.push_back(nanoseconds() - run_started);
       for (Step& step : steps) step.runs.push_back(step.elapsed);
       if (runs.back() <= runs[fastest]) {
         fastest = runs.size() - 1;

@@ -17,6 +17,7 @@ from . import _tc, fleet, log
 from .errors import Error, ModelError, ShapeError
 from .kernels import kernels, seeded_array, time_calls
 from .module import KINDS, _options, _source, check, compile, load, targets
+from .profile import limits_text, profile
 from .tune import tune
 
 _SUFFIXES = {"shared": ".so", "static": ".a", "executable": "", "object": ".o"}
@@ -199,6 +200,13 @@ def _bench(arguments):
             f"{timing.median * 1e3:.3f} ms")
     if work:
         text += f", {2e-9 * work / timing.minimum:.1f} GFLOP/s"
+    if arguments.roof:
+        found = profile(module, ordered, arguments.seconds, arguments.repeat)
+        if found.limits:
+            result["limits"] = found.limits
+            text = limits_text(found.limits) + "\n" + text
+        result["profile"] = found.to_dict()
+        text += "\n" + str(found)
     return result, text
 
 
@@ -397,6 +405,8 @@ def _parser():
     added.add_argument("--seconds", type=_number(float, 0, "a number"), default=2.0,
                        help="how long to measure (default 2)")
     added.add_argument("--repeat", type=whole, help="number of runs, instead of --seconds")
+    added.add_argument("--roof", action="store_true",
+                       help="the machine's limits, and each kernel's share of what they allow")
     command("check", _check, "Tell everything that keeps a model from compiling.", "an .onnx file")
     added = command("inspect", _inspect, "Show what the compiler does.", either)
     compiling(added)

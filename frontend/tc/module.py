@@ -63,6 +63,7 @@ class Module:
         self._model = None
         self._idle = []
         self._last_context = None
+        self._last_profile = None
         self._why_not = ""
         if compiled is None:
             self._model = _tc.Model(os.fsencode(path))
@@ -253,8 +254,20 @@ class Module:
         """{phase of the compilation: seconds}; empty for a loaded module."""
         return dict(self._compiled.phases) if self._compiled else {}
 
+    def profile(self, *arrays, seconds=1.0, **named):
+        """Runs the model for about that long and tells where the time goes: a tc.profile.Profile with
+        one row per step (time, GFLOP/s, bytes, share of the roof that the machine's measured limits
+        set, predicted time), print()able, with .to_dict() and .to_perfetto(path). explain() has the
+        measured times from then on. A loaded module knows its steps' times alone."""
+        from .profile import profile
+
+        given = self._in_order(arrays, named) if named else arrays
+        self._last_profile = profile(self, given, seconds)
+        return self._last_profile
+
     def explain(self):
-        """What the compiler did, as text: one line per kernel with its work and its schedule."""
+        """What the compiler did, as text: one line per kernel with its work, the predicted time, after
+        a profile the measured one, and its schedule."""
         lines = [f"model {self.name} for {self.target}"]
         lines += [f"input  {port.name}: {_shape_text(port)}" for port in self.inputs]
         lines += [f"output {port.name}: {_shape_text(port)}" for port in self.outputs]
@@ -271,9 +284,18 @@ class Module:
         total = sum(report["multiply_adds"] for report in reports)
         lines.append(f"{len(reports)} kernel calls of {len({r['kernel'] for r in reports})} "
                      f"kernels, {total / 1e6:.1f} M multiply-adds")
+        measured = self._last_profile.by_report if self._last_profile else {}
+        if measured:
+            totals = self._last_profile.summary()
+            lines.append(f"predicted {totals['predicted_seconds'] * 1e3:.3f} ms, measured "
+                         f"{totals['run_seconds'] * 1e3:.3f} ms")
         for number, report in enumerate(reports):
-            lines.append(f"{number:4d}  {report['multiply_adds'] / 1e6:10.2f} M  predicted "
-                         f"{report['predicted_seconds'] * 1e6:10.1f} us  {report['label']}")
+            line = (f"{number:4d}  {report['multiply_adds'] / 1e6:10.2f} M  predicted "
+                    f"{report['predicted_seconds'] * 1e6:10.1f} us  ")
+            if number in measured:
+                row = measured[number]
+                line += f"measured {row.seconds / row.calls * 1e6:10.1f} us ({row.share * 100:3.0f} % of the roof)  "
+            lines.append(line + report["label"])
             lines += [f"        {line}" for line in report["trace"]]
         return "\n".join(lines)
 

@@ -1,9 +1,16 @@
 """The comparison with other runtimes measures, reports what is missing or wrong, and judges."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests import zoo
 from tests.bench import peers
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def test_measures_onnx_runtime():
@@ -53,3 +60,17 @@ def test_judges():
         "n on 1: tc is wrong by 2.0e-04 of the largest output"]
     assert peers.complaints([row(None, failed="why")], 0, 0) == ["n on 1: tc failed: why"]
     assert len(peers.complaints([row(None, missing="tc")], 0.7, 0.35)) == 2
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("threads", [1, 2])
+def test_is_fast_untuned(threads, tmp_path):
+    """Best peer / tc over the zoo: a geometric mean of 0.7, no network below 0.35."""
+    pytest.importorskip("openvino")
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.bench.peers", "--threads", str(threads), "--least-mean", "0.7",
+         "--least", "0.35", "--json", str(tmp_path / "peers.json")],
+        cwd=ROOT, capture_output=True, text=True)
+    table = json.loads((tmp_path / "peers.json").read_text()) if result.returncode in (0, 1) else []
+    assert len(table) == len(zoo.NETWORKS), result.stdout + result.stderr
+    assert result.returncode == 0, result.stdout

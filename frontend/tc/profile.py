@@ -1,0 +1,260 @@
+"""Where a run's time goes, kernel by kernel, and how far each is from what the machine could do.
+
+The roof of a kernel is the least time that the machine's measured limits allow: the longest of its
+operations at the peak of its type, its constants at the bandwidth of the memory that holds all the
+model's data, and what it reads and writes in all at the bandwidth of the memory that holds that.
+"""
+
+import json
+import math
+import typing
+
+import numpy as np
+
+from . import _tc
+from .errors import DeviceError, ShapeError
+
+_limits = {}
+
+
+def limits(target="native", threads=None):
+    """What this machine does at most with the target's instructions on that many threads (None: all
+    cores), measured once per process in about a second: {"threads", "peaks": [{"instructions",
+    "types", "vector_bits", "flops_per_second"}], "bandwidths": [{"level", "bytes",
+    "read_bytes_per_second", "write_bytes_per_second"}], "call_seconds", "awake_seconds",
+    "asleep_seconds"}: a call of an empty model on one thread, on all while the workers still poll, and
+    after they went to sleep."""
+    key = (_tc.resolve_target(target)[0], threads or _tc.core_count())
+    if key not in _limits:
+        _limits[key] = _tc.measure_limits(*key)
+    return _limits[key]
+
+
+def bandwidth(measured, size, direction="read"):
+    """Bytes per second of a stream over `size` bytes: between the measured sizes by their logarithm."""
+    rows = measured["bandwidths"]
+    sizes = [math.log(row["bytes"]) for row in rows]
+    rates = [math.log(row[f"{direction}_bytes_per_second"]) for row in rows]
+    return float(np.exp(np.interp(math.log(max(size, 1)), sizes, rates)))
+
+
+def level(measured, size):
+    """The smallest level of the memory that was measured with that many bytes or more."""
+    rows = measured["bandwidths"]
+    return next((row["level"] for row in rows if row["bytes"] >= size), rows[-1]["level"])
+
+
+class Row(typing.NamedTuple):
+    """One step of a run. Seconds are of a whole run, in which the step is done `calls` times: the
+    least and the median of all profiled runs, on one thread of its processor time, else by the clock.
+    What a loaded artefact does not tell is None."""
+    step: int
+    label: str
+    kind: str
+    calls: int
+    seconds: float
+    median_seconds: float
+    flops: typing.Optional[float]
+    gflops_per_second: typing.Optional[float]
+    bytes: typing.Optional[float]
+    roof: typing.Optional[str]  # "compute", or the level of the memory that bounds it
+    roof_seconds: typing.Optional[float]
+    share: typing.Optional[float]  # of the roof: 1 is the machine's limit
+    predicted_seconds: typing.Optional[float]
+
+
+def _peak(measured, target, dtype):
+    """Floating-point operations per second of the target's widest vectors."""
+    rows = [row for row in measured["peaks"] if row["types"] == dtype]
+    width = _tc.vector_bits(target)
+    fitting = [row for row in rows if row["vector_bits"] == width] or rows
+    return max(row["flops_per_second"] for row in fitting)
+
+
+def _roof(measured, target, work, calls, all_bytes):
+    """Name and seconds of the roof of a step that is done once."""
+    own = work["read"] + work["constants"] + work["written"]
+    # What is done several times in a run finds its constants where its own data lie.
+    held = own if calls > 1 else max(all_bytes, own)
+    # A multiply-add is one instruction, and so is any other operation.
+    operations = work["flops"] - work["multiply_adds"]
+    return max(
+        (operations * 2 / _peak(measured, target, work["dtype"]), "compute"),
+        (work["constants"] / bandwidth(measured, held), level(measured, held)),
+        ((work["read"] + work["constants"]) / bandwidth(measured, own), level(measured, own)),
+        (work["written"] / bandwidth(measured, own, "write"), level(measured, own)),
+        key=lambda item: item[0])
+
+
+class Profile:
+    """Times of a model's steps inside whole runs. `rows` are in the plan's order; `run_seconds` is
+    the fastest run, `median_seconds` the median one; `limits` the machine's."""
+
+    def __init__(self, name, target, threads, raw, labels, work, measured, all_bytes):
+        self.model, self.target, self.threads = name, target, threads
+        self.limits = measured
+        self.runs = len(raw["runs"])
+        self.run_seconds, self.median_seconds = min(raw["runs"]), float(np.median(raw["runs"]))
+        self._timeline = raw["timeline"]
+        self.labels = labels
+        self.rows = []
+        self.by_report = {}  # rows of kernels by their number in Module.kernels
+        for step, (calls, least, median, _) in enumerate(raw["steps"]):
+            if not calls:
+                continue
+            self.rows.append(self._row(step, calls, least, median, work and work[step], all_bytes))
+            if work and work[step]["report"] >= 0:
+                self.by_report[work[step]["report"]] = self.rows[-1]
+
+    def _row(self, step, calls, least, median, work, all_bytes):
+        least = max(least, 1e-9)  # a clock may be coarser than a step
+        if not work:
+            return Row(step, self.labels[step], "step", calls, least, median, *[None] * 7)
+        seconds, roof = _roof(self.limits, self.target, work, calls, all_bytes)
+        flops = work["flops"] * calls
+        # A loop's and a branch's own work is that of the steps in it.
+        has_roof = work["kind"] in ("kernel", "copy")
+        return Row(step, self.labels[step], work["class"], calls, least, median, flops,
+                   1e-9 * flops / least,
+                   (work["read"] + work["constants"] + work["written"]) * calls,
+                   roof if has_roof else None, seconds * calls if has_roof else None,
+                   seconds * calls / least if has_roof else None,
+                   work["predicted_seconds"] * calls)
+
+    @property
+    def classes(self):
+        """One dictionary per kind of kernel, the one with the most time first."""
+        groups = {}
+        for row in self.rows:
+            groups.setdefault(row.kind, []).append(row)
+        result = []
+        for kind, rows in groups.items():
+            seconds = sum(row.seconds for row in rows)
+            known = [row for row in rows if row.roof_seconds is not None]
+            roof = sum(row.roof_seconds for row in known) if known else None
+            flops = sum(row.flops or 0 for row in rows)
+            result.append({
+                "kind": kind, "steps": len(rows), "seconds": seconds,
+                "gflops_per_second": 1e-9 * flops / seconds, "roof_seconds": roof,
+                "share": roof / seconds if roof is not None else None,
+                "lost_seconds": seconds - roof if roof is not None else None,
+                "predicted_seconds": sum(row.predicted_seconds or 0 for row in rows)})
+        return sorted(result, key=lambda item: -item["seconds"])
+
+    def summary(self):
+        """Totals: seconds of all steps at their fastest, at their roofs and as predicted; the share of
+        the roof."""
+        steps = sum(row.seconds for row in self.rows)
+        known = [row.roof_seconds for row in self.rows if row.roof_seconds is not None]
+        return {"runs": self.runs, "run_seconds": self.run_seconds,
+                "median_run_seconds": self.median_seconds, "step_seconds": steps,
+                "roof_seconds": sum(known) if known else None,
+                "share": sum(known) / steps if known else None,
+                "predicted_seconds": sum(row.predicted_seconds or 0 for row in self.rows)
+                if known else None}
+
+    def to_dict(self):
+        """Everything as values that JSON has."""
+        return self.summary() | {"threads": self.threads, "classes": self.classes,
+                                 "rows": [row._asdict() for row in self.rows]}
+
+    def to_perfetto(self, path):
+        """Writes the fastest run as a trace that https://ui.perfetto.dev and chrome://tracing open."""
+        events = [{"name": self.labels[step], "cat": "step", "ph": "X", "pid": 1, "tid": 1,
+                   "ts": begin * 1e6, "dur": (end - begin) * 1e6, "args": {"step": step}}
+                  for step, begin, end in self._timeline]
+        try:
+            with open(path, "w") as file:
+                json.dump({"traceEvents": events, "displayTimeUnit": "ns",
+                           "otherData": {"model": self.model, "target": self.target}}, file)
+        except OSError as error:
+            raise DeviceError(f"'{path}' cannot be written: {error.strerror}") from None
+
+    def __str__(self):
+        totals = self.summary()
+        whole = totals["step_seconds"]
+        lines = [f"{self.model} for {self.target}, {self.threads} thread{'s' * (self.threads > 1)}: "
+                 f"{self.runs} runs, fastest {totals['run_seconds'] * 1e3:.3f} ms, median "
+                 f"{totals['median_run_seconds'] * 1e3:.3f} ms",
+                 f"{'step':>5s} {'us':>10s} {'%':>5s} {'GFLOP/s':>8s} {'MB':>8s} {'roof':>8s} "
+                 f"{'share':>6s} {'predicted':>10s}  {'kind':16s} label"]
+        for row in self.rows:
+            lines.append(f"{row.step:5d} {_columns(row._asdict(), whole)}  {row.kind:16s} "
+                         f"{row.label}" + (f" ({row.calls} times)" if row.calls > 1 else ""))
+        lines.append("by kind, the one with the most time first; lost: the time above the roof")
+        lines.append(f"{'kind':16s} {'steps':>5s} {'us':>10s} {'%':>5s} {'GFLOP/s':>8s} {'share':>6s} "
+                     f"{'lost us':>10s} {'predicted':>10s}")
+        for item in self.classes:
+            lines.append(f"{item['kind']:16s} {item['steps']:5d} {item['seconds'] * 1e6:10.1f} "
+                         f"{100 * item['seconds'] / whole:5.1f} "
+                         f"{item['gflops_per_second']:8.1f} {_percent(item['share']):>6s} "
+                         f"{_micro(item['lost_seconds'])} {_micro(item['predicted_seconds'])}")
+        total = (f"total: {whole * 1e3:.3f} ms in all steps at their fastest, "
+                 f"{totals['run_seconds'] * 1e3:.3f} ms in the fastest run")
+        if totals["roof_seconds"] is not None:
+            total += (f", {totals['roof_seconds'] * 1e3:.3f} ms at the roofs "
+                      f"({_percent(totals['share'])} of the roof), predicted "
+                      f"{totals['predicted_seconds'] * 1e3:.3f} ms")
+        return "\n".join([*lines, total])
+
+
+def _percent(share):
+    return "-" if share is None else f"{100 * share:.0f} %"
+
+
+def _micro(seconds):
+    return f"{'-':>10s}" if seconds is None else f"{seconds * 1e6:10.1f}"
+
+
+def _columns(row, whole):
+    gflops = "-" if row["gflops_per_second"] is None else f"{row['gflops_per_second']:.1f}"
+    megabytes = "-" if row["bytes"] is None else f"{row['bytes'] / 1e6:.3f}"
+    return (f"{row['seconds'] * 1e6:10.1f} {100 * row['seconds'] / whole:5.1f} {gflops:>8s} "
+            f"{megabytes:>8s} {row['roof'] or '-':>8s} {_percent(row['share']):>6s} "
+            f"{_micro(row['predicted_seconds'])}")
+
+
+def limits_text(measured):
+    """The machine's limits as a table."""
+    lines = [f"limits measured on {measured['threads']} thread{'s' * (measured['threads'] > 1)}"]
+    lines += [f"  {row['instructions']:14s} {row['types']:16s} {row['flops_per_second'] * 1e-9:10.1f} GFLOP/s"
+              for row in measured["peaks"]]
+    lines += [f"  {row['level']:8s} {row['bytes'] / 1024:12.0f} KiB  read "
+              f"{row['read_bytes_per_second'] * 1e-9:8.1f} GB/s, write "
+              f"{row['write_bytes_per_second'] * 1e-9:8.1f} GB/s" for row in measured["bandwidths"]]
+    lines.append(f"  call {measured['call_seconds'] * 1e6:.2f} us, with all threads "
+                 f"{measured['awake_seconds'] * 1e6:.2f} us, woken from sleep "
+                 f"{measured['asleep_seconds'] * 1e6:.2f} us")
+    return "\n".join(lines)
+
+
+def profile(module, arrays, seconds, repeat=None):
+    """Profiles a module; see Module.profile."""
+    if not seconds >= 0:
+        raise ShapeError(f"profile: seconds is {seconds!r}; give a number of at least 0")
+    module._need_runnable()
+    ordered = list(arrays)
+    if len(ordered) != len(module.inputs):
+        raise ShapeError(f"model '{module.name}' takes {len(module.inputs)} inputs, not {len(ordered)}")
+    context = module._take_context()
+    try:
+        # One thread's processor time leaves out what other programs take of a busy machine.
+        alone = (module._threads or _tc.core_count()) == 1
+        raw = context.profile(ordered, 0.0 if repeat else seconds, repeat or 3, alone)
+        module._last_context = context
+        threads = context.threads_used
+    finally:
+        module._idle.append(context)
+    measured = limits(module.target, threads) if module._compiled else None
+    work = None
+    if module._compiled:
+        symbols = {}
+        for port, array in zip(module.inputs, ordered):
+            for size, actual in zip(port.shape, np.shape(array)):
+                if isinstance(size, str):
+                    symbols[size] = int(actual)
+        work = _tc.step_work(module._compiled, symbols)
+    memory = module.memory
+    given = sum(np.asarray(array).nbytes for array in ordered)
+    return Profile(module.name, module.target, threads, raw, module._model.info()["steps"], work,
+                   measured, memory.constants + memory.arena + given)
