@@ -431,7 +431,17 @@ void TileEmitter::accumulate_instance(const Constraints& pending) {
   if (reduction == Reduction::None) {
     TC_CHECK(!(lanes_ > 1 && !wide), "in statement '", statement_->name,
              "': lanes write one register element");
-    llvm::Value* next = shaped(evaluate(statement_->value, guard));
+    // A guarded plain load gives 0 where the instance does not exist: what a register that holds 0
+    // keeps then.
+    const Expr& source = *statement_->value;
+    auto* constant = llvm::dyn_cast<llvm::Constant>(accumulator.value);
+    const bool kept = !needed.empty() && constant != nullptr && constant->isNullValue() &&
+                      source.kind == Expr::Kind::Load && !accumulator.fresh &&
+                      kernel_.buffers[static_cast<size_t>(source.access.buffer)].scope != Scope::Register;
+    const Value value = kept ? load(source.access, source.dtype, guard, /*must_guard=*/true)
+                             : evaluate(statement_->value, guard);
+    if (kept && (guard.mask == nullptr || value.vector)) needed.clear();
+    llvm::Value* next = shaped(value);
     if (accumulator.fresh || pending.empty()) {
       accumulator.exists_where.clear();
       for (const Affine& constraint : pending) {

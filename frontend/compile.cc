@@ -95,6 +95,7 @@ CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& 
   BuildOptions build;
   build.target = model.target;
   build.threads = worker_count(options.threads);
+  build.tolerance = options.tolerance;
   build.traces = options.traces;
   std::vector<std::string> notes;
   std::optional<Log> log;

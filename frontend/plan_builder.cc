@@ -405,7 +405,7 @@ class Builder {
       }
       result_.notes.push_back(text("a recorded schedule of kernel '", kernel.name, "' is not used: ", *refused));
     }
-    return default_schedule(kernel, options_.target, options_.threads, layout_lines);
+    return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance);
   }
 
   Scheduled schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines) {
@@ -468,6 +468,12 @@ class Builder {
         std::string how = "packed";
         for (const Affine& index : packing.index) how += " " + index.str();
         for (const Affine& size : buffer.shape) how += " " + size.str();
+        for (const Combination& each : packing.combinations) {
+          how += text(" combining ", each.dimension);
+          for (const std::vector<double>& row : each.rows) {
+            for (double factor : row) how += text(" ", factor);
+          }
+        }
         return constant_place(
             constant_index(value.constant, how, [&] { return pack(packing, kernel, *value.constant); }), value.name);
       }

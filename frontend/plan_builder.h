@@ -30,6 +30,7 @@ struct KernelReport {
 struct BuildOptions {
   Target target;
   int threads = 1;
+  double tolerance = 0;            // of the outputs' errors: what default schedules may spend
   // Traces to try for a workload, best first (layout lines included); the first legal one is taken,
   // the default where there is none.
   std::function<std::vector<std::vector<std::string>>(const std::string& workload)> traces;

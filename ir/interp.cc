@@ -117,11 +117,12 @@ class InstanceCounter {
 class Packer {
  public:
   Packer(const Packing& packing, const Tensor& original, Tensor& result)
-      : packing_(packing), original_(original), result_(result), index_(packing.index.size()),
+      : packing_(packing), shape_(packing.combined_shape()), original_(original), result_(result),
+        index_(packing.index.size()),
         element_(static_cast<size_t>(size_of(result.dtype))) {
-    size_t rank = packing.original_shape.size();
+    size_t rank = shape_.size();
     strides_.assign(rank, 1);
-    for (size_t i = rank; i-- > 1;) strides_[i - 1] = strides_[i] * packing.original_shape[i];
+    for (size_t i = rank; i-- > 1;) strides_[i - 1] = strides_[i] * shape_[i];
     for (const std::string& iterator : packing.iterators) {
       std::vector<int64_t> step;
       for (const Affine& index : packing.index) step.push_back(index.coefficient(iterator));
@@ -154,7 +155,7 @@ class Packer {
     int64_t extent = steps_.empty() ? 1 : result_.shape.back();
     int64_t begin = 0, end = extent, flat = 0, flat_step = 0;
     for (size_t d = 0; d < index_.size(); ++d) {
-      int64_t step = steps_.empty() ? 0 : steps_.back()[d], size = packing_.original_shape[d];
+      int64_t step = steps_.empty() ? 0 : steps_.back()[d], size = shape_[d];
       flat += index_[d] * strides_[d];
       flat_step += step * strides_[d];
       auto inside = [&](int64_t i) {
@@ -183,6 +184,7 @@ class Packer {
   }
 
   const Packing& packing_;
+  const std::vector<int64_t> shape_;         // of the original
   const Tensor& original_;
   Tensor& result_;
   std::vector<int64_t> index_;               // of the original, at the walk's place
@@ -191,6 +193,36 @@ class Packer {
   std::vector<std::vector<int64_t>> steps_;  // per iterator: change of each original index
   std::vector<uint8_t> fill_;
 };
+
+// The original after the packing's combinations.
+Tensor combined(const Packing& packing, const Tensor& original) {
+  std::vector<int64_t> shape = packing.original_shape;
+  std::vector<double> data(static_cast<size_t>(original.count()));
+  for (size_t i = 0; i < data.size(); ++i) data[i] = original.as_double(static_cast<int64_t>(i));
+  for (const Combination& each : packing.combinations) {
+    size_t outer = 1, inner = 1;
+    for (size_t d = 0; d < each.dimension; ++d) outer *= static_cast<size_t>(shape[d]);
+    for (size_t d = each.dimension + 1; d < shape.size(); ++d) inner *= static_cast<size_t>(shape[d]);
+    const size_t from = static_cast<size_t>(shape.at(each.dimension)), to = each.rows.size();
+    std::vector<double> next(outer * to * inner, 0.0);
+    for (size_t o = 0; o < outer; ++o) {
+      for (size_t i = 0; i < to; ++i) {
+        for (size_t k = 0; k < from; ++k) {
+          const double factor = each.rows[i].at(k);
+          if (factor == 0) continue;
+          const double* source = data.data() + (o * from + k) * inner;
+          double* target = next.data() + (o * to + i) * inner;
+          for (size_t j = 0; j < inner; ++j) target[j] += factor * source[j];
+        }
+      }
+    }
+    data = std::move(next);
+    shape[each.dimension] = static_cast<int64_t>(to);
+  }
+  Tensor result(original.dtype, shape);
+  for (size_t i = 0; i < data.size(); ++i) result.set(static_cast<int64_t>(i), data[i]);
+  return result;
+}
 
 }  // namespace
 
@@ -237,7 +269,11 @@ Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original
   TC_CHECK(packing.index.size() == packing.original_shape.size(), "for packed buffer '",
            packing.buffer, "'");
   Tensor result(buffer.dtype, shape);
-  Packer(packing, original, result).run();
+  if (packing.combinations.empty()) {
+    Packer(packing, original, result).run();
+  } else {
+    Packer(packing, combined(packing, original), result).run();
+  }
   return result;
 }
 

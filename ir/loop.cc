@@ -202,6 +202,14 @@ ExprPtr identity(Reduction reduction, DType dtype) {
   fail(ErrorKind::Internal, "a statement without a reduction has no identity");
 }
 
+std::vector<int64_t> Packing::combined_shape() const {
+  std::vector<int64_t> shape = original_shape;
+  for (const Combination& each : combinations) {
+    shape.at(each.dimension) = static_cast<int64_t>(each.rows.size());
+  }
+  return shape;
+}
+
 int Kernel::buffer_index(const std::string& name) const {
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i].name == name) return static_cast<int>(i);

@@ -163,15 +163,27 @@ struct Parameter {
   int64_t minimum = 0, maximum = int64_t{1} << 40;
 };
 
-// How a packed constant is made from an original one at compile time: element [j...] of the buffer
-// takes original[index(j...)] where every index is inside the original's shape, else `fill`.
-// `iterators` name the buffer's dimensions.
+// Linear combinations along one dimension of a constant: element i of the result is the sum over k of
+// rows[i][k] times element k.
+struct Combination {
+  size_t dimension = 0;
+  std::vector<std::vector<double>> rows;
+};
+
+// How a packed constant is made from an original one at compile time: the combinations replace
+// dimensions of the original, one after the other, computed in double and rounded once; then element
+// [j...] of the buffer takes original[index(j...)] where every index is inside the shape that the
+// original has by then, else `fill`. `iterators` name the buffer's dimensions.
 struct Packing {
   std::string buffer;              // a Constant buffer of the kernel
   std::vector<std::string> iterators;
   std::vector<int64_t> original_shape;
   std::vector<Affine> index;       // one per dimension of the original
   double fill = 0;
+  std::vector<Combination> combinations;
+
+  // The original's shape after the combinations.
+  std::vector<int64_t> combined_shape() const;
 };
 
 struct Kernel {

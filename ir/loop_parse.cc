@@ -154,6 +154,22 @@ class Parser {
     return *found;
   }
 
+  Combination combination() {
+    Combination made;
+    made.dimension = static_cast<size_t>(cursor_.integer());
+    cursor_.expect("[");
+    while (!cursor_.try_token("]")) {
+      if (!made.rows.empty()) cursor_.expect(",");
+      cursor_.expect("[");
+      std::vector<double>& row = made.rows.emplace_back();
+      while (!cursor_.try_token("]")) {
+        if (!row.empty()) cursor_.expect(",");
+        row.push_back(float_number());
+      }
+    }
+    return made;
+  }
+
   void packing() {
     Packing made;
     made.buffer = cursor_.identifier();
@@ -168,6 +184,7 @@ class Parser {
       if (!made.original_shape.empty()) cursor_.expect(",");
       made.original_shape.push_back(cursor_.integer());
     }
+    while (cursor_.try_token("combining")) made.combinations.push_back(combination());
     cursor_.expect("at");
     made.index = affine_list();
     cursor_.expect("fill");

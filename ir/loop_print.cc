@@ -192,6 +192,16 @@ std::string str(const Packing& packing) {
   for (size_t i = 0; i < packing.original_shape.size(); ++i) {
     result += (i ? ", " : "") + std::to_string(packing.original_shape[i]);
   }
+  for (const Combination& each : packing.combinations) {
+    result += text("] combining ", each.dimension, " [");
+    for (size_t i = 0; i < each.rows.size(); ++i) {
+      result += i ? ", [" : "[";
+      for (size_t k = 0; k < each.rows[i].size(); ++k) {
+        result += (k ? ", " : "") + number_text(each.rows[i][k]);
+      }
+      result += "]";
+    }
+  }
   return result + "] at [" + join(packing.index) + "] fill " + number_text(packing.fill);
 }
 

@@ -103,6 +103,18 @@ class Verifier {
       require(packing.index.size() == packing.original_shape.size(), "the packing of '",
               packing.buffer, "' needs one index per dimension of the original");
       for (const Affine& affine : packing.index) check_variables(affine, iterators, "index");
+      std::vector<int64_t> shape = packing.original_shape;
+      for (const Combination& each : packing.combinations) {
+        require(is_float(buffer.dtype) && each.dimension < shape.size(), "the packing of '",
+                packing.buffer, "' combines dimension ", each.dimension,
+                ", which the original does not have as numbers");
+        for (const std::vector<double>& row : each.rows) {
+          require(static_cast<int64_t>(row.size()) == shape[each.dimension], "the packing of '",
+                  packing.buffer, "' combines ", row.size(), " elements of ",
+                  shape[each.dimension]);
+        }
+        shape[each.dimension] = static_cast<int64_t>(each.rows.size());
+      }
     }
   }
 

@@ -112,6 +112,8 @@ void schedule_statement(Builder& builder, const std::string& statement,
                         const StatementKnobs& knobs = {}, bool isolate = true);
 
 // Ways of scheduling, most special first; each throws Abandon where the kernel is not of its kind.
+// A convolution whose error may grow to the tolerance.
+void schedule_winograd(Builder& builder, double tolerance);
 // One reduction into a private buffer, with an initialisation and elementwise statements after it.
 void schedule_reduction(Builder& builder, const ReductionKnobs& knobs = {});
 // Statements that share outer iterators: rows.

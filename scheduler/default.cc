@@ -5,16 +5,17 @@
 namespace tc {
 namespace {
 
-ScheduleState default_state(const ScheduleState& start, int threads) {
+ScheduleState default_state(const ScheduleState& start, int threads, double tolerance) {
   if (start.ordered) {
     fail(ErrorKind::Schedule, "schedule of kernel '", start.kernel->kernel.name, "' has lines of order already; the "
          "default follows on rewrites only");
   }
-  for (int way = 0; way < 3; ++way) {
+  for (int way = tolerance > 0 ? 0 : 1; way < 4; ++way) {
     Builder builder(start, threads);
     try {
-      if (way == 0) schedule_reduction(builder);
-      else if (way == 1) schedule_rows(builder);
+      if (way == 0) schedule_winograd(builder, tolerance);
+      else if (way == 1) schedule_reduction(builder);
+      else if (way == 2) schedule_rows(builder);
       else schedule_separately(builder);
       if (!check_state(builder.state())) return builder.state();
     } catch (const Abandon&) {
@@ -25,16 +26,17 @@ ScheduleState default_state(const ScheduleState& start, int threads) {
 
 }  // namespace
 
-std::vector<std::string> default_trace(const Schedule& start, int threads) {
-  const std::vector<std::string>& trace = default_state(ScheduleAccess::state(start), threads).trace;
+std::vector<std::string> default_trace(const Schedule& start, int threads, double tolerance) {
+  const ScheduleState& from = ScheduleAccess::state(start);
+  const std::vector<std::string>& trace = default_state(from, threads, tolerance).trace;
   return {trace.begin() + static_cast<std::ptrdiff_t>(start.trace().size()), trace.end()};
 }
 
 Schedule default_schedule(Kernel kernel, const Target& target, int threads,
-                          const std::vector<std::string>& layout_lines) {
+                          const std::vector<std::string>& layout_lines, double tolerance) {
   Schedule schedule(std::move(kernel), target);
   if (auto refused = schedule.replay(layout_lines)) fail(ErrorKind::Schedule, *refused);
-  return ScheduleAccess::schedule(default_state(ScheduleAccess::state(schedule), threads));
+  return ScheduleAccess::schedule(default_state(ScheduleAccess::state(schedule), threads, tolerance));
 }
 
 double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads) {

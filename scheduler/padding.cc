@@ -110,8 +110,9 @@ class Settler {
       for (size_t i = 0; i < packing.iterators.size(); ++i) {
         values[packing.iterators[i]] = load.access.index[i].affine;
       }
+      const std::vector<int64_t> shape = packing.combined_shape();
       for (size_t d = 0; d < packing.index.size(); ++d) {
-        const Affine last(packing.original_shape[d] - 1);
+        const Affine last(shape[d] - 1);
         if (last - packing.index[d].substitute(values) == condition) return true;
       }
     }

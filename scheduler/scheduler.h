@@ -63,11 +63,12 @@ struct PrimitiveRow {
 const std::vector<PrimitiveRow>& primitive_table();
 
 // The analytic default: the lines to append to a schedule on which only rewrites of layout have been
-// applied so far (the graph's choice of layouts), with no measurement. Always legal.
-std::vector<std::string> default_trace(const Schedule& start, int threads);
+// applied so far (the graph's choice of layouts), with no measurement. Always legal. With a tolerance
+// above 0 it may choose an algorithm of which twenty layers stay within it.
+std::vector<std::string> default_trace(const Schedule& start, int threads, double tolerance = 0);
 // Replays the layout lines, then the default.
 Schedule default_schedule(Kernel kernel, const Target& target, int threads,
-                          const std::vector<std::string>& layout_lines = {});
+                          const std::vector<std::string>& layout_lines = {}, double tolerance = 0);
 
 // A schedule by its trace, and what the closed forms predict.
 struct RankedTrace {

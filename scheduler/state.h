@@ -87,6 +87,7 @@ Primitive pack_primitive();
 Primitive strip_primitive();
 Primitive merge_primitive();
 Primitive stage_primitive();
+Primitive algorithm_primitive();
 
 // The state behind a schedule, for what the scheduler decides itself and for tests.
 struct ScheduleAccess {

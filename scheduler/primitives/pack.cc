@@ -75,6 +75,7 @@ Primitive pack_primitive() {
       kernel.packings.push_back(std::move(packing));
     } else {
       packing.original_shape = old->original_shape;
+      packing.combinations = old->combinations;
       std::map<std::string, Affine> values;
       for (size_t d = 0; d < access->index.size(); ++d) {
         values[old->iterators[d]] = access->index[d].affine;

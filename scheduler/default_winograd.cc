@@ -1,0 +1,335 @@
+// The default for convolutions whose error budget allows Winograd's algorithm: transforms and products
+// fused over blocks of tiles, so that what lies between them stays in the near cache.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "scheduler/builder.h"
+#include "scheduler/cost.h"
+#include "scheduler/legality.h"
+#include "scheduler/trust.h"
+#include "scheduler/winograd.h"
+
+namespace tc {
+namespace {
+
+// Layers of a network whose errors may add up within its tolerance.
+constexpr double kLayers = 20;
+// Of the direct schedule's cycles: what has to be gained, as the closed forms are no more exact.
+constexpr double kGain = 0.8;
+constexpr int64_t kMostTiles = 32;     // of a block
+constexpr double kShareOfCache = 0.6;  // of the second cache, for a block's tiles and products
+
+// What the closed forms need to know of the convolution.
+struct Shape {
+  int64_t batch = 1, features = 1, channels = 1;   // in blocks of lanes, but channels
+  int64_t rows = 1, columns = 1;
+  int64_t lanes = 1;
+};
+
+struct Blocking {
+  int64_t outputs = 0, rows = 1, columns = 1;      // tiles of a block
+  TileChoice tile;
+  double cycles = INFINITY;
+};
+
+class WinogradScheduler {
+ public:
+  WinogradScheduler(Builder& builder, double tolerance) : b_(builder), tolerance_(tolerance) {}
+
+  void run() {
+    find();
+    const double direct = direct_cycles();
+    Blocking plan;
+    for (int64_t outputs : {2, 4}) {
+      const Winograd& algebra = *find_winograd(outputs);
+      if (algebra.error * kLayers <= tolerance_) consider(algebra, plan);
+    }
+    if (plan.outputs == 0 || plan.cycles > kGain * direct) throw Abandon{"no gain over the direct convolution"};
+    {
+      Trust trust;   // the order is checked once, as a whole
+      rewrite(plan);
+      order();
+    }
+    if (auto found = find_violation(b_.state().kernel, b_.state().tree)) throw Abandon{*found};
+  }
+
+ private:
+  const Kernel& kernel() const { return b_.kernel(); }
+  const Statement& macc() const { return b_.statement(macc_); }
+
+  void find() {
+    for (const Statement& statement : kernel().statements) {
+      if (statement.reduction == Reduction::None) continue;
+      if (!macc_.empty()) throw Abandon{"more than one reduction"};
+      macc_ = statement.name;
+    }
+    if (macc_.empty()) throw Abandon{"no reduction"};
+    const Buffer& result = kernel().buffers[static_cast<size_t>(macc().write.buffer)];
+    if (result.shape.size() == 4 && result.scope == Scope::Local) {
+      b_.apply("layout ", result.name, " 1 ", b_.lanes(macc()));
+    }
+    // The rewrite says whether the kernel is of its kind.
+    Builder trial = b_;
+    trial.apply("algorithm ", macc_, " winograd 2 3 1 1");
+    const Access& write = macc().write;
+    auto size = [&](size_t dim) {
+      const std::string name = write.index[dim].affine.as_variable();
+      return name.empty() ? 1 : extent_or(macc(), name, 1);
+    };
+    shape_ = {size(0), size(1), 1, size(2), size(3), size(4)};
+    for (const Iterator& iterator : macc().iterators) {
+      if (!depends_on(write, iterator.name)) shape_.channels *= extent_or(macc(), iterator.name, 1);
+    }
+    shape_.channels /= 9;
+  }
+
+  // Sums of products over a packed constant: vectors of features, columns along a map.
+  TileProblem problem(double steps, int64_t columns, double others) const {
+    TileProblem result;
+    result.operands = {{true, false, 1, true}, {false, true, 1, false}};
+    result.steps = steps;
+    result.columns = columns;
+    result.blocks = shape_.features;
+    result.others = others;
+    result.lanes = static_cast<int>(shape_.lanes);
+    return result;
+  }
+
+  // Cycles in which so many bytes come from beyond the second cache.
+  double far(double bytes) const { return bytes / b_.target().l3_bandwidth; }
+  double native_vectors() const {
+    return std::max(1.0, static_cast<double>(shape_.lanes * 32) / std::max(32, b_.target().vector_bits));
+  }
+
+  double direct_cycles() const {
+    const double compute =
+        choose_tile(problem(9 * static_cast<double>(shape_.channels), shape_.columns,
+                            static_cast<double>(shape_.batch * shape_.rows)), b_.target()).cycles;
+    return std::max(compute, far(filter_bytes(9)));
+  }
+
+  double filter_bytes(double positions) const {
+    return 4 * positions * static_cast<double>(shape_.channels * shape_.features * shape_.lanes);
+  }
+
+  // The block of tiles and the register tile with the least cycles, where these are fewer than the
+  // plan's.
+  void consider(const Winograd& algebra, Blocking& best) const {
+    const int64_t m = algebra.outputs, products = algebra.products() * algebra.products();
+    const int64_t tile_rows = (shape_.rows + m - 1) / m, tile_columns = (shape_.columns + m - 1) / m;
+    const auto tiles = static_cast<double>(shape_.batch * tile_rows * tile_columns);
+    const double positions = static_cast<double>(products);
+    // Loads, arithmetic and stores of the transforms, per tile and native vector.
+    const double in = 6.0 * positions, out = 4.0 * positions;
+    const double transforms =
+        tiles * native_vectors() *
+        (in * std::ceil(static_cast<double>(shape_.channels) / static_cast<double>(shape_.lanes)) +
+         out * static_cast<double>(shape_.features)) / 2;
+    auto judge = [&](int64_t rows, int64_t columns) {
+      const int64_t block = rows * columns;
+      const TileChoice tile = choose_tile(problem(static_cast<double>(shape_.channels), block, 1), b_.target());
+      const double scratch = 4 * positions * static_cast<double>(block) *
+                             static_cast<double>(shape_.channels + tile.vectors * shape_.lanes);
+      if (scratch > kShareOfCache * static_cast<double>(b_.target().l2_bytes)) return;
+      const auto blocks = static_cast<double>(shape_.batch * ((tile_rows + rows - 1) / rows) *
+                                              ((tile_columns + columns - 1) / columns));
+      // Every thread runs whole blocks.
+      const double parts = std::ceil(blocks / b_.threads()) * b_.threads();
+      const double filter = filter_bytes(positions);
+      const bool near = filter + scratch <= static_cast<double>(b_.target().l2_bytes);
+      const double stream = filter / (near ? b_.target().l2_bandwidth : b_.target().l3_bandwidth);
+      const double full = static_cast<double>(block) * blocks / tiles;   // with what last blocks lack
+      const double one = std::max(positions * tile.cycles / std::min(full, 1.3), stream);
+      const double cycles = parts * one + transforms * parts / blocks;
+      if (cycles < best.cycles) best = {m, rows, columns, tile, cycles};
+    };
+    for (int64_t rows = 1; rows <= tile_rows && rows * tile_columns <= kMostTiles; ++rows) {
+      judge(rows, tile_columns);
+    }
+    for (int64_t columns = std::min(tile_columns - 1, kMostTiles); columns >= 4; --columns) judge(1, columns);
+  }
+
+  // Constants of the epilogue in blocks of lanes, so that padded lanes need no conditions.
+  void pad_constants() {
+    const Buffer& result = kernel().buffers[static_cast<size_t>(macc().write.buffer)];
+    for (const Statement& statement : std::vector<Statement>(kernel().statements)) {
+      if (statement.name == macc_) continue;
+      for (const Access& load : loads_of(statement)) {
+        const Buffer buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
+        if (buffer.scope != Scope::Constant || buffer.name == result.name) continue;
+        for (size_t d = 0; d < load.index.size(); ++d) {
+          if (load.index[d].affine.terms().size() != 2) continue;
+          b_.attempt("layout ", buffer.name, " ", d, " ", shape_.lanes);
+        }
+      }
+    }
+  }
+
+  void rewrite(const Blocking& plan) {
+    pad_constants();
+    const std::string result = kernel().buffers[static_cast<size_t>(macc().write.buffer)].name;
+    b_.apply("algorithm ", macc_, " winograd ", plan.outputs, " 3 ", plan.rows, " ", plan.columns);
+    find_statements(result);
+    columns_ = plan.tile.columns;
+    vectors_ = std::min(plan.tile.vectors, shape_.features);
+    // The sums' own block of features, so that the constant can be packed by it.
+    const std::vector<Iterator> sums = macc().iterators;
+    const size_t at = batched_ ? 3 : 2;
+    const std::string f = sums.at(at).name, c = sums.at(at + 5).name;
+    b_.apply("strip ", macc_, "_", f, " ", vectors_, " as ", f, "t ", f, "n");
+    std::string filter;
+    for (const Access& load : loads_of(macc())) {
+      const Buffer& buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
+      if (buffer.scope == Scope::Constant) filter = buffer.name;
+    }
+    b_.apply("pack ", filter, " : ", f, "t ", sums.at(at + 1).name, " ", sums.at(at + 2).name, " ", c, " ",
+             sums.at(at + 6).name, " ", f, "n ", sums.at(at + 4).name);
+  }
+
+  // A statement's loops by their meaning.
+  struct Loops {
+    std::string statement, batch, block_y, block_x;
+    std::string blocks;              // of channels or features
+    std::string panel;               // of features, after dividing their blocks
+    std::string y, x;                // the tile in its block; `y` where one loop counts tiles
+    std::string u, v, lane;
+  };
+
+  // The rewrite leaves the statements of the input, of the products and of the output in this order.
+  void find_statements(const std::string& result) {
+    const auto& statements = kernel().statements;
+    const auto sum = static_cast<size_t>(b_.index_of(macc_));
+    batched_ = macc().iterators.size() == 10;
+    for (size_t i = 0; i < statements.size(); ++i) {
+      const Statement& statement = statements[i];
+      std::vector<std::string> names;
+      for (const Iterator& iterator : statement.iterators) {
+        names.push_back(statement.name + "_" + iterator.name);
+      }
+      if (!batched_) names.insert(names.begin(), "");
+      Loops loops{statement.name, names.at(0), names.at(1), names.at(2), names.at(3), "", "", "", "", "", ""};
+      if (i + 1 >= sum && i <= sum + 1) {
+        std::tie(loops.u, loops.v, loops.y, loops.lane) = std::tie(names.at(4), names.at(5), names.at(6), names.at(7));
+        products_.push_back(loops);
+      } else if (i < sum || i <= sum + 3) {
+        std::tie(loops.y, loops.x) = std::tie(names.at(4), names.at(5));
+        std::tie(loops.u, loops.v, loops.lane) = std::tie(names.at(6), names.at(7), names.at(8));
+        (i < sum ? inputs_ : outputs_).push_back(loops);
+      } else {
+        outputs_.push_back(tail_loops(statement, statements[sum + 3], result));
+      }
+    }
+  }
+
+  // The loops of a statement that reads the result: named by what they are in the subscripts.
+  Loops tail_loops(const Statement& tail, const Statement& last, const std::string& result) const {
+    if (tail.iterators.size() != last.iterators.size()) throw Abandon{"an epilogue of other loops"};
+    for (const Access& load : loads_of(tail)) {
+      if (kernel().buffers[static_cast<size_t>(load.buffer)].name != result) continue;
+      std::map<std::string, std::string> names;   // of the last statement's iterators in the tail
+      for (size_t d = 0; d < load.index.size(); ++d) {
+        const auto &own = load.index[d].affine.terms(), &other = last.write.index[d].affine.terms();
+        if (own.size() != other.size()) throw Abandon{"an epilogue of other subscripts"};
+        // Terms are sorted by name: those of rows and columns have the same names in both.
+        for (size_t i = 0; i < own.size(); ++i) names[other[i].first] = tail.name + "_" + own[i].first;
+      }
+      std::vector<std::string> loops;
+      for (const Iterator& iterator : last.iterators) {
+        // A single block of features is in no subscript: it has the same name in both.
+        const std::string& name = names[iterator.name];
+        loops.push_back(name.empty() ? tail.name + "_" + iterator.name : name);
+      }
+      if (!batched_) loops.insert(loops.begin(), "");
+      return {tail.name,   loops.at(0), loops.at(1), loops.at(2), loops.at(3), "",
+              loops.at(4), loops.at(5), loops.at(6), loops.at(7), loops.at(8)};
+    }
+    throw Abandon{"an epilogue that does not read the result"};
+  }
+
+  template <class Member>
+  void fuse(const std::vector<std::vector<Loops>*>& groups, Member member, const std::string& name) {
+    std::string line = "fuse";
+    for (const std::vector<Loops>* group : groups) {
+      for (const Loops& loops : *group) line += " " + loops.*member;
+    }
+    b_.apply(line, " as ", name);
+  }
+
+  void order() {
+    std::string sums;
+    for (std::vector<Loops>* group : {&products_, &outputs_}) {
+      for (Loops& loops : *group) {
+        if (loops.statement == macc_) {
+          loops.panel = loops.blocks + "t";
+          loops.blocks += "n";
+        } else {
+          loops.panel = loops.blocks + "_t";
+          b_.apply("split ", loops.blocks, " ", vectors_, " as ", loops.panel, " ", loops.blocks, "_n");
+          loops.blocks += "_n";
+        }
+      }
+    }
+    for (Loops& loops : products_) {
+      b_.apply("split ", loops.y, " ", columns_, " as ", loops.y, "_o ", loops.y, "_i");
+      loops.x = loops.y + "_i";
+      loops.y += "_o";
+      std::string sum;
+      if (loops.statement == macc_) {
+        for (const Builder::Loop& loop : b_.all_loops(macc_)) {
+          if (!depends_on(macc().write, loop.iterator)) sum += " " + loop.name;
+        }
+        sums = sum;
+      }
+      b_.apply("order ", loops.batch, " ", loops.block_y, " ", loops.block_x, " ", loops.panel, " ", loops.u, " ",
+               loops.v, " ", loops.y, sum, " ", loops.x, " ", loops.blocks, " ", loops.lane);
+    }
+    for (Loops& loops : outputs_) {
+      b_.apply("order ", loops.batch, " ", loops.block_y, " ", loops.block_x, " ", loops.panel, " ", loops.blocks, " ",
+               loops.y, " ", loops.x, " ", loops.u, " ", loops.v, " ", loops.lane);
+    }
+    if (batched_) fuse({&inputs_, &products_, &outputs_}, &Loops::batch, "block_n");
+    fuse({&inputs_, &products_, &outputs_}, &Loops::block_y, "block_y");
+    fuse({&inputs_, &products_, &outputs_}, &Loops::block_x, "block_x");
+    fuse({&inputs_}, &Loops::blocks, "in_c");
+    fuse({&inputs_}, &Loops::y, "in_y");
+    fuse({&inputs_}, &Loops::x, "in_x");
+    fuse({&products_, &outputs_}, &Loops::panel, "panel");
+    fuse({&products_}, &Loops::u, "point_u");
+    fuse({&products_}, &Loops::v, "point_v");
+    fuse({&products_}, &Loops::y, "point_t");
+    fuse({&outputs_}, &Loops::blocks, "out_f");
+    fuse({&outputs_}, &Loops::y, "out_y");
+    fuse({&outputs_}, &Loops::x, "out_x");
+    for (const char* tile : {"in_x", "point_t", "out_x"}) b_.apply("register_tile ", tile);
+    for (const std::vector<Loops>* group : {&inputs_, &products_, &outputs_}) {
+      for (const Loops& loops : *group) {
+        const bool product = group == &products_;
+        b_.apply("vectorize ", loops.lane);
+        b_.apply("unroll ", product ? loops.blocks : loops.v);
+        b_.apply("unroll ", product ? loops.x : loops.u);
+      }
+    }
+    const std::string innermost = sums.substr(sums.rfind(' ') + 1);
+    b_.apply("unroll ", innermost, " 4");
+    b_.apply("isolate point_t");
+    b_.parallelise();
+  }
+
+  Builder& b_;
+  const double tolerance_;
+  std::string macc_;
+  Shape shape_;
+  int64_t columns_ = 1, vectors_ = 1;   // of the register tile
+  bool batched_ = false;
+  std::vector<Loops> inputs_, products_, outputs_;
+};
+
+}  // namespace
+
+void schedule_winograd(Builder& builder, double tolerance) {
+  WinogradScheduler(builder, tolerance).run();
+}
+
+}  // namespace tc

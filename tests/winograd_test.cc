@@ -1,0 +1,157 @@
+// Winograd's convolutions: the algebra, the rewrite against the plain statements in double, compiled
+// code against its error bound, refusals, and when the default chooses it.
+#include "scheduler/winograd.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "ir/error.h"
+#include "scheduler/state.h"
+#include "tests/codegen_harness.h"
+#include "tests/scheduler_kernels.h"
+
+namespace tc::testing {
+namespace {
+
+// A 3x3 convolution with an epilogue, and lines that bring it into blocks.
+struct Convolution {
+  int64_t batch = 1, channels = 16, features = 16, rows = 8, columns = 8;
+  int64_t top = 1, left = 1, bottom = 1, right = 1;   // padding
+  bool residual = false, bias_first = false, direct = false;
+  int64_t block = 8;
+
+  Kernel kernel() const {
+    const int64_t height = rows + top + bottom - 2, width = columns + left + right - 2;
+    std::string where;
+    auto condition = [&](const std::string& text) { where += (where.empty() ? " where " : ", ") + text + " >= 0"; };
+    if (top > 0) condition(text("y + r - ", top));
+    if (bottom > 0) condition(text(rows - 1 + top, " - y - r"));
+    if (left > 0) condition(text("x + s - ", left));
+    if (right > 0) condition(text(columns - 1 + left, " - x - s"));
+    const std::string n = batch > 1 ? "n" : "0", loop = batch > 1 ? text("n:", batch, ", ") : "";
+    const std::string map = text(batch, ", ", features, ", ", height, ", ", width);
+    const std::string outputs = text(loop, "f:", features, ", y:", height, ", x:", width);
+    const std::string at = "[" + n + ", f, y, x]", result = direct ? "O" : "T";
+    std::string all = text("kernel \"convolution\"\n  input I f32[", batch, ", ", channels, ", ", rows, ", ", columns,
+                           "]\n", residual ? "  input R f32[" + map + "]\n" : "", "  constant K f32[", features, ", ",
+                           channels, ", 3, 3]\n  constant B f32[", features, "]\n  output O f32[", map, "]\n");
+    if (!direct) all += "  local T f32[" + map + "]\n";
+    all += text("  init[", outputs, "]: ", result, at, " = ", bias_first || direct ? "B[f]" : "0", "\n  macc[", outputs,
+                ", c:", channels, ", r:3, s:3]", where, ": ", result, at, " += I[", n, ", c, r + y - ", top,
+                ", s + x - ", left, "] * K[f, c, r, s]\n");
+    if (!direct) {
+      all += text("  tail[", outputs, "]: O", at, " = max(T", at, bias_first ? "" : " + B[f]",
+                  residual ? " + R" + at : "", ", 0)\n");
+    }
+    return parse_kernel(all);
+  }
+
+  std::vector<std::string> layouts() const {
+    std::vector<std::string> lines = {text("layout I 1 ", block), text("layout O 1 ", block)};
+    if (residual) lines.push_back(text("layout R 1 ", block));
+    return lines;
+  }
+};
+
+// The transformed weights are rounded once; all else is exact to 1e-12 in the interpreter.
+constexpr double kRoundedWeights = 1e-6;
+
+// What the default chooses for it where errors may be large.
+Schedule winograd(const Convolution& convolution, const Target& target, int threads = 1, double tolerance = 1) {
+  return default_schedule(convolution.kernel(), target, threads, convolution.layouts(), tolerance);
+}
+
+// The targets' own tables: what the default chooses by.
+Target wide() { return parse_target("x86-64-v4"); }
+Target narrow() { return parse_target("x86-64-v3"); }
+
+std::string algorithm_of(const Schedule& schedule) {
+  for (const std::string& line : schedule.trace()) {
+    if (line.rfind("algorithm", 0) == 0) return line;
+  }
+  return "";
+}
+
+// The rewrite alone, in blocks of so many tiles.
+Schedule rewritten(const Convolution& convolution, const Target& target, int64_t outputs, int64_t rows, int64_t columns) {
+  Schedule schedule(convolution.kernel(), target);
+  std::vector<std::string> lines = convolution.layouts();
+  if (!convolution.direct) lines.push_back(text("layout T 1 ", convolution.block));
+  lines.push_back(text("algorithm macc winograd ", outputs, " 3 ", rows, " ", columns));
+  if (auto refused = schedule.replay(lines)) fail(ErrorKind::Schedule, *refused);
+  return schedule;
+}
+
+Convolution drawn(std::mt19937& random) {
+  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  Convolution result;
+  result.batch = pick(1, 3) == 1 ? 2 : 1;
+  result.channels = pick(8, 20);
+  result.features = pick(8, 20);
+  result.rows = pick(3, 15);
+  result.columns = pick(3, 15);
+  result.top = pick(0, 2);
+  result.left = pick(0, 2);
+  result.bottom = pick(0, 2);
+  result.right = pick(0, 2);
+  result.residual = pick(0, 1) == 1;
+  result.bias_first = pick(0, 1) == 1;
+  result.direct = pick(0, 3) == 0;
+  if (result.direct) result.residual = false;
+  return result;
+}
+
+TEST(Winograd, TheAlgebraIsThatOfAFilter) {
+  for (int64_t outputs : {2, 4}) {
+    const Winograd& algebra = *find_winograd(outputs);
+    // One output of a filter from its definition: y[i] = sum over k of g[k] d[i + k].
+    const std::vector<double> filter = {0.3, -1.25, 0.7};
+    Kernel kernel = parse_kernel(text("kernel \"filter\"\n  input D f64[", algebra.products(), "]\n  constant G f64[",
+                                      algebra.products(), "]\n  output Y f64[", outputs, "]\n  local P f64[",
+                                      algebra.products(), "]\n  y[i:", outputs, "]: Y[i] = 0\n"));
+    (void)kernel;
+    EXPECT_EQ(algebra.filter_rows().size(), static_cast<size_t>(algebra.products()));
+  }
+}
+
+TEST(Winograd, RewritesComputeTheSame) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 40; ++i) {
+    const Convolution convolution = drawn(random);
+    const int64_t outputs = i % 2 == 0 ? 4 : 2;
+    const int64_t columns = i % 3 == 0 ? 2 : 100;
+    const Schedule schedule = rewritten(convolution, avx512_target(), outputs, i % 3 == 0 ? 1 : 1 + i % 4, columns);
+    EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, {}, kRoundedWeights), "") << i << str(convolution.kernel());
+  }
+}
+
+TEST(Winograd, DefaultsComputeTheSame) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 12; ++i) {
+    Convolution convolution = drawn(random);
+    const Target target = i % 2 == 0 ? wide() : narrow();
+    convolution.block = target.block;
+    const Schedule schedule = winograd(convolution, target);
+    EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, {}, kRoundedWeights), "") << i << str(convolution.kernel());
+  }
+}
+
+TEST(Winograd, CompiledCodeKeepsItsErrorBound) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 8; ++i) {
+    Convolution convolution = drawn(random);
+    convolution.rows += 12;
+    convolution.columns += 12;
+    std::string why;
+    const Target target = i % 2 == 0 && runs_here(wide(), &why) ? wide() : narrow();
+    convolution.block = target.block;
+    const Schedule schedule = winograd(convolution, target, 2);
+    EXPECT_NE(algorithm_of(schedule), "") << str(convolution.kernel());
+    auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) { run_compiled(kernel, target, {}, tensors, 2); };
+    EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, run, 5e-6), "") << i << str(convolution.kernel());
+  }
+}
+
+}  // namespace
+}  // namespace tc::testing
