@@ -18,8 +18,11 @@ namespace {
 constexpr double kLayers = 20;
 // Of the direct schedule's cycles: what has to be gained, as the closed forms are no more exact.
 constexpr double kGain = 0.8;
-constexpr int64_t kMostTiles = 32;     // of a block
-constexpr double kShareOfCache = 0.6;  // of the second cache, for a block's tiles and products
+constexpr int64_t kMostTiles = 64;     // of a block
+constexpr double kShareOfCache = 0.5;  // of the second cache, for a block's tiles and products
+// Of the direct schedule's cycles, for filters from beyond the second cache: other programs and
+// threads use that bandwidth too.
+constexpr double kShareOfBandwidth = 0.4;
 
 // What the closed forms need to know of the convolution.
 struct Shape {
@@ -40,13 +43,13 @@ class WinogradScheduler {
 
   void run() {
     find();
-    const double direct = direct_cycles();
+    direct_ = direct_cycles();
     Blocking plan;
     for (int64_t outputs : {2, 4}) {
       const Winograd& algebra = *find_winograd(outputs);
       if (algebra.error * kLayers <= tolerance_) consider(algebra, plan);
     }
-    if (plan.outputs == 0 || plan.cycles > kGain * direct) throw Abandon{"no gain over the direct convolution"};
+    if (plan.outputs == 0 || plan.cycles > kGain * direct_) throw Abandon{"no gain over the direct convolution"};
     {
       Trust trust;   // the order is checked once, as a whole
       rewrite(plan);
@@ -107,7 +110,12 @@ class WinogradScheduler {
     const double compute =
         choose_tile(problem(9 * static_cast<double>(shape_.channels), shape_.columns,
                             static_cast<double>(shape_.batch * shape_.rows)), b_.target()).cycles;
-    return std::max(compute, far(filter_bytes(9)));
+    return overlapped(compute, far(filter_bytes(9)));
+  }
+
+  // Filters from beyond the second cache come partly while others are computed with.
+  static double overlapped(double compute, double stream) {
+    return std::max(compute, stream) + 0.5 * std::min(compute, stream);
   }
 
   double filter_bytes(double positions) const {
@@ -129,7 +137,12 @@ class WinogradScheduler {
          out * static_cast<double>(shape_.features)) / 2;
     auto judge = [&](int64_t rows, int64_t columns) {
       const int64_t block = rows * columns;
-      const TileChoice tile = choose_tile(problem(static_cast<double>(shape_.channels), block, 1), b_.target());
+      const TileProblem sums = problem(static_cast<double>(shape_.channels), block, 1);
+      TileChoice tile = choose_tile(sums, b_.target());
+      // Parts of equal size: 16 columns as 8 and 8, not as 12 and 4.
+      const int64_t trips = (block + tile.columns - 1) / tile.columns;
+      tile.columns = (block + trips - 1) / trips;
+      tile.cycles = tile_cycles(sums, b_.target(), tile.vectors, tile.columns);
       const double scratch = 4 * positions * static_cast<double>(block) *
                              static_cast<double>(shape_.channels + tile.vectors * shape_.lanes);
       if (scratch > kShareOfCache * static_cast<double>(b_.target().l2_bytes)) return;
@@ -141,7 +154,9 @@ class WinogradScheduler {
       const bool near = filter + scratch <= static_cast<double>(b_.target().l2_bytes);
       const double stream = filter / (near ? b_.target().l2_bandwidth : b_.target().l3_bandwidth);
       const double full = static_cast<double>(block) * blocks / tiles;   // with what last blocks lack
-      const double one = std::max(positions * tile.cycles / std::min(full, 1.3), stream);
+      if (!near && stream * parts > kShareOfBandwidth * direct_) return;
+      const double compute = positions * tile.cycles / std::min(full, 1.3);
+      const double one = near ? std::max(compute, stream) : overlapped(compute, stream);
       const double cycles = parts * one + transforms * parts / blocks;
       if (cycles < best.cycles) best = {m, rows, columns, tile, cycles};
     };
@@ -321,6 +336,7 @@ class WinogradScheduler {
   const double tolerance_;
   std::string macc_;
   Shape shape_;
+  double direct_ = 0;                   // cycles of the direct convolution
   int64_t columns_ = 1, vectors_ = 1;   // of the register tile
   bool batched_ = false;
   std::vector<Loops> inputs_, products_, outputs_;

@@ -291,6 +291,11 @@ class ScopeDecider {
   // rest with `size` values of the rest, each loop's step reaching past all finer ones.
   static bool tells_iteration(const Affine& base, int64_t size, const std::map<std::string, Interval>& ranges) {
     auto terms = base.terms();
+    // Loops of a single trip tell nothing, and need not be told.
+    terms.erase(std::remove_if(terms.begin(), terms.end(), [&](const auto& term) {
+      const auto range = ranges.find(term.first);
+      return range != ranges.end() && range->second.high <= 0;
+    }), terms.end());
     std::sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     int64_t reach = size;
     for (size_t i = 0; i < terms.size(); ++i) {
