@@ -29,7 +29,10 @@ class Functions {
       : builder_(builder), single_(type->getScalarType()->isFloatTy()) {}
 
   Number exp(Number x) {
-    const Number bounded = clamp(x, single_ ? -104 : -746, single_ ? 89 : 710);
+    // Below -104 (-746) the result is zero. The clamp lies where both factors' exponent bits are zero
+    // themselves: products that only round to zero take a hundred cycles on many processors, and
+    // masked scores of attention are full of them.
+    const Number bounded = clamp(x, single_ ? -176 : -1418, single_ ? 89 : 710);
     const Exponential parts = split(bounded);
     // Two factors, so that the result may be subnormal or infinite.
     const Number half = parts.count.shift_right_signed(1);
