@@ -33,7 +33,8 @@ struct Window {
   std::set<std::string> taps;      // the reduction's iterators
 };
 
-// The filter's taps of a load, empty where it has none. `inside` are the iterators of the output.
+// The filter's taps of a load, empty where it has none. `inside` are the iterators of the output that
+// place the window.
 Window window_of(const Access& load, const std::set<std::string>& inside, const Statement& statement) {
   Window window;
   std::map<std::string, std::string> extents;
@@ -72,7 +73,13 @@ std::string product_class(const Kernel& kernel, const Statement& statement) {
   }
   const auto scope = [&](const Access& access) { return kernel.buffers[static_cast<size_t>(access.buffer)].scope; };
   for (const Access& load : loads) {
-    const Window window = window_of(load, inside, statement);
+    // What the other operand has too is a group or a channel.
+    std::set<std::string> placing = inside;
+    for (const Access& other : loads) {
+      if (&other == &load) continue;
+      for (const std::string& name : iterators_in(other)) placing.erase(name);
+    }
+    const Window window = window_of(load, placing, statement);
     if (window.taps.empty()) continue;
     std::set<std::string> channels;
     std::set_difference(summed.begin(), summed.end(), window.taps.begin(), window.taps.end(),
