@@ -55,6 +55,7 @@ py::dict work_dict(const StepWork& work) {
   row["constants"] = work.traffic.constants;
   row["written"] = work.traffic.written;
   row["predicted_seconds"] = work.predicted_seconds;
+  row["single_thread"] = work.single_thread;
   return row;
 }
 

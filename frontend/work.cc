@@ -194,6 +194,7 @@ class Walker {
     work.flops = flop_count(kernel, parameters);
     work.multiply_adds = std::min(report.multiply_adds, work.flops / 2);
     work.predicted_seconds = report.predicted_seconds;
+    work.single_thread = report.single_thread;
     // The report has the work at the symbols' least values.
     if (!kernel.parameters.empty() && report.flops > 0) {
       work.predicted_seconds *= work.flops / report.flops;

@@ -20,7 +20,8 @@ struct StepWork {
   DType dtype = DType::F32;        // of the arithmetic
   double flops = 0, multiply_adds = 0;
   Traffic traffic;
-  double predicted_seconds = 0;
+  double predicted_seconds = 0;    // on one thread
+  bool single_thread = false;      // however many threads run the model
 };
 
 // All steps by number (ir/plan_steps.h) with the model's symbols bound; symbols of loops take their

@@ -290,10 +290,10 @@ class Module:
             lines.append(f"predicted {totals['predicted_seconds'] * 1e3:.3f} ms, measured "
                          f"{totals['run_seconds'] * 1e3:.3f} ms")
         for number, report in enumerate(reports):
-            line = (f"{number:4d}  {report['multiply_adds'] / 1e6:10.2f} M  predicted "
-                    f"{report['predicted_seconds'] * 1e6:10.1f} us  ")
-            if number in measured:
-                row = measured[number]
+            row = measured.get(number)
+            predicted = row.predicted_seconds / row.calls if row else report["predicted_seconds"]
+            line = f"{number:4d}  {report['multiply_adds'] / 1e6:10.2f} M  predicted {predicted * 1e6:10.1f} us  "
+            if row:
                 line += f"measured {row.seconds / row.calls * 1e6:10.1f} us ({row.share * 100:3.0f} % of the roof)  "
             lines.append(line + report["label"])
             lines += [f"        {line}" for line in report["trace"]]

@@ -119,7 +119,7 @@ class Profile:
                    (work["read"] + work["constants"] + work["written"]) * calls,
                    roof if has_roof else None, seconds * calls if has_roof else None,
                    seconds * calls / least if has_roof else None,
-                   work["predicted_seconds"] * calls)
+                   work["predicted_seconds"] * calls / (1 if work["single_thread"] else self.threads))
 
     @property
     def classes(self):

@@ -155,6 +155,19 @@ def test_perfetto(found, tmp_path):
         found.to_perfetto(tmp_path / "missing" / "trace.json")
 
 
+def test_two_threads(found):
+    two = tc.compile(network(), threads=2).profile(array((1, 32, 40, 40)), seconds=0.1)
+    assert two.threads in (1, 2)  # other runs may hold the worker
+    assert two.limits["threads"] == two.threads
+    assert two.summary()["step_seconds"] <= two.run_seconds
+    if two.threads == 2:
+        # The convolution is divided, what is too small is not.
+        one = {row.label: row.predicted_seconds for row in found.rows}
+        parts = {round(one[row.label] / row.predicted_seconds, 6) for row in two.rows
+                 if one.get(row.label) and row.predicted_seconds}
+        assert parts == {1, 2}
+
+
 def test_loops_are_profiled_step_by_step():
     """A recurrence: its steps have rows of their own, done once per frame."""
     units = 64
