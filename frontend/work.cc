@@ -110,7 +110,8 @@ std::string product_class(const Kernel& kernel, const Statement& statement) {
   bool row = false;
   for (const Access& load : loads) {
     const std::set<std::string> names = iterators_in(load);
-    row |= std::none_of(inside.begin(), inside.end(), [&](const std::string& name) { return names.count(name) > 0; });
+    row |= std::none_of(inside.begin(), inside.end(),
+                        [&](const std::string& name) { return names.count(name) > 0; });
   }
   return row ? "matrix x vector" : "product";
 }
@@ -121,7 +122,8 @@ std::string kernel_class(const Kernel& kernel) {
   const Statement* largest = nullptr;
   double most = -1;
   std::map<std::string, int64_t> parameters;
-  for (const Parameter& parameter : kernel.parameters) parameters[parameter.name] = std::max<int64_t>(1, parameter.minimum);
+  for (const Parameter& parameter : kernel.parameters)
+    parameters[parameter.name] = std::max<int64_t>(1, parameter.minimum);
   for (const Statement& statement : kernel.statements) {
     if (!is_product(statement)) continue;
     double instances = 1;
