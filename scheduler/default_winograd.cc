@@ -23,6 +23,7 @@ constexpr double kShareOfCache = 0.5;  // of the second cache, for a block's til
 // Of the direct schedule's cycles, for filters from beyond the second cache: other programs and
 // threads use that bandwidth too.
 constexpr double kShareOfBandwidth = 0.4;
+constexpr double kPriceOfMemory = 0.1;   // large filters have to pay for their room
 
 // What the closed forms need to know of the convolution.
 struct Shape {
@@ -151,13 +152,15 @@ class WinogradScheduler {
       // Every thread runs whole blocks.
       const double parts = std::ceil(blocks / b_.threads()) * b_.threads();
       const double filter = filter_bytes(positions);
-      const bool near = filter + scratch <= static_cast<double>(b_.target().l2_bytes);
-      const double stream = filter / (near ? b_.target().l2_bandwidth : b_.target().l3_bandwidth);
+      // What the filters and a block exceed the second cache by is read again from beyond it.
+      const auto cache = static_cast<double>(b_.target().l2_bytes);
+      const double missing = std::clamp((filter + scratch) / cache - 1, 0.0, 1.0);
+      const double stream = far(missing * filter);
+      if (stream * parts > kShareOfBandwidth * direct_) return;
       const double full = static_cast<double>(block) * blocks / tiles;   // with what last blocks lack
-      if (!near && stream * parts > kShareOfBandwidth * direct_) return;
       const double compute = positions * tile.cycles / std::min(full, 1.3);
-      const double one = near ? std::max(compute, stream) : overlapped(compute, stream);
-      const double cycles = parts * one + transforms * parts / blocks;
+      const double one = overlapped(compute, stream);
+      const double cycles = (parts * one + transforms * parts / blocks) * (1 + kPriceOfMemory * missing);
       if (cycles < best.cycles) best = {m, rows, columns, tile, cycles};
     };
     for (int64_t rows = 1; rows <= tile_rows && rows * tile_columns <= kMostTiles; ++rows) {
