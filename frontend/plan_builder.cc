@@ -398,6 +398,10 @@ class Builder {
                             std::equal(layout_lines.begin(), layout_lines.end(), trace.begin());
       if (!laid_out) refused = "it does not begin with the layouts that the model gives the kernel";
       if (!refused) refused = schedule.replay(trace);
+      const TraceAlgorithm algorithm = refused ? TraceAlgorithm() : algorithm_of(trace);
+      if (algorithm.tolerance > options_.tolerance) {
+        refused = text(algorithm.text, " needs a tolerance of ", algorithm.tolerance, ", not ", options_.tolerance);
+      }
       if (!refused) refused = schedule.check();
       if (!refused) {
         entry.tuned = true;
@@ -488,6 +492,7 @@ class Builder {
     report.workload = entry.workload;
     report.layout_lines = layout_lines;
     report.trace = entry.trace;
+    report.algorithm = algorithm_of(entry.trace).text;
     report.tuned = entry.tuned;
     report.single_thread = entry.seconds < kSingleThreadSeconds;
     report.statements = str(kernel);

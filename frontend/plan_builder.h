@@ -19,6 +19,7 @@ struct KernelReport {
   std::string workload;            // the tuning log's key: semantics and layout lines
   std::vector<std::string> layout_lines;
   std::vector<std::string> trace;  // layout lines, then the schedule's
+  std::string algorithm;           // "winograd F(4, 3)"; empty for the statements themselves
   bool tuned = false;              // the trace is not the analytic default's
   bool single_thread = false;      // too small to divide
   std::string statements;          // the kernel before scheduling

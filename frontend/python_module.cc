@@ -128,6 +128,7 @@ py::dict report_dict(const KernelReport& report) {
   result["label"] = report.label;
   result["kernel"] = report.kernel;
   result["trace"] = report.trace;
+  result["algorithm"] = report.algorithm;
   result["statements"] = report.statements;
   result["flops"] = report.flops;
   result["multiply_adds"] = report.multiply_adds;

@@ -194,33 +194,43 @@ class Packer {
   std::vector<uint8_t> fill_;
 };
 
-// The original after the packing's combinations.
-Tensor combined(const Packing& packing, const Tensor& original) {
-  std::vector<int64_t> shape = packing.original_shape;
-  std::vector<double> data(static_cast<size_t>(original.count()));
-  for (size_t i = 0; i < data.size(); ++i) data[i] = original.as_double(static_cast<int64_t>(i));
-  for (const Combination& each : packing.combinations) {
-    size_t outer = 1, inner = 1;
-    for (size_t d = 0; d < each.dimension; ++d) outer *= static_cast<size_t>(shape[d]);
-    for (size_t d = each.dimension + 1; d < shape.size(); ++d) inner *= static_cast<size_t>(shape[d]);
-    const size_t from = static_cast<size_t>(shape.at(each.dimension)), to = each.rows.size();
-    std::vector<double> next(outer * to * inner, 0.0);
-    for (size_t o = 0; o < outer; ++o) {
-      for (size_t i = 0; i < to; ++i) {
-        for (size_t k = 0; k < from; ++k) {
-          const double factor = each.rows[i].at(k);
-          if (factor == 0) continue;
-          const double* source = data.data() + (o * from + k) * inner;
-          double* target = next.data() + (o * to + i) * inner;
-          for (size_t j = 0; j < inner; ++j) target[j] += factor * source[j];
-        }
+// One dimension of dense data replaced by combinations of its elements.
+std::vector<double> combined(const Combination& how, const std::vector<double>& data, size_t inner) {
+  const size_t from = how.rows.at(0).size(), to = how.rows.size(), outer = data.size() / (from * inner);
+  std::vector<double> result(outer * to * inner);
+  for (size_t o = 0; o < outer; ++o) {
+    for (size_t i = 0; i < to; ++i) {
+      for (size_t k = 0; k < from; ++k) {
+        const double factor = how.rows[i][k];
+        const double* source = data.data() + (o * from + k) * inner;
+        double* target = result.data() + (o * to + i) * inner;
+        for (size_t j = 0; factor != 0 && j < inner; ++j) target[j] += factor * source[j];
       }
     }
-    data = std::move(next);
-    shape[each.dimension] = static_cast<int64_t>(to);
   }
-  Tensor result(original.dtype, shape);
-  for (size_t i = 0; i < data.size(); ++i) result.set(static_cast<int64_t>(i), data[i]);
+  return result;
+}
+
+// The original after the packing's combinations, a slice of the dimensions before them at a time.
+Tensor combined(const Packing& packing, const Tensor& original) {
+  Tensor result(original.dtype, packing.combined_shape());
+  size_t first = packing.original_shape.size();
+  for (const Combination& each : packing.combinations) first = std::min(first, each.dimension);
+  int64_t slices = 1;
+  for (size_t d = 0; d < first; ++d) slices *= packing.original_shape[d];
+  const int64_t from = slices == 0 ? 0 : original.count() / slices;
+  for (int64_t slice = 0, at = 0; slice < slices; ++slice) {
+    std::vector<double> data(static_cast<size_t>(from));
+    for (int64_t i = 0; i < from; ++i) data[static_cast<size_t>(i)] = original.as_double(slice * from + i);
+    std::vector<int64_t> shape = packing.original_shape;
+    for (const Combination& each : packing.combinations) {
+      size_t inner = 1;
+      for (size_t d = each.dimension + 1; d < shape.size(); ++d) inner *= static_cast<size_t>(shape[d]);
+      data = combined(each, data, inner);
+      shape[each.dimension] = static_cast<int64_t>(each.rows.size());
+    }
+    for (double value : data) result.set(at++, value);
+  }
   return result;
 }
 

@@ -108,6 +108,7 @@ class Verifier {
         require(is_float(buffer.dtype) && each.dimension < shape.size(), "the packing of '",
                 packing.buffer, "' combines dimension ", each.dimension,
                 ", which the original does not have as numbers");
+        require(!each.rows.empty(), "the packing of '", packing.buffer, "' combines nothing");
         for (const std::vector<double>& row : each.rows) {
           require(static_cast<int64_t>(row.size()) == shape[each.dimension], "the packing of '",
                   packing.buffer, "' combines ", row.size(), " elements of ",

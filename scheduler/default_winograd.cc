@@ -351,4 +351,18 @@ void schedule_winograd(Builder& builder, double tolerance) {
   WinogradScheduler(builder, tolerance).run();
 }
 
+TraceAlgorithm algorithm_of(const std::vector<std::string>& trace) {
+  TraceAlgorithm result;
+  for (const std::string& line : trace) {
+    Words words(line);
+    if (!words.accept("algorithm")) continue;
+    words.name("a statement");
+    words.expect("winograd");
+    const Winograd* row = find_winograd(words.number("the outputs of a tile", 1));
+    if (row == nullptr) continue;
+    result = {text("winograd F(", row->outputs, ", ", row->taps(), ")"), row->error, row->error * kLayers};
+  }
+  return result;
+}
+
 }  // namespace tc

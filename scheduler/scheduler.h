@@ -70,6 +70,14 @@ std::vector<std::string> default_trace(const Schedule& start, int threads, doubl
 Schedule default_schedule(Kernel kernel, const Target& target, int threads,
                           const std::vector<std::string>& layout_lines = {}, double tolerance = 0);
 
+// What a trace computes instead of the kernel's own statements.
+struct TraceAlgorithm {
+  std::string text;                // "winograd F(4, 3)"; empty for the statements themselves
+  double error = 0;                // of one layer, relative to its largest output: an estimate
+  double tolerance = 0;            // of twenty such layers: default_trace() spends no more
+};
+TraceAlgorithm algorithm_of(const std::vector<std::string>& trace);
+
 // A schedule by its trace, and what the closed forms predict.
 struct RankedTrace {
   std::vector<std::string> trace;  // to append to the start's

@@ -39,13 +39,14 @@ std::vector<std::string> golden_names() {
 }
 
 // Every kernel of the plan in the order of first use, once.
-std::string kernels_text(const std::string& graph_text, const char* target_name) {
+std::string kernels_text(const std::string& graph_text, const char* target_name, double tolerance) {
   Graph graph = parse_graph(graph_text);
   infer_shapes(graph);
   run_passes(graph, {});
   BuildOptions options;
   options.target = parse_target(target_name);
   options.threads = 2;
+  options.tolerance = tolerance;
   const BuiltPlan built = build_plan(graph, options);
   std::string result;
   std::set<int> seen;
@@ -73,7 +74,9 @@ TEST_P(GoldenSchedule, IsAsBelow) {
   const size_t bar = all.find(kBar);
   ASSERT_NE(bar, std::string::npos) << path;
   const std::string graph = all.substr(0, bar + 1);
-  expect_golden(path, graph + (kBar + 1) + kernels_text(graph, "x86-64-v4") + kernels_text(graph, "rv64gcv"));
+  const double tolerance = GetParam() == "winograd" ? 1e-4 : 0;
+  expect_golden(path, graph + (kBar + 1) + kernels_text(graph, "x86-64-v4", tolerance) +
+                          kernels_text(graph, "rv64gcv", tolerance));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenSchedule, testing::ValuesIn(golden_names()),
@@ -84,7 +87,7 @@ TEST(GoldenSchedules, EachClassHasOne) {
   for (const char* name : {"conv3x3", "conv_first_strided", "conv1x1", "conv_dilated_grouped", "depthwise", "gemm",
                            "gemm_symbolic", "matrix_vector", "attention_scores", "max_pool", "global_average",
                            "reduce", "softmax", "layer_norm", "gru_step", "elementwise", "resize", "transpose",
-                           "reorder"}) {
+                           "reorder", "winograd"}) {
     EXPECT_TRUE(std::count(names.begin(), names.end(), name)) << name;
   }
 }

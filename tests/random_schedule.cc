@@ -178,12 +178,21 @@ std::string LineGenerator::compute_at(const Kernel& kernel,
   return line + " at " + one_of(chain)->name;
 }
 
+std::string LineGenerator::algorithm(const Kernel& kernel) {
+  for (const Statement& statement : kernel.statements) {
+    if (statement.reduction != Reduction::Sum) continue;
+    return text("algorithm ", statement.name, " winograd ", 2 * pick(1, 2), " 3 ", pick(1, 3), " ", pick(1, 4));
+  }
+  return "";
+}
+
 std::string LineGenerator::line(const std::string& primitive, const ScheduleState& state) {
   const Kernel& kernel = state.kernel->kernel;
   if (primitive == "layout") return layout(kernel);
   if (primitive == "strip") return strip(kernel);
   if (primitive == "pack") return pack(kernel);
   if (primitive == "merge") return merge(kernel);
+  if (primitive == "algorithm") return algorithm(kernel);
   if (primitive == "stage") return "stage " + one_of(kernel.buffers).name;
   std::vector<const TreeNode*> loops, innermost, plain, sequences;
   visit_tree(state.tree, [&](const TreeNode& node, const auto&) {
@@ -307,11 +316,14 @@ class Drawer {
   void rewrites() {
     static const std::vector<std::string> names = names_of_kind("rewrite");
     const bool wanted = std::count(names.begin(), names.end(), preferred_) > 0;
-    if (!named_.layout_lines.empty() && lines_.chance(3)) {
+    // Algorithms are of kernels in blocks, sums included.
+    const bool algorithm = preferred_ == "algorithm";
+    if (!named_.layout_lines.empty() && (algorithm || lines_.chance(3))) {
       const int64_t block = lines_.one_of<int64_t>({2, 3, 4, 8});
       for (const std::string& line : named_.layout_lines) {
         attempt(line.substr(0, line.rfind(' ')) + " " + std::to_string(block));
       }
+      if (algorithm) attempt(text("layout T 1 ", block));
     }
     if (wanted) attempt_some(preferred_, 8);
     for (int64_t count = wanted ? lines_.pick(0, 3) : lines_.pick(-1, 2); count > 0; --count) {

@@ -17,6 +17,14 @@ const std::vector<NamedKernel>& small_kernels() {
   macc[f:6, y:7, x:9, c:5, r:3, s:3] where r + y - 1 >= 0, 7 - r - y >= 0, s + x - 1 >= 0, 9 - s - x >= 0: T[0, f, y, x] += I[0, c, r + y - 1, s + x - 1] * K[f, c, r, s]
   tail[f:6, y:7, x:9]: O[0, f, y, x] = max(T[0, f, y, x] + B[f], 0)
 )", {"layout I 1 4", "layout O 1 4"}},
+      {"conv_direct", R"(kernel "convolution of a batch without padding"
+  input I f32[2, 4, 6, 7]
+  constant K f32[5, 4, 3, 3]
+  constant B f32[5]
+  output O f32[2, 5, 4, 5]
+  init[n:2, f:5, y:4, x:5]: O[n, f, y, x] = B[f]
+  macc[n:2, f:5, y:4, x:5, c:4, r:3, s:3]: O[n, f, y, x] += I[n, c, y + r, x + s] * K[f, c, r, s]
+)", {"layout I 1 4", "layout O 1 4"}},
       {"conv_plain", R"(kernel "strided convolution without epilogue"
   input I f32[2, 3, 9, 11]
   constant K f32[4, 3, 3, 3]

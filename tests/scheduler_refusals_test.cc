@@ -83,6 +83,74 @@ const std::map<std::string, std::string> kKernels = {
   both[i:4, j:4, k:4]: C[i, j, k] = A[i, j] + A[j, k]
   some[i:3, j:2]: D[4*i + j] = 1
 )"},
+    {"products", R"(kernel "products"
+  input A f32[8, 6]
+  input B f32[6, 16]
+  output C f32[8, 16]
+  init[i:8, j:16]: C[i, j] = 0
+  macc[i:8, j:16, k:6]: C[i, j] += A[i, k] * B[k, j]
+)"},
+    {"window", R"(kernel "window"
+  input I f32[1, 8, 10, 10]
+  constant K f32[8, 8, 3, 3]
+  output O f32[1, 8, 8, 8]
+  local T f32[1, 8, 8, 8]
+  init[f:8, y:8, x:8]: T[0, f, y, x] = 0
+  macc[f:8, y:8, x:8, c:8, r:3, s:3]: T[0, f, y, x] += I[0, c, y + r, x + s] * K[f, c, r, s]
+  tail[f:8, y:8, x:8]: O[0, f, y, x] = max(T[0, f, y, x], 0)
+)"},
+    {"wide", R"(kernel "wide"
+  input I f32[1, 8, 10, 10]
+  constant K f32[8, 8, 5, 3]
+  output O f32[1, 8, 6, 8]
+  init[f:8, y:6, x:8]: O[0, f, y, x] = 0
+  macc[f:8, y:6, x:8, c:8, r:5, s:3]: O[0, f, y, x] += I[0, c, y + r, x + s] * K[f, c, r, s]
+)"},
+    {"strided", R"(kernel "strided"
+  input I f32[1, 8, 9, 9]
+  constant K f32[8, 8, 3, 3]
+  output O f32[1, 8, 4, 4]
+  init[f:8, y:4, x:4]: O[0, f, y, x] = 0
+  macc[f:8, y:4, x:4, c:8, r:3, s:3]: O[0, f, y, x] += I[0, c, 2*y + r, 2*x + s] * K[f, c, r, s]
+)"},
+    {"dilated", R"(kernel "dilated"
+  input I f32[1, 8, 9, 9]
+  constant K f32[8, 8, 3, 3]
+  output O f32[1, 8, 5, 5]
+  init[f:8, y:5, x:5]: O[0, f, y, x] = 0
+  macc[f:8, y:5, x:5, c:8, r:3, s:3]: O[0, f, y, x] += I[0, c, y + 2*r, x + 2*s] * K[f, c, r, s]
+)"},
+    {"grouped", R"(kernel "grouped"
+  input I f32[1, 16, 9, 9]
+  constant K f32[16, 8, 3, 3]
+  output O f32[1, 16, 7, 7]
+  init[g:2, f:8, y:7, x:7]: O[0, 8*g + f, y, x] = 0
+  macc[g:2, f:8, y:7, x:7, c:8, r:3, s:3]: O[0, 8*g + f, y, x] += I[0, 8*g + c, y + r, x + s] * K[8*g + f, c, r, s]
+)"},
+    {"partial", R"(kernel "partial"
+  input I f32[1, 8, 9, 9]
+  constant K f32[8, 8, 3, 3]
+  output O f32[1, 8, 7, 7]
+  init[f:8, y:7, x:7]: O[0, f, y, x] = 0
+  macc[f:8, y:7, x:7, c:8, r:3, s:3] where y - r >= 0: O[0, f, y, x] += I[0, c, y + r, x + s] * K[f, c, r, s]
+)"},
+    {"scaled", R"(kernel "scaled"
+  input I f32[1, 8, 9, 9]
+  constant K f32[8, 8, 3, 3]
+  output O f32[1, 8, 7, 7]
+  init[f:8, y:7, x:7]: O[0, f, y, x] = 0
+  first[f:8, y:7, x:7]: O[0, f, y, x] = 1
+  macc[f:8, y:7, x:7, c:8, r:3, s:3]: O[0, f, y, x] += I[0, c, y + r, x + s] * K[f, c, r, s]
+)"},
+    {"shifted", R"(kernel "shifted"
+  input I f32[1, 8, 10, 10]
+  constant K f32[8, 8, 3, 3]
+  output O f32[1, 8, 7, 8]
+  local T f32[1, 8, 8, 8]
+  init[f:8, y:8, x:8]: T[0, f, y, x] = 0
+  macc[f:8, y:8, x:8, c:8, r:3, s:3]: T[0, f, y, x] += I[0, c, y + r, x + s] * K[f, c, r, s]
+  tail[f:8, y:7, x:8]: O[0, f, y, x] = max(T[0, f, y, x], T[0, f, y + 1, x])
+)"},
     {"cube", R"(kernel "cube"
   input A f32[4, 4, 8]
   output C f32[4, 4, 8]
@@ -223,6 +291,28 @@ const std::vector<Case> kCases = {
     {"product", {"stage A"}},
     {"gather", {"stage D"}},
     {"big", {"stage S"}},
+    // algorithm
+    {"product", {"algorithm macc fft"}},
+    {"product", {"algorithm gone winograd 4 3 1 1"}},
+    {"product", {"algorithm macc winograd 3 3 1 1"}},
+    {"product", {"algorithm macc winograd 4 5 1 1"}},
+    {"product", {"algorithm macc winograd 4 3 0 1"}},
+    {"symbolic", {"algorithm copy winograd 4 3 1 1"}},
+    {"product", {"algorithm tail winograd 4 3 1 1"}},
+    {"product", {"algorithm macc winograd 4 3 1 1"}},
+    {"pairs", {"algorithm both winograd 4 3 1 1"}},
+    {"products", {"algorithm macc winograd 4 3 1 1"}},
+    {"window", {"algorithm macc winograd 4 3 1 1"}},
+    {"window", {"layout I 1 4", "algorithm macc winograd 4 3 1 1"}},
+    {"window", {"layout I 1 4", "layout T 1 4", "pack K : f_o f_i c_o c_i r s", "algorithm macc winograd 4 3 1 1"}},
+    {"window", {"layout I 1 4", "layout T 1 4", "layout O 1 4", "algorithm macc winograd 4 3 2 1"}},
+    {"wide", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
+    {"strided", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
+    {"dilated", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
+    {"grouped", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
+    {"partial", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
+    {"scaled", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
+    {"shifted", {"layout I 1 4", "layout O 1 4", "layout T 1 4", "algorithm macc winograd 4 3 1 1"}},
     // Marks are judged when all are set.
     {"running", {"vectorize step_i", "finish"}},
     {"running", {"parallel step_i", "finish"}},

@@ -66,13 +66,6 @@ Schedule winograd(const Convolution& convolution, const Target& target, int thre
 Target wide() { return parse_target("x86-64-v4"); }
 Target narrow() { return parse_target("x86-64-v3"); }
 
-std::string algorithm_of(const Schedule& schedule) {
-  for (const std::string& line : schedule.trace()) {
-    if (line.rfind("algorithm", 0) == 0) return line;
-  }
-  return "";
-}
-
 // The rewrite alone, in blocks of so many tiles.
 Schedule rewritten(const Convolution& convolution, const Target& target, int64_t outputs, int64_t rows, int64_t columns) {
   Schedule schedule(convolution.kernel(), target);
@@ -103,21 +96,52 @@ Convolution drawn(std::mt19937& random) {
 }
 
 TEST(Winograd, TheAlgebraIsThatOfAFilter) {
+  const std::vector<double> filter = {0.3, -1.25, 0.7};
   for (int64_t outputs : {2, 4}) {
     const Winograd& algebra = *find_winograd(outputs);
-    // One output of a filter from its definition: y[i] = sum over k of g[k] d[i + k].
-    const std::vector<double> filter = {0.3, -1.25, 0.7};
-    Kernel kernel = parse_kernel(text("kernel \"filter\"\n  input D f64[", algebra.products(), "]\n  constant G f64[",
-                                      algebra.products(), "]\n  output Y f64[", outputs, "]\n  local P f64[",
-                                      algebra.products(), "]\n  y[i:", outputs, "]: Y[i] = 0\n"));
-    (void)kernel;
-    EXPECT_EQ(algebra.filter_rows().size(), static_cast<size_t>(algebra.products()));
+    Kernel kernel;
+    kernel.name = "filter";
+    auto buffer = [&](const char* name, int64_t size, Scope scope) {
+      kernel.buffers.push_back({name, DType::F64, {Affine(size)}, scope, "", ""});
+      return static_cast<int>(kernel.buffers.size()) - 1;
+    };
+    const int input = buffer("D", algebra.products(), Scope::Input), output = buffer("Y", outputs, Scope::Output);
+    const int product = buffer("P", algebra.products(), Scope::Local);
+    auto loads = [&](int which) {
+      std::vector<ExprPtr> result;
+      for (int64_t k = 0; k < algebra.products(); ++k) result.push_back(load(DType::F64, which, {Affine(k)}));
+      return result;
+    };
+    auto store = [&](int which, int64_t at, const ExprPtr& value) {
+      Statement made;
+      made.name = text("s", kernel.statements.size());
+      made.write = {which, {{Affine(at), nullptr}}};
+      made.value = value;
+      kernel.statements.push_back(made);
+    };
+    for (int64_t k = 0; k < algebra.products(); ++k) {
+      double factor = 0;
+      for (size_t j = 0; j < 3; ++j) factor += algebra.filter_rows()[static_cast<size_t>(k)][j] * filter[j];
+      store(product, k, binary(BinaryOp::Mul, constant(DType::F64, factor), algebra.input_row(k, loads(input))));
+    }
+    for (int64_t i = 0; i < outputs; ++i) store(output, i, algebra.output_row(i, loads(product)));
+    verify(kernel);
+    Tensors tensors;
+    tensors["D"] = seeded(DType::F64, {algebra.products()}, 5);
+    tensors["Y"] = Tensor(DType::F64, {outputs});
+    interpret(kernel, {}, tensors);
+    for (int64_t i = 0; i < outputs; ++i) {
+      double expected = 0;
+      for (int64_t k = 0; k < 3; ++k) expected += filter[static_cast<size_t>(k)] * tensors["D"].as_double(i + k);
+      EXPECT_NEAR(tensors["Y"].as_double(i), expected, 1e-13) << outputs << ", " << i;
+    }
   }
+  EXPECT_EQ(find_winograd(3), nullptr);
 }
 
 TEST(Winograd, RewritesComputeTheSame) {
   std::mt19937 random(1);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 16; ++i) {
     const Convolution convolution = drawn(random);
     const int64_t outputs = i % 2 == 0 ? 4 : 2;
     const int64_t columns = i % 3 == 0 ? 2 : 100;
@@ -147,10 +171,81 @@ TEST(Winograd, CompiledCodeKeepsItsErrorBound) {
     const Target target = i % 2 == 0 && runs_here(wide(), &why) ? wide() : narrow();
     convolution.block = target.block;
     const Schedule schedule = winograd(convolution, target, 2);
-    EXPECT_NE(algorithm_of(schedule), "") << str(convolution.kernel());
+    EXPECT_NE(algorithm_of(schedule.trace()).text, "") << str(convolution.kernel());
     auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) { run_compiled(kernel, target, {}, tensors, 2); };
     EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, run, 5e-6), "") << i << str(convolution.kernel());
   }
+}
+
+// Changes the constant of that number in the kernel's statements; false where there are fewer.
+bool change_constant(Kernel& kernel, int which) {
+  int seen = 0;
+  for (Statement& statement : kernel.statements) {
+    statement.value = rewrite(statement.value, [&](const ExprPtr& expr) -> ExprPtr {
+      const bool number = expr->kind == Expr::Kind::Const && is_float(expr->dtype) && expr->number != 0;
+      return number && seen++ == which ? constant(expr->dtype, expr->number * 1.001) : nullptr;
+    });
+  }
+  return seen > which;
+}
+
+TEST(Winograd, AWrongConstantIsNoticed) {
+  for (int64_t outputs : {2, 4}) {
+    const Convolution convolution;
+    const Schedule schedule = rewritten(convolution, wide(), outputs, 2, 100);
+    int changed = 0;
+    for (bool more = true; more; changed += more) {
+      auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) {
+        ScheduledKernel wrong = kernel;
+        more = change_constant(wrong.kernel, changed);
+        interpret(wrong, {}, tensors);
+      };
+      const std::string found = difference(convolution.kernel(), schedule, 7, {}, run, kRoundedWeights);
+      EXPECT_EQ(found.empty(), !more) << "constant " << changed << " of F(" << outputs << ", 3)";
+    }
+    EXPECT_EQ(changed > 0, outputs == 4);   // those of F(2, 3) are all 1
+    // One row of what the filter became.
+    auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) {
+      const int64_t products = outputs + 2;
+      Tensor& filter = tensors.at("K");
+      for (int64_t i = 0; i < filter.count(); ++i) {
+        if (i / products % products == 1) filter.set(i, filter.as_double(i) * 1.001);
+      }
+      interpret(kernel, {}, tensors);
+    };
+    EXPECT_NE(difference(convolution.kernel(), schedule, 7, {}, run, kRoundedWeights), "");
+  }
+}
+
+TEST(Winograd, FormsAreReadBack) {
+  const Convolution convolution;
+  const Schedule schedule = rewritten(convolution, wide(), 4, 1, 2);
+  const Kernel& kernel = schedule.kernel();
+  verify(kernel);
+  EXPECT_EQ(str(parse_kernel(str(kernel))), str(kernel));
+  // The default's trace, replayed line by line, is the default.
+  const Schedule chosen = winograd({.rows = 24, .columns = 24, .block = 16}, wide());
+  EXPECT_NE(algorithm_of(chosen.trace()).text, "");
+  Schedule again(Convolution{.rows = 24, .columns = 24, .block = 16}.kernel(), wide());
+  EXPECT_EQ(again.replay(chosen.trace()), std::nullopt);
+  EXPECT_EQ(str(again.finish()), str(chosen.finish()));
+}
+
+TEST(Winograd, TheToleranceDecides) {
+  const Convolution large{.channels = 64, .features = 64, .rows = 28, .columns = 28, .block = 16};
+  auto chosen = [&](const Convolution& convolution, double tolerance) {
+    return algorithm_of(winograd(convolution, wide(), 1, tolerance).trace()).text;
+  };
+  EXPECT_EQ(chosen(large, 0), "");
+  EXPECT_EQ(chosen(large, 1e-5), "");
+  EXPECT_EQ(chosen(large, 3e-5), "winograd F(2, 3)");
+  EXPECT_EQ(chosen(large, 1e-4), "winograd F(4, 3)");
+  // Filters of four times the size that are read for a few tiles pay nowhere.
+  EXPECT_EQ(chosen({.channels = 512, .features = 512, .rows = 7, .columns = 7, .block = 16}, 1e-4), "");
+  const TraceAlgorithm row = algorithm_of({"layout I 1 16", "algorithm macc winograd 4 3 1 14"});
+  EXPECT_EQ(row.text, "winograd F(4, 3)");
+  EXPECT_EQ(row.error, 5e-6);
+  EXPECT_EQ(row.tolerance, 1e-4);
 }
 
 }  // namespace

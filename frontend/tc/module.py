@@ -295,7 +295,8 @@ class Module:
             line = f"{number:4d}  {report['multiply_adds'] / 1e6:10.2f} M  predicted {predicted * 1e6:10.1f} us  "
             if row:
                 line += f"measured {row.seconds / row.calls * 1e6:10.1f} us ({row.share * 100:3.0f} % of the roof)  "
-            lines.append(line + report["label"])
+            algorithm = f"  [{report['algorithm']}]" if report["algorithm"] else ""
+            lines.append(line + report["label"] + algorithm)
             lines += [f"        {line}" for line in report["trace"]]
         return "\n".join(lines)
 
