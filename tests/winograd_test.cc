@@ -177,6 +177,17 @@ TEST(Winograd, CompiledCodeKeepsItsErrorBound) {
   }
 }
 
+TEST(Winograd, CompiledCodeRunsUnderQemu) {
+  const Convolution convolution{.channels = 20, .features = 33, .rows = 19, .columns = 22, .residual = true, .block = 16};
+  for (const char* name : {"rv64gcv", "rv64gcv_zvl256b"}) {
+    const Target target = parse_target(name);
+    const Schedule schedule = winograd(convolution, target);
+    EXPECT_NE(algorithm_of(schedule.trace()).text, "") << name;
+    auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) { run_compiled(kernel, target, {}, tensors); };
+    EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, run, 5e-6), "") << name;
+  }
+}
+
 // Changes the constant of that number in the kernel's statements; false where there are fewer.
 bool change_constant(Kernel& kernel, int which) {
   int seen = 0;
