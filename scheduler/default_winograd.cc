@@ -23,7 +23,8 @@ constexpr double kShareOfCache = 0.5;  // of the second cache, for a block's til
 // Of the direct schedule's cycles, for filters from beyond the second cache: other programs and
 // threads use that bandwidth too.
 constexpr double kShareOfBandwidth = 0.4;
-constexpr double kPriceOfMemory = 0.1;   // large filters have to pay for their room
+// Large filters have to pay for their room: so much of the cycles for each time they fill the cache.
+constexpr double kPriceOfMemory = 0.05;
 
 // What the closed forms need to know of the convolution.
 struct Shape {
@@ -160,7 +161,7 @@ class WinogradScheduler {
       const double full = static_cast<double>(block) * blocks / tiles;   // with what last blocks lack
       const double compute = positions * tile.cycles / std::min(full, 1.3);
       const double one = overlapped(compute, stream);
-      const double cycles = (parts * one + transforms * parts / blocks) * (1 + kPriceOfMemory * missing);
+      const double cycles = (parts * one + transforms * parts / blocks) * (1 + kPriceOfMemory * filter / cache);
       if (cycles < best.cycles) best = {m, rows, columns, tile, cycles};
     };
     for (int64_t rows = 1; rows <= tile_rows && rows * tile_columns <= kMostTiles; ++rows) {
