@@ -1,6 +1,7 @@
 // Padded lanes: which conditions on instances blocked layouts make unnecessary.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "ir/domain.h"
@@ -90,16 +91,21 @@ class Settler {
     return kernel_.buffers[static_cast<size_t>(access.buffer)];
   }
 
-  // True where the access is to a padded lane exactly for the instances with a negative condition.
-  bool is_padded_lane(const Access& access, const Affine& condition) const {
+  // Where the access is to a padded lane exactly for the instances with a negative condition: what is
+  // not negative for those inside of the dimension's blocks.
+  std::optional<Affine> room_in_blocks(const Access& access, const Affine& condition) const {
     for (const BlockedDim& dim : blocked_) {
       if (buffer_of(access).name != dim.buffer || access.index.size() <= dim.inner) continue;
       if (access.index[dim.outer].dynamic || access.index[dim.inner].dynamic) continue;
       const Affine position =
           access.index[dim.outer].affine * dim.block + access.index[dim.inner].affine;
-      if (dim.extent - Affine(1) - position == condition) return true;
+      if (dim.extent - Affine(1) - position != condition) continue;
+      return buffer_of(access).shape[dim.outer] * dim.block - Affine(1) - position;
     }
-    return false;
+    return std::nullopt;
+  }
+  bool is_padded_lane(const Access& access, const Affine& condition) const {
+    return room_in_blocks(access, condition).has_value();
   }
 
   // True where the load gives the fill, 0, for instances with a negative condition.
@@ -194,10 +200,16 @@ class Settler {
       if (statement.reduction != Reduction::None) {
         const bool drop = fits && defined_.count(target) && loads_are_safe(statement, condition);
         if (!drop) kept.push_back(condition);
-      } else if (!fits) {
-        kept.push_back(condition);
-        partial = true;
-      } else if (!loads_are_safe(statement, condition)) {
+      } else if (!fits || !loads_are_safe(statement, condition)) {
+        if (!fits) {
+          // Loops in longer blocks than the buffer's: only what is beyond its last one is left out.
+          const Affine room = *room_in_blocks(statement.write, condition);
+          asked_.push_back(room);
+          const bool enough = in_bounds(statement, statement.write, condition);
+          kept.push_back(enough ? room : condition);
+          partial = partial || !enough;
+          if (!enough) continue;
+        }
         ExprPtr inside = binary(BinaryOp::Ge, index_value(condition), int_constant(DType::I64, 0));
         statement.value = select(inside, statement.value,
                                  is_float(statement.value->dtype)

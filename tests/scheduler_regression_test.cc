@@ -49,6 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
               "split l6 4 as l7 l8", "unroll l5"}},
         // Padded lanes of an output hold finite values.
         Case{"PaddedLanesOfAMaximum", "column_max", {"layout O 0 8"}},
+        Case{"PaddedLanesOfShorterBlocks", "layer_norm", {"layout S 0 16", "layout O 0 8"}},
         Case{"PaddedLanesOfAStrippedLoop", "concat", {"layout O 3 3", "strip second_x_i 2 as a5 a4"}},
         // Code of loops that may be empty, and of an else branch.
         Case{"LoopThatMayBeEmpty",

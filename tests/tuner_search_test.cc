@@ -217,7 +217,7 @@ TEST_P(PlantedSearch, ComesNearTheOptimum) {
   }
   if (full()) std::cout << story;
   // Known shortfall: products stop one step short of the optimum for some seeds (0.83 to 0.9 of it).
-  const int wanted = std::string(GetParam()) == "gemm" ? 6 : 9;
+  const int wanted = std::string(GetParam()) == "gemm" ? 8 : 9;
   EXPECT_GE(reached * 10, wanted * seeds) << story;
 }
 

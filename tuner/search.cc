@@ -243,6 +243,16 @@ struct KernelSearch::State {
     return result;
   }
 
+  // Of verified candidates the fastest point of each family, fastest first.
+  static std::vector<Point> fastest_of_families(const ScheduleSpace& space, const std::vector<Point>& fastest_first) {
+    std::vector<Point> result;
+    std::set<int> seen;
+    for (const Point& point : fastest_first) {
+      if (seen.insert(space.family(point)).second) result.push_back(point);
+    }
+    return result;
+  }
+
   void fit_surrogate() {
     if (!stale) return;
     stale = false;
@@ -270,6 +280,9 @@ struct KernelSearch::State {
     };
     for (size_t i = 0; i < std::min(kElite, fast.size()); ++i) {
       for (Point& point : neighbours(space, fast[i])) add_point(std::move(point));
+    }
+    for (const Point& one : fastest_of_families(space, fast)) {
+      for (Point& point : neighbours(space, one)) add_point(std::move(point));
     }
     for (int i = 0; i < kMixtures; ++i) {
       if (!fast.empty()) {
@@ -334,9 +347,13 @@ struct KernelSearch::State {
   }
 
   bool evolve_by_points() {
-    const std::vector<Point> fast = fast_points();
+    const std::vector<Point> fast = fast_points(), leaders = fastest_of_families(space, fast);
     for (int attempt = 0; attempt < 8; ++attempt) {
       Point point = fast.empty() ? random_point(space, random) : tournament(fast);
+      // Other ways to compute the kernel are followed too, or the first that was found remains.
+      if (!leaders.empty() && random.chance(0.5)) {
+        point = leaders[static_cast<size_t>(random.below(static_cast<int64_t>(leaders.size())))];
+      }
       if (fast.size() > 1 && random.chance(0.4)) point = crossover(point, tournament(fast), random);
       point = space.canonical(mutate(space, space.canonical(std::move(point)), random));
       if (space.cycles(point) == INFINITY || avoided(text("space ", space.family(point)))) continue;
