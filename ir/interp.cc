@@ -194,21 +194,21 @@ class Packer {
   std::vector<uint8_t> fill_;
 };
 
-// One dimension of dense data replaced by combinations of its elements.
-std::vector<double> combined(const Combination& how, const std::vector<double>& data, size_t inner) {
+// One dimension of dense data replaced by combinations of its elements; `inner` elements from one to
+// the next.
+void combine(const Combination& how, size_t inner, const std::vector<double>& data, std::vector<double>& result) {
   const size_t from = how.rows.at(0).size(), to = how.rows.size(), outer = data.size() / (from * inner);
-  std::vector<double> result(outer * to * inner);
+  result.assign(outer * to * inner, 0);
   for (size_t o = 0; o < outer; ++o) {
     for (size_t i = 0; i < to; ++i) {
+      double* target = result.data() + (o * to + i) * inner;
       for (size_t k = 0; k < from; ++k) {
         const double factor = how.rows[i][k];
         const double* source = data.data() + (o * from + k) * inner;
-        double* target = result.data() + (o * to + i) * inner;
         for (size_t j = 0; factor != 0 && j < inner; ++j) target[j] += factor * source[j];
       }
     }
   }
-  return result;
 }
 
 // The original after the packing's combinations, a slice of the dimensions before them at a time.
@@ -218,18 +218,33 @@ Tensor combined(const Packing& packing, const Tensor& original) {
   for (const Combination& each : packing.combinations) first = std::min(first, each.dimension);
   int64_t slices = 1;
   for (size_t d = 0; d < first; ++d) slices *= packing.original_shape[d];
-  const int64_t from = slices == 0 ? 0 : original.count() / slices;
-  for (int64_t slice = 0, at = 0; slice < slices; ++slice) {
-    std::vector<double> data(static_cast<size_t>(from));
-    for (int64_t i = 0; i < from; ++i) data[static_cast<size_t>(i)] = original.as_double(slice * from + i);
-    std::vector<int64_t> shape = packing.original_shape;
-    for (const Combination& each : packing.combinations) {
-      size_t inner = 1;
-      for (size_t d = each.dimension + 1; d < shape.size(); ++d) inner *= static_cast<size_t>(shape[d]);
-      data = combined(each, data, inner);
-      shape[each.dimension] = static_cast<int64_t>(each.rows.size());
+  std::vector<size_t> inner;
+  std::vector<int64_t> shape = packing.original_shape;
+  for (const Combination& each : packing.combinations) {
+    size_t size = 1;
+    for (size_t d = each.dimension + 1; d < shape.size(); ++d) size *= static_cast<size_t>(shape[d]);
+    inner.push_back(size);
+    shape[each.dimension] = static_cast<int64_t>(each.rows.size());
+  }
+  std::vector<double> data, next;
+  const bool single = original.dtype == DType::F32;
+  auto* numbers = reinterpret_cast<float*>(result.bytes.data());
+  const auto* source = reinterpret_cast<const float*>(original.bytes.data());
+  for (int64_t slice = 0, at = 0, from = 0; slice < slices; ++slice) {
+    data.resize(static_cast<size_t>(original.count() / slices));
+    for (double& value : data) {
+      value = single ? static_cast<double>(source[from]) : original.as_double(from);
+      ++from;
     }
-    for (double value : data) result.set(at++, value);
+    for (size_t i = 0; i < inner.size(); ++i) {
+      combine(packing.combinations[i], inner[i], data, next);
+      std::swap(data, next);
+    }
+    for (double value : data) {
+      if (single) numbers[at] = static_cast<float>(value);
+      else result.set(at, value);
+      ++at;
+    }
   }
   return result;
 }
