@@ -220,6 +220,7 @@ BuiltPlan plan_of(const Source& source, const CompileOptions& options) {
   BuildOptions build;
   build.target = parse_target(options.target);
   build.threads = options.threads > 0 ? options.threads : core_total();
+  build.tolerance = options.tolerance;
   std::string dump;
   return build_plan(import_and_simplify(source.bytes, source.name, source.folder, options, &dump),
                     build);

@@ -142,6 +142,20 @@ const std::map<std::string, std::string> kKernels = {
   first[f:8, y:7, x:7]: O[0, f, y, x] = 1
   macc[f:8, y:7, x:7, c:8, r:3, s:3]: O[0, f, y, x] += I[0, c, y + r, x + s] * K[f, c, r, s]
 )"},
+    {"repeated", R"(kernel "repeated"
+  input I f32[1, 8, 9, 9]
+  constant K f32[8, 8, 3, 3]
+  output O f32[1, 8, 7, 7]
+  init[f:8, y:7, x:7]: O[0, f, y, x] = 0
+  macc[f:8, y:7, x:7, c:8, r:3, s:3, q:2]: O[0, f, y, x] += I[0, c, y + r, x + s] * K[f, c, r, s]
+)"},
+    {"spread", R"(kernel "spread"
+  input I f32[1, 8, 9, 9]
+  constant K f32[8, 8, 3, 3]
+  output O f32[2, 8, 7, 7]
+  init[n:2, f:8, y:7, x:7]: O[n, f, y, x] = 0
+  macc[n:2, f:8, y:7, x:7, c:8, r:3, s:3]: O[n, f, y, x] += I[0, c, y + r, x + s] * K[f, c, r, s]
+)"},
     {"shifted", R"(kernel "shifted"
   input I f32[1, 8, 10, 10]
   constant K f32[8, 8, 3, 3]
@@ -310,6 +324,8 @@ const std::vector<Case> kCases = {
     {"strided", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
     {"dilated", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
     {"grouped", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
+    {"repeated", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
+    {"spread", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
     {"partial", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
     {"scaled", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
     {"shifted", {"layout I 1 4", "layout O 1 4", "layout T 1 4", "algorithm macc winograd 4 3 1 1"}},
