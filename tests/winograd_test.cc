@@ -6,8 +6,9 @@
 
 #include <random>
 
+#include "frontend/plan_builder.h"
 #include "ir/error.h"
-#include "scheduler/state.h"
+#include "ir/ops/op.h"
 #include "tests/codegen_harness.h"
 #include "tests/scheduler_kernels.h"
 
@@ -257,6 +258,66 @@ TEST(Winograd, TheToleranceDecides) {
   EXPECT_EQ(row.text, "winograd F(4, 3)");
   EXPECT_EQ(row.error, 5e-6);
   EXPECT_EQ(row.tolerance, 1e-4);
+}
+
+TEST(Winograd, ARecordedTraceNeedsItsTolerance) {
+  Graph graph = parse_graph(R"(graph layer {
+  input x f32[1, 64, 28, 28]
+  constant w f32[64, 64, 3, 3] #0
+  c f32[?] = Conv(x, w) {pads = [1, 1, 1, 1]}
+  y f32[?] = Relu(c)
+  output y
+}
+)");
+  infer_shapes(graph);
+  BuildOptions options;
+  options.target = wide();
+  options.tolerance = 1e-4;
+  std::map<std::string, std::vector<std::string>> recorded;
+  int algorithms = 0;
+  for (const KernelReport& report : build_plan(graph, options).reports) {
+    recorded[report.workload] = report.trace;
+    algorithms += report.algorithm == "winograd F(4, 3)";
+  }
+  EXPECT_EQ(algorithms, 1);
+  options.traces = [&](const std::string& workload) { return std::vector<std::vector<std::string>>{recorded.at(workload)}; };
+  EXPECT_EQ(build_plan(graph, options).notes, std::vector<std::string>{});
+  options.tolerance = 0;
+  const BuiltPlan exact = build_plan(graph, options);
+  for (const KernelReport& report : exact.reports) EXPECT_EQ(report.algorithm, "");
+  ASSERT_EQ(exact.notes.size(), 1u);
+  EXPECT_NE(exact.notes[0].find("winograd F(4, 3) needs a tolerance of 0.0001, not 0"), std::string::npos) << exact.notes[0];
+}
+
+TEST(Winograd, WrongCombinationsAreRefused) {
+  Kernel kernel = parse_kernel(R"(kernel "combined"
+  constant K f32[2, 2]
+  output O f32[2, 2]
+  packing K[a, b] of [3, 2] combining 0 [[1, 0.5, 0.25], [0, 0, 1]] at [a, b] fill 0
+  copy[i:2, j:2]: O[i, j] = K[i, j]
+)");
+  verify(kernel);
+  Tensor original(DType::F32, {3, 2});
+  for (int64_t i = 0; i < 6; ++i) original.set(i, static_cast<double>(i));
+  const Tensor packed = pack(kernel.packings[0], kernel, original);
+  for (int64_t j = 0; j < 2; ++j) {
+    EXPECT_EQ(packed.as_double(j), 2 + 1.75 * static_cast<double>(j));
+    EXPECT_EQ(packed.as_double(2 + j), 4 + static_cast<double>(j));
+  }
+  auto refused = [&](const std::string& part) {
+    try {
+      verify(kernel);
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  };
+  kernel.packings[0].combinations[0].rows[1].pop_back();
+  refused("the packing of 'K' combines 2 elements of 3");
+  kernel.packings[0].combinations[0].rows.clear();
+  refused("the packing of 'K' combines nothing");
+  kernel.packings[0].combinations[0].dimension = 2;
+  refused("the packing of 'K' combines dimension 2, which the original does not have as numbers");
 }
 
 }  // namespace
