@@ -179,9 +179,9 @@ def tune_job(path, folder, shapes, seconds):
         for target in devices:
             found = tc.tune(path, target, shapes=shapes, threads=1, time_limit=seconds, log=log,
                             tracker=local.address, insecure=True, progress=False)
-            gain = "not measured" if found.model_gain is None else f"{found.model_gain:.3f} times as fast"
-            print(f"  {target}: {found.trials} schedules tried in {found.seconds:.0f} s, whole model {gain} "
-                  f"as untuned (in {found.unit})")
+            gain = ("the time did not last to measure the whole model" if found.model_gain is None else
+                    f"the whole model is {found.model_gain:.3f} times as fast as untuned (in {found.unit})")
+            print(f"  {target}: {found.trials} schedules tried in {found.seconds:.0f} s, {gain}")
     untuned = tc.compile(path, shapes=shapes, threads=1, log=False)
     tuned = tc.compile(path, shapes=shapes, threads=1, log=log)
     inputs = example_inputs(tuned)
