@@ -160,6 +160,28 @@ const NamedGraph kNetworks[] = {
   output y last yc
 }
 )"},
+    // What was computed before the loop is read first in its body; later steps may not take its memory.
+    {"loop_reads_first", R"(graph loop_reads_first {
+  input x f32[5, 1, 20]
+  input start f32[1, 24]
+  constant w f32[20, 24] #0
+  constant v f32[24, 24] #0
+  before f32[?] = Sigmoid(x)
+  last f32[?], all f32[?] = Scan(start, before, w, v) {body = graph body {
+    input h f32[1, 24]
+    input slice f32[1, 20]
+    capture a f32[20, 24] of "w"
+    capture b f32[24, 24] of "v"
+    first f32[?] = MatMul(slice, a)
+    soft f32[?] = Softmax(first) {axis = 1}
+    second f32[?] = MatMul(soft, b)
+    more f32[?] = Softmax(second) {axis = 1}
+    next f32[?] = Add(more, h)
+    output next next
+  }, num_scan_inputs = 1}
+  output last all
+}
+)"},
     {"recurrent_fixed", R"(graph recurrent_fixed {
   input x f32[6, 1, 20]
   constant w f32[1, 90, 20] #0

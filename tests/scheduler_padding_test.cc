@@ -58,5 +58,14 @@ TEST(Padding, IsMultipliedByZero) {
 )", {"layout I 1 4", "layout K 0 4"});
 }
 
+TEST(Padding, IsNotDividedBy) {
+  expect_same(R"(kernel "scaled channels"
+  input I f32[1, 6, 5]
+  constant K f32[6]
+  output O f32[1, 6, 5]
+  scale[c:6, x:5]: O[0, c, x] = I[0, c, x] / K[c]
+)", {"layout I 1 4", "layout K 0 4", "layout O 1 4"});
+}
+
 }  // namespace
 }  // namespace tc
