@@ -301,7 +301,9 @@ static void run_in_qemu(const std::string& folder, size_t which, int64_t scratch
     const int64_t size = static_cast<int64_t>(argument.size());
     std::fwrite(&size, 8, 1, file);
   }
-  for (const auto& argument : arguments) std::fwrite(argument.data(), 1, argument.size(), file);
+  for (const auto& argument : arguments) {
+    if (!argument.empty()) std::fwrite(argument.data(), 1, argument.size(), file);
+  }
   std::fclose(file);
   const std::string cpu = target.vector_bits == 0
                               ? "rv64,v=false"
