@@ -116,7 +116,7 @@ class NativeModel {
       dims.resize(static_cast<size_t>(rank));
       results.emplace_back(static_cast<DType>(info.dtype), dims);
       // What is not written shows.
-      std::memset(results.back().bytes.data(), 0xa5, results.back().bytes.size());
+      std::fill(results.back().bytes.begin(), results.back().bytes.end(), uint8_t{0xa5});
       names.push_back(info.name);
     }
     std::vector<tc_input_buffer> in;
