@@ -34,7 +34,13 @@ struct TileLoop {
   // Serial: a real loop (a reduction; accumulators live in registers across it).
   // Unroll: copies of the code, one per value.
   // Vector: the lanes of one vector; at most one per statement and always the last of `loops`.
-  enum class Kind : uint8_t { Serial, Unroll, Vector };
+  // Matrix: rows, columns, groups and members of one instruction of the target's matrix unit, the last
+  // four of `loops` in this order. The statement is a sum over groups and members (together the depth) of
+  // one or more products a * b of operands of the unit's type, cast to the accumulator's: a is read at
+  // [.. row .., group * members + member], its last dimension, b at [.., group, column, member], its last
+  // three. The accumulators, rows of columns in memory, are in tile registers within the leaf: zero where
+  // a statement before sets them to zero, else loaded at its start, and stored at its end.
+  enum class Kind : uint8_t { Serial, Unroll, Vector, Matrix };
   std::string name;
   Kind kind = Kind::Serial;
   int64_t extent = 1;              // 0 <= name < extent

@@ -11,6 +11,15 @@ namespace tc {
 
 enum class Arch : uint8_t { X86_64, RiscV64, AArch64 };
 
+// A unit that multiplies small matrices held in registers of its own: none where `registers` is 0.
+struct MatrixUnit {
+  DType operand = DType::BF16, accumulator = DType::F32;
+  int rows = 0, columns = 0;       // of an accumulator
+  int groups = 0, members = 0;     // their product is the depth of one instruction
+  int registers = 0;
+  double cycles = 0;               // of one instruction, where others are in flight
+};
+
 // One machine as the compiler sees it. Numbers are per core.
 struct Target {
   std::string name;                // canonical: `x86-64-v4`, `rv64gcv_zvl256b`, `native` resolved
@@ -28,6 +37,7 @@ struct Target {
   bool prefetches = false;         // has an instruction that brings a line near
   int block = 16;                  // channel block of blocked layouts, in f32 elements
   // Cost numbers, per cycle and core.
+  MatrixUnit matrix;
   double multiply_adds = 2;        // vector multiply-adds issued per cycle
   double loads = 2, stores = 1;    // vector loads and stores per cycle
   int latency = 4;                 // multiply-add latency, cycles
