@@ -35,7 +35,7 @@ def bazel_cases(path):
         if "testResult" not in key:
             continue
         label = key["testResult"]["label"]
-        result = event["testResult"]
+        result = event.get("testResult", {"status": "ABORTED"})   # a run that was interrupted
         reports = [output["uri"] for output in result.get("testActionOutput", [])
                    if output["name"] == "test.xml"]
         cases = []

@@ -57,3 +57,9 @@ def test_success_needs_a_test_that_ran(tmp_path):
     assert count(tmp_path) == ("0 passed, 0 failed", 1)
     (tmp_path / "pytest.xml").write_text('<testsuite><testcase name="good"/></testsuite>')
     assert count(tmp_path) == ("1 passed, 0 failed", 0)
+
+
+def test_a_run_that_was_interrupted_is_a_failure(tmp_path):
+    event = {"id": {"testResult": {"label": "//tests:c_test"}}, "aborted": {"reason": "USER_INTERRUPTED"}}
+    (tmp_path / "plain.json").write_text(json.dumps(event) + "\n")
+    assert count(tmp_path) == ("0 passed, 1 failed", 1)

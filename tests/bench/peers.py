@@ -128,8 +128,9 @@ def print_rows(name: str, threads: int, results: dict) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.peers", description=__doc__)
+    # No `choices`: argparse of Python 3.11 holds the list of a default against them.
     parser.add_argument("names", nargs="*", default=["all"], metavar="NAME|all",
-                        choices=["all", *zoo.NETWORKS])
+                        help=f"of {', '.join(zoo.NETWORKS)}")
     parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=PEERS)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=5)
@@ -140,6 +141,9 @@ def main() -> int:
                         help="fail if the geometric mean of the ratios is below")
     parser.add_argument("--least", type=float, default=0.0, help="fail if any ratio is below")
     arguments = parser.parse_args()
+    unknown = [name for name in arguments.names if name not in ("all", *zoo.NETWORKS)]
+    if unknown:
+        parser.error(f"there is no network {', '.join(unknown)}; give of {', '.join(zoo.NETWORKS)}")
     names = list(zoo.NETWORKS) if "all" in arguments.names else arguments.names
 
     print(f"{'network':14s} {'threads':>7s} {'peer':12s} {'best ms':>10s} {'median ms':>10s} "
