@@ -32,8 +32,10 @@ struct Place {
   Dim offset;
 };
 
-// A kernel whose work is below this is not worth waking threads for.
+// A kernel whose work is below this is not worth dividing: the others wait for the slowest.
 constexpr double kSingleThreadSeconds = 8e-6;
+// What symbolic sizes are taken for then.
+constexpr int64_t kLikelySize = 64;
 
 // Kernels already scheduled, by workload, layout lines and target.
 struct Scheduled {
@@ -42,6 +44,7 @@ struct Scheduled {
   bool tuned = false;
   std::vector<std::string> trace;
   double seconds = 0;
+  bool single_thread = false;      // too small to divide
 };
 
 // Products that sums of products add up, as networks' authors count them: with those that meet
@@ -423,6 +426,7 @@ class Builder {
     entry.trace = schedule.trace();
     ScheduledKernel finished = schedule.finish();
     entry.seconds = predicted_seconds(finished, options_.target, 1);
+    entry.single_thread = predicted_seconds(finished, options_.target, 1, kLikelySize) < kSingleThreadSeconds;
     entry.index = static_cast<int>(result_.plan.kernels.size());
     result_.plan.scratch_bytes = std::max(result_.plan.scratch_bytes, scratch_bytes(finished));
     result_.plan.kernels.push_back(std::move(finished));
@@ -454,7 +458,7 @@ class Builder {
     PlanStep step;
     step.kernel = entry.index;
     step.label = kernel.name;
-    step.single_thread = entry.seconds < kSingleThreadSeconds;
+    step.single_thread = entry.single_thread;
     for_each_argument(final_kernel, [&](const Buffer& buffer, size_t argument) {
       step.locations.push_back(locate(argument_place(frame, arguments.at(argument), buffer, final_kernel)));
     });
@@ -494,7 +498,7 @@ class Builder {
     report.trace = entry.trace;
     report.algorithm = algorithm_of(entry.trace).text;
     report.tuned = entry.tuned;
-    report.single_thread = entry.seconds < kSingleThreadSeconds;
+    report.single_thread = entry.single_thread;
     report.statements = str(kernel);
     report.predicted_seconds = entry.seconds;
     std::map<std::string, int64_t> parameters;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "frontend/compile.h"
-#include "frontend/traffic.h"
+#include "ir/traffic.h"
 
 namespace tc {
 

@@ -1,4 +1,7 @@
 // The analytic default schedule: ways of scheduling, most special first.
+#include <algorithm>
+
+#include "ir/traffic.h"
 #include "scheduler/builder.h"
 #include "scheduler/legality.h"
 
@@ -39,14 +42,19 @@ Schedule default_schedule(Kernel kernel, const Target& target, int threads,
   return ScheduleAccess::schedule(default_state(ScheduleAccess::state(schedule), threads, tolerance));
 }
 
-double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads) {
+double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads, int64_t likely) {
   std::map<std::string, int64_t> parameters;
   for (const Parameter& parameter : scheduled.kernel.parameters) {
-    parameters[parameter.name] = parameter.minimum;
+    parameters[parameter.name] = std::clamp(likely, parameter.minimum, parameter.maximum);
   }
   const double lanes = std::max(1, target.lanes(DType::F32));
-  return flop_count(scheduled.kernel, parameters) / (2 * lanes * target.multiply_adds) /
-         (2.5e9 * std::max(1, threads));
+  const double compute = flop_count(scheduled.kernel, parameters) / (2 * lanes * target.multiply_adds);
+  // A model's constants together are larger than the near caches; what kernels pass on is in them.
+  const Traffic traffic = traffic_of(scheduled.kernel, parameters);
+  const double memory = traffic.constants / target.l3_bandwidth +
+                        (traffic.read + traffic.written) / target.l2_bandwidth;
+  constexpr double kClock = 2.5e9;
+  return std::max(compute, memory) / (kClock * std::max(1, threads));
 }
 
 }  // namespace tc

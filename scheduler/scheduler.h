@@ -87,7 +87,10 @@ struct RankedTrace {
 // default first, then fast ones by the closed forms that differ from each other.
 std::vector<RankedTrace> candidate_traces(const Schedule& start, int threads, int count);
 
-// Predicted seconds of the scheduled kernel by closed forms, for ranking and for explain().
-double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads);
+// Predicted seconds of the scheduled kernel by closed forms, for explain() and to decide whether threads
+// pay: the longer of its arithmetic at the target's peak and its arguments' way from the caches. Symbolic
+// sizes take the value `likely` where their range allows.
+double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads,
+                         int64_t likely = 0);
 
 }  // namespace tc

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "frontend/compile.h"
-#include "frontend/traffic.h"
+#include "ir/traffic.h"
 #include "ir/graph.h"
 #include "runtime/tc_runtime.h"
 

@@ -1,5 +1,5 @@
 // The bytes that a kernel has to move, by closed forms.
-#include "frontend/traffic.h"
+#include "ir/traffic.h"
 
 #include <algorithm>
 #include <numeric>
