@@ -34,9 +34,9 @@ def test_pairs_change_their_order():
             order.append(self.name)
 
     order = []
-    ratios = tuned.pair_ratios(Module("a"), Module("b"), {}, 0)
+    ratios = tuned.pair_ratios([Module("a"), Module("b")], [Module("c"), Module("d")], {}, 0)
     assert len(ratios) == 40
-    assert order == ["a", "b"] + ["a", "b", "b", "a"] * 20
+    assert order == ["a", "b", "c", "d"] + ["a", "c", "d", "b", "a", "d", "c", "b"] * 10
 
 
 def run(tmp_path, *arguments):

@@ -33,18 +33,27 @@ def median_interval(values):
     return statistics.median(ordered), ordered[low], ordered[high]
 
 
-def pair_ratios(first, second, inputs, seconds):
-    """Times of `first` over times of `second` in pairs, whose order changes from one to the next."""
+# Where a model's constants lie in memory decides some percent of its time; each copy lies elsewhere.
+COPIES = 8
+
+
+def pair_ratios(firsts, seconds, inputs, duration):
+    """Times of `firsts` over times of `seconds`, copies of two modules, in pairs of one each; which
+    copies meet and which of them runs first changes from pair to pair."""
     def timed(module):
         begin = time.perf_counter()
         module.run(inputs)
         return time.perf_counter() - begin
 
-    timed(first), timed(second)
+    for module in (*firsts, *seconds):
+        timed(module)
     ratios = []
-    end = time.perf_counter() + seconds
+    end = time.perf_counter() + duration
     while time.perf_counter() < end or len(ratios) < 40:
-        if len(ratios) % 2:
+        number = len(ratios)
+        first = firsts[number % len(firsts)]
+        second = seconds[(number + number // len(firsts)) % len(seconds)]
+        if number % 2:
             second_time, first_time = timed(second), timed(first)
         else:
             first_time, second_time = timed(first), timed(second)
@@ -74,8 +83,8 @@ def study(name, arguments, folder):
     if simulated:
         row["low"] = found.model_gain or 0  # The same program takes the same cycles every time.
         return row
-    untuned = tc.compile(path, log=False, **options)
-    tuned = tc.compile(path, log=log, **options)
+    untuned = [tc.compile(path, log=False, **options) for _ in range(COPIES)]
+    tuned = [tc.compile(path, log=log, **options) for _ in range(COPIES)]
     ratios = pair_ratios(untuned, tuned, inputs, arguments.pair_seconds)
     row["median"], row["low"], row["high"] = median_interval(ratios)
     print(f"{len(ratios)} pairs, untuned / tuned: {row['median']:.4f}, "
