@@ -2,9 +2,11 @@
 #include "codegen/arithmetic.h"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "codegen/math.h"
 #include "ir/error.h"
@@ -347,7 +349,34 @@ llvm::Value* Arithmetic::double_to_float_odd(llvm::Value* a) {
   return builder_.CreateBitCast(odd, single);
 }
 
+// By AVX-512-BF16, in pairs of vectors where there are two; null for other widths.
+llvm::Value* Arithmetic::float_to_bfloat_by_instruction(llvm::Value* a) {
+  constexpr int kWhole = 16;         // lanes of a register
+  const int lanes = lanes_of(a);
+  const auto part = [&](int first, int count) {
+    llvm::SmallVector<int, 32> mask(static_cast<size_t>(count));
+    std::iota(mask.begin(), mask.end(), first);
+    return builder_.CreateShuffleVector(a, mask);
+  };
+  llvm::Value* result = nullptr;
+  if (lanes == kWhole / 2) {
+    result = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256, {}, {a});
+  } else if (lanes == kWhole) {
+    result = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {a});
+  } else if (lanes == 2 * kWhole) {
+    // The second operand becomes the lower half.
+    result = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtne2ps2bf16_512, {},
+                                      {part(kWhole, kWhole), part(0, kWhole)});
+  } else {
+    return nullptr;
+  }
+  return builder_.CreateBitCast(result, widen(llvm::Type::getInt16Ty(builder_.getContext()), lanes));
+}
+
 llvm::Value* Arithmetic::float_to_bfloat(llvm::Value* a) {
+  if (bfloats_flush_) {
+    if (llvm::Value* result = float_to_bfloat_by_instruction(a)) return result;
+  }
   llvm::LLVMContext& context = builder_.getContext();
   const int lanes = lanes_of(a);
   llvm::Type* bits = widen(llvm::Type::getInt32Ty(context), lanes);

@@ -17,6 +17,9 @@ class Arithmetic {
   // Conversions: float to integer truncates and saturates, NaN gives 0; to bool is `!= 0`; integers
   // wrap; to f16 and bf16 rounds once, to nearest even.
   llvm::Value* cast(DType from, DType to, llvm::Value* a);
+  // From now on casts from f32 to bf16 may give zero for what is below the normal numbers, as the target's
+  // instructions do.
+  void let_bfloats_flush(bool may) { bfloats_flush_ = may; }
   // accumulator (op) value. None replaces.
   llvm::Value* combine(Reduction reduction, DType dtype, llvm::Value* accumulator,
                        llvm::Value* value);
@@ -37,6 +40,7 @@ class Arithmetic {
   llvm::Value* float_to_half(llvm::Value* a);
   llvm::Value* half_to_float(llvm::Value* a);
   llvm::Value* float_to_bfloat(llvm::Value* a);
+  llvm::Value* float_to_bfloat_by_instruction(llvm::Value* a);
   // f64 to f32 rounding to odd, so that a second rounding to fewer bits is right.
   llvm::Value* double_to_float_odd(llvm::Value* a);
   // The remainder with the sign of the dividend, exact.
@@ -46,6 +50,7 @@ class Arithmetic {
 
   Builder& builder_;
   const Target& target_;
+  bool bfloats_flush_ = false;
 };
 
 }  // namespace tc

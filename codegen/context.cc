@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "codegen/matrix_plan.h"
 #include "ir/error.h"
 
 namespace tc {
@@ -59,7 +60,8 @@ KernelContext::KernelContext(Unit& unit, const ScheduledKernel& scheduled)
       scheduled(scheduled),
       kernel(scheduled.kernel),
       target(unit.target()),
-      builder(unit.context()) {
+      builder(unit.context()),
+      matrix_operands(tc::matrix_operands(scheduled)) {
   llvm::FastMathFlags flags;
   flags.setAllowContract(true);
   builder.setFastMathFlags(flags);

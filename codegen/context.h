@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ class KernelContext {
   std::vector<BufferSlot> buffers;
   std::map<std::string, llvm::Value*> variables;  // parameters and loop variables, as i64
   Ranges ranges;                                  // of the same names
+  // Buffers whose values below the normal ones of bfloat16 count as zero.
+  const std::set<int> matrix_operands;
 
   llvm::ConstantInt* i64(int64_t value);
   llvm::BasicBlock* block(const std::string& name);

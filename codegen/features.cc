@@ -7,7 +7,7 @@
 
 namespace tc {
 
-std::string required_features(const Unit& unit) {
+std::string required_features(const Unit& unit, bool with_matrices) {
   std::vector<std::string> names;
   switch (unit.target().arch) {
     case Arch::X86_64: names = targets::x86_features(); break;
@@ -19,13 +19,15 @@ std::string required_features(const Unit& unit) {
   }
   std::string result;
   for (const std::string& name : names) {
-    // Matrix units are used by instructions that a kernel asks for, never on LLVM's own account.
-    if (name.rfind("amx", 0) == 0 || !unit.has_feature(name)) continue;
+    if (!unit.has_feature(name)) continue;
+    if (name.rfind("amx", 0) == 0 && !(with_matrices && targets::is_of_matrix_unit(name))) continue;
     result += (result.empty() ? "" : " ") + name;
   }
   return result;
 }
 
-std::string target_features(const Target& target) { return required_features(Unit(target, "features")); }
+std::string target_features(const Target& target) {
+  return required_features(Unit(target, "features"), target.matrix.registers > 0);
+}
 
 }  // namespace tc

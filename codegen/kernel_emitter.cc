@@ -1,9 +1,14 @@
 // Emits a scheduled kernel as one function: the loop tree above the register tiles.
 #include "codegen/kernel_emitter.h"
 
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <set>
 
+#include "codegen/matrix_plan.h"
 #include "codegen/tile_emitter.h"
 #include "ir/error.h"
 
@@ -11,6 +16,7 @@ namespace tc {
 namespace {
 
 using Kind = LoopNode::Kind;
+using Configuration = std::array<uint8_t, 64>;
 
 // The smallest value of a constraint over the tile's own loops, as an expression of outer variables.
 // Nothing where no unrolled or vector loop occurs: serial loops take such constraints as bounds.
@@ -46,11 +52,56 @@ class KernelEmitter {
 
   void run() {
     TC_CHECK(context_.scheduled.root != nullptr, "in kernel '", context_.kernel.name, "'");
-    top(*context_.scheduled.root);
+    const LoopNode& root = *context_.scheduled.root;
+    configure(root);
+    top(root);
+    if (!configurations(root).empty()) builder_.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
     builder_.CreateRetVoid();
   }
 
  private:
+  // The configurations of the matrix unit that leaves of the subtree need.
+  const std::set<Configuration>& configurations(const LoopNode& node) {
+    const auto known = configurations_.find(&node);
+    if (known != configurations_.end()) return known->second;
+    std::set<Configuration> result;
+    for (const LoopNodePtr& child : node.children) {
+      const std::set<Configuration>& of_child = configurations(*child);
+      result.insert(of_child.begin(), of_child.end());
+    }
+    for (const TileStatement& tile : node.statements) {
+      if (!is_matrix_product(context_.kernel, tile)) continue;
+      result.insert(plan_matrix(context_.kernel, tile, context_.target).configuration);
+    }
+    TC_CHECK(node.kind != Kind::Leaf || result.size() <= 1, "as the shapes of matrix statements in leaf '",
+             node.name, "' of kernel '", context_.kernel.name, "'");
+    return configurations_[&node] = std::move(result);
+  }
+
+  // Tells the matrix unit of the one configuration that the subtree needs. It takes as long as ten
+  // instructions of the unit: each is set outside of all loops that need no other.
+  void configure(const LoopNode& node) {
+    const std::set<Configuration>& needed = configurations(node);
+    if (needed.size() != 1 || configured_ == *needed.begin()) return;
+    configured_ = *needed.begin();
+    llvm::Constant* bytes = llvm::ConstantDataArray::get(context_.unit.context(), *configured_);
+    auto* memory = new llvm::GlobalVariable(context_.unit.module(), bytes->getType(), /*isConstant=*/true,
+                                            llvm::GlobalValue::InternalLinkage, bytes,
+                                            context_.function->getName() + ".tiles");
+    memory->setAlignment(llvm::Align(64));
+    builder_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {memory});
+  }
+
+  // Emits what may not run, or run again: behind it the unit is as before only where it had set that of
+  // the node already.
+  void perhaps(const LoopNode& node, const std::function<void()>& body) {
+    const bool several = configurations(node).size() > 1;
+    if (several) configured_.reset();
+    const std::optional<Configuration> before = configured_;
+    body();
+    if (configured_ != before) configured_.reset();
+  }
+
   // A node that all threads reach.
   void top(const LoopNode& node) {
     switch (node.kind) {
@@ -58,17 +109,19 @@ class KernelEmitter {
         for (const LoopNodePtr& child : node.children) top(*child);
         return;
       case Kind::If:
-        condition(node, [&] { top(*node.children.at(0)); });
+        condition(node, [&] { perhaps(node, [&] { top(*node.children.at(0)); }); });
         return;
       case Kind::For:
         if (node.parallel) {
+          configure(node);
           divided(node);
           return;
         }
         [[fallthrough]];
       case Kind::Leaf: {
         llvm::Argument* thread = argument(1);
-        guarded(builder_.CreateICmpEQ(thread, builder_.getInt32(0)), [&] { inside(node); });
+        guarded(builder_.CreateICmpEQ(thread, builder_.getInt32(0)),
+                [&] { perhaps(node, [&] { inside(node); }); });
         return;
       }
     }
@@ -76,12 +129,13 @@ class KernelEmitter {
 
   // A node that one thread runs.
   void inside(const LoopNode& node) {
+    configure(node);
     switch (node.kind) {
       case Kind::Block:
         for (const LoopNodePtr& child : node.children) inside(*child);
         return;
       case Kind::If:
-        condition(node, [&] { inside(*node.children.at(0)); });
+        condition(node, [&] { perhaps(node, [&] { inside(*node.children.at(0)); }); });
         return;
       case Kind::For:
         loop(node, context_.value_of(*node.lower), context_.value_of(*node.upper), range(node),
@@ -131,7 +185,7 @@ class KernelEmitter {
     auto bind = [&](llvm::Value* value, Interval interval) {
       context_.variables[node.variable] = value;
       context_.ranges[node.variable] = interval;
-      body();
+      perhaps(node, body);
       context_.variables.erase(node.variable);
       context_.ranges.erase(node.variable);
     };
@@ -278,6 +332,8 @@ class KernelEmitter {
 
   KernelContext context_;
   Builder& builder_;
+  std::map<const LoopNode*, std::set<Configuration>> configurations_;
+  std::optional<Configuration> configured_;   // of the matrix unit, at the builder's insertion point
 };
 
 }  // namespace

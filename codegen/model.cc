@@ -1,4 +1,5 @@
 // All objects of a model, kernels compiled in parallel.
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <thread>
@@ -6,6 +7,7 @@
 #include "codegen/codegen.h"
 #include "codegen/constants.h"
 #include "codegen/kernel_emitter.h"
+#include "codegen/matrix_plan.h"
 #include "codegen/plan_emitter.h"
 
 namespace tc {
@@ -13,7 +15,8 @@ namespace {
 
 Bytes plan_object(const Plan& plan, const Target& target, const PlanNames& names) {
   Unit unit(target, names.descriptor + "_plan");
-  emit_plan(unit, plan, names, required_features(unit));
+  const bool with_matrices = std::any_of(plan.kernels.begin(), plan.kernels.end(), uses_matrix_unit);
+  emit_plan(unit, plan, names, required_features(unit, with_matrices));
   unit.optimise();
   return unit.object();
 }

@@ -19,7 +19,8 @@ struct PlanNames {
 // Adds them to the unit's module. `features` is the list that the runtime checks.
 void emit_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& features);
 
-// Space-separated features that code for the target may use, by LLVM's names.
-std::string required_features(const Unit& unit);
+// Space-separated features that code for the target may use, by LLVM's names: those of its matrix unit
+// only `with_matrices`, since no instruction uses it that a kernel does not ask for.
+std::string required_features(const Unit& unit, bool with_matrices);
 
 }  // namespace tc

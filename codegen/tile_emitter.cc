@@ -25,10 +25,14 @@ LoopExprPtr to_loop_expr(const Affine& affine) {
   return terms.size() == 1 ? terms[0] : loop_expr(LoopExpr::Kind::Add, std::move(terms));
 }
 
-TileStatement renamed(const TileStatement& tile, const std::set<std::string>& outer) {
+TileStatement renamed(const TileStatement& tile, const std::set<std::string>& outer, bool product) {
   TileStatement result = tile;
   std::map<std::string, Affine> names, in_constraints;
   for (TileLoop& loop : result.loops) {
+    if (loop.kind == TileLoop::Kind::Matrix && !product) {
+      // What is no product: copies, and lanes along the columns.
+      loop.kind = &loop == &result.loops.back() ? TileLoop::Kind::Vector : TileLoop::Kind::Unroll;
+    }
     const bool vector = loop.kind == TileLoop::Kind::Vector && loop.extent > 1;
     if (loop.kind == TileLoop::Kind::Vector && !vector) loop.kind = TileLoop::Kind::Unroll;
     const std::string name = vector ? kLane : "%" + loop.name;
@@ -70,15 +74,23 @@ void TileEmitter::emit() {
   builder_.CreateBr(inside);
   builder_.SetInsertPoint(inside);
   loaded_.emplace_back();
-  for (const TileStatement& tile : leaf_.statements) emit_statement(tile);
+  const std::map<size_t, size_t> zeroing = zeroing_statements();
+  std::set<size_t> from_zero;
+  for (const auto& [zero, product] : zeroing) from_zero.insert(product);
+  for (size_t i = 0; i < leaf_.statements.size(); ++i) {
+    if (zeroing.count(i) == 0) emit_statement(leaf_.statements[i], from_zero.count(i) != 0);
+  }
 }
 
-void TileEmitter::emit_statement(const TileStatement& original) {
+void TileEmitter::emit_statement(const TileStatement& original, bool from_zero) {
   std::set<std::string> outer;
   for (const auto& [name, value] : context_.variables) outer.insert(name);
-  const TileStatement tile = renamed(original, outer);
+  const bool product = is_matrix_product(kernel_, original);
+  const TileStatement tile = renamed(original, outer, product);
   tile_ = &tile;
   statement_ = &kernel_.statements[static_cast<size_t>(tile.statement)];
+  arithmetic_.let_bfloats_flush(context_.matrix_operands.count(statement_->write.buffer) != 0 &&
+                                context_.unit.has_feature("avx512bf16") && context_.unit.has_feature("avx512vl"));
   values_.clear();
   lane_.clear();
   lanes_ = 1;
@@ -99,8 +111,12 @@ void TileEmitter::emit_statement(const TileStatement& original) {
     }
   }
   region_ = Region();
-  region_position_ = region_start();
-  nest(0, tile.constraints);
+  if (product) {
+    emit_matrix(from_zero);
+  } else {
+    region_position_ = region_start();
+    nest(0, tile.constraints);
+  }
   for (const TileLoop& loop : tile.loops) context_.ranges.erase(loop.name);
   tile_ = nullptr;
 }
@@ -130,7 +146,8 @@ void TileEmitter::nest(size_t position, Constraints pending) {
   if (!simplify(pending)) return;
   const std::vector<TileLoop>& loops = tile_->loops;
   const bool serial = position < loops.size() && loops[position].kind == TileLoop::Kind::Serial;
-  if (position == 0 || serial) {
+  const bool batch = matrix_ != nullptr && position == matrix_->batch;
+  if (position == 0 || serial || batch) {
     Constraints fixed, open;
     for (const Affine& constraint : pending) {
       (is_fixed(constraint) ? fixed : open).push_back(constraint);
@@ -139,6 +156,10 @@ void TileEmitter::nest(size_t position, Constraints pending) {
       branch_on(fixed, [&] { nest(position, open); });
       return;
     }
+  }
+  if (batch) {
+    matrix_batch(pending);
+    return;
   }
   if (position == region_position_ && !region_.active) {
     begin_region(position, pending);
@@ -166,6 +187,7 @@ void TileEmitter::nest(size_t position, Constraints pending) {
       values_.erase(loop.name);
       break;
     case TileLoop::Kind::Serial: serial_loop(position, pending); break;
+    case TileLoop::Kind::Matrix: fail(ErrorKind::Internal, "internal error: a matrix loop outside of a product");
   }
 }
 

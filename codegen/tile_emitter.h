@@ -14,6 +14,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/context.h"
+#include "codegen/matrix_plan.h"
 
 namespace tc {
 
@@ -97,7 +98,7 @@ class TileEmitter {
   using Constraints = std::vector<Affine>;
 
   // tile_emitter.cc: statements and their loop nests.
-  void emit_statement(const TileStatement& tile);
+  void emit_statement(const TileStatement& tile, bool from_zero);
   void nest(size_t position, Constraints pending);
   void serial_loop(size_t position, const Constraints& pending);
   void instance(const Constraints& pending);
@@ -123,6 +124,16 @@ class TileEmitter {
   Value read_register(const ElementKey& key);
   void write_register(const ElementKey& key, llvm::Value* value, std::set<std::string> valid_where);
   std::pair<const ElementKey*, int> find_lane(int buffer, const std::vector<int64_t>& index) const;
+
+  // tile_matrix.cc: products on the matrix unit, whose registers hold what is neither a register element
+  // nor a value of LLVM's.
+  // The statements of the leaf that only set accumulators of a product to zero, with that product.
+  std::map<size_t, size_t> zeroing_statements() const;
+  void emit_matrix(bool from_zero);
+  void matrix_batch(const Constraints& pending);
+  void load_operand(int number, const MatrixTile& tile);
+  void tile_instruction(llvm::Intrinsic::ID instruction, int number, const MatrixTile& tile);
+  llvm::Value* tile_pointer(const MatrixTile& tile);
 
   // tile_values.cc: expressions.
   Value evaluate(const ExprPtr& expr, const Guard& guard);
@@ -178,6 +189,7 @@ class TileEmitter {
   int lanes_ = 1;
   Region region_;
   size_t region_position_ = 0;
+  const MatrixPlan* matrix_ = nullptr;         // of a matrix product
 };
 
 }  // namespace tc

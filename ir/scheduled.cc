@@ -117,6 +117,7 @@ const char* name_of(TileLoop::Kind kind) {
     case TileLoop::Kind::Serial: return "serial";
     case TileLoop::Kind::Unroll: return "unroll";
     case TileLoop::Kind::Vector: return "vector";
+    case TileLoop::Kind::Matrix: return "matrix";
   }
   return "";
 }

@@ -132,8 +132,10 @@ tc_status make_model(const tc_descriptor* descriptor, const char* origin, tc_mod
                 "that this machine has",
                 origin, d.target, missing);
   if (!enable_features(d.features))
-    return fail(TC_ERROR_TARGET, "%s: the system does not grant the use of AMX tile registers",
-                origin);
+    return fail(TC_ERROR_TARGET,
+                "%s: compiled for target '%s', which uses AMX, and the system does not grant its tile "
+                "registers. Compile for the target with ',-amx-tile' behind its name",
+                origin, d.target);
   void* memory = malloc(sizeof(tc_model));
   if (memory == nullptr) return fail(TC_ERROR_MEMORY, "%s: out of memory", origin);
   tc_model* made = new (memory) tc_model;

@@ -72,6 +72,33 @@ TEST(Target, FeaturesFollowTheName) {
   EXPECT_EQ(parse_target("rv64gcv+zfh").name, "rv64gcv+zfh");
 }
 
+TEST(Target, MatrixUnitFollowsTheFeatures) {
+  for (const char* name : {"sapphirerapids", "x86-64-v4+amx-tile,+amx-bf16", "sapphirerapids,-amx-int8",
+                           "x86-64-v4,-amx-bf16,+amx-bf16,+amx-tile"}) {
+    const MatrixUnit unit = parse_target(name).matrix;
+    EXPECT_EQ(unit.registers, 8) << name;
+    EXPECT_EQ(unit.operand, DType::BF16) << name;
+    EXPECT_EQ(unit.accumulator, DType::F32) << name;
+    EXPECT_EQ(unit.rows * unit.columns, 256) << name;
+    EXPECT_EQ(unit.groups * unit.members, 32) << name;
+    EXPECT_GT(unit.cycles, 0) << name;
+  }
+  for (const char* name : {"x86-64-v4", "x86-64-v3", "znver5", "x86-64-v4+amx-tile", "x86-64-v4+amx-bf16",
+                           "sapphirerapids,-amx-bf16", "sapphirerapids,-amx-tile", "rv64gcv", "aarch64"}) {
+    EXPECT_EQ(parse_target(name).matrix.registers, 0) << name;
+  }
+  EXPECT_EQ(parse_target("sapphirerapids,-amx-tile").features, "-amx-tile");
+  EXPECT_EQ(parse_target("sapphirerapids,-amx-tile,+amx-tile").name, "sapphirerapids");
+  const Target native = parse_target("native");
+  EXPECT_EQ(native.matrix.registers > 0, native.name.find("+amx-tile") != std::string::npos) << native.name;
+  // What is switched off is not asked of a machine.
+  std::string why;
+  if (!runs_here(parse_target("x86-64-v4+amx-bf16"), nullptr)) {
+    runs_here(parse_target("sapphirerapids,-amx-bf16,-amx-int8,-amx-tile"), &why);
+    EXPECT_EQ(why.find("amx"), std::string::npos) << why;
+  }
+}
+
 TEST(Target, ErrorsNameTheNearest) {
   EXPECT_EQ(error_of("x86-64-v5"),
             "unknown target 'x86-64-v5'; did you mean 'x86-64-v3', 'x86-64-v4' or 'rv64gc'? The "

@@ -28,7 +28,7 @@ std::vector<Row> aarch64_rows() {
   target.tiles = {{4, 6}, {3, 8}, {2, 12}, {2, 10}, {4, 5}, {3, 7}, {4, 4}, {2, 8}, {3, 6}, {2, 7},
                   {2, 6}, {1, 14}, {1, 12}, {4, 3}, {2, 4}, {1, 8}, {4, 2}, {2, 2}, {1, 4}, {4, 1},
                   {2, 1}, {1, 2}, {1, 1}};
-  return {{target, "64-bit Arm with NEON", {"neon"}}};
+  return {{target, "64-bit Arm with NEON", {"neon"}, {}}};
 }
 
 std::vector<std::string> aarch64_features() {

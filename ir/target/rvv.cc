@@ -66,10 +66,10 @@ Target vector(int bits) {
 
 std::vector<Row> riscv_rows() {
   return {
-      {scalar(), "64-bit RISC-V without vectors (RV64GC)", {}},
-      {vector(128), "64-bit RISC-V with vectors of 128 bits or more", {"v"}},
-      {vector(256), "64-bit RISC-V with vectors of 256 bits or more", {"v", "zvl256b"}},
-      {vector(512), "64-bit RISC-V with vectors of 512 bits or more", {"v", "zvl512b"}},
+      {scalar(), "64-bit RISC-V without vectors (RV64GC)", {}, {}},
+      {vector(128), "64-bit RISC-V with vectors of 128 bits or more", {"v"}, {}},
+      {vector(256), "64-bit RISC-V with vectors of 256 bits or more", {"v", "zvl256b"}, {}},
+      {vector(512), "64-bit RISC-V with vectors of 512 bits or more", {"v", "zvl512b"}, {}},
   };
 }
 

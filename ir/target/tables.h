@@ -13,6 +13,8 @@ struct Row {
   std::string description;            // one line, for people
   // Features of the row itself, by LLVM's names: what runs_here asks for.
   std::vector<std::string> required;
+  // Those of them that may be switched off all the same.
+  std::vector<std::string> optional;
 };
 
 std::vector<Row> x86_rows();
@@ -23,6 +25,11 @@ std::vector<Row> aarch64_rows();
 std::vector<std::string> x86_features();
 std::vector<std::string> riscv_features();
 std::vector<std::string> aarch64_features();
+
+// The matrix unit of a target with these features.
+MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features);
+// Whether code that uses the unit needs the feature.
+bool is_of_matrix_unit(const std::string& feature);
 
 // The features of `arch` that this machine has, by LLVM's names; empty where it is another machine.
 std::vector<std::string> detected_features(Arch arch);

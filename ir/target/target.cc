@@ -90,19 +90,30 @@ std::vector<std::pair<char, std::string>> split_features(const std::string& text
   return result;
 }
 
+using Extras = std::vector<std::pair<char, std::string>>;
+
+// The features of a row with what a name adds and takes away.
+std::vector<std::string> with_extras(std::vector<std::string> features, const Extras& extras) {
+  for (const auto& [sign, feature] : extras) {
+    features.erase(std::remove(features.begin(), features.end(), feature), features.end());
+    if (sign == '+') features.push_back(feature);
+  }
+  return features;
+}
+
 // The target of a name without `native`.
 Target parse_resolved(const std::string& text) {
   size_t end = std::min(text.find_first_of("+,"), text.size());
   std::string name = text.substr(0, end);
   const Row* row = &row_of(name);
-  std::vector<std::pair<char, std::string>> extras;
+  Extras extras;
   for (const auto& [sign, feature] : split_features(text.substr(end), text)) {
     const std::vector<std::string> known = features_of(row->target.arch);
     if (!contains(known, feature)) {
       fail(ErrorKind::Target, "unknown feature '", feature, "' of target '", name, "'; did you mean ",
            nearest(feature, known), "?");
     }
-    if (sign == '-' && contains(row->required, feature)) {
+    if (sign == '-' && contains(row->required, feature) && !contains(row->optional, feature)) {
       fail(ErrorKind::Target, "target '", name, "' cannot do without '", feature,
            "'; choose a smaller target instead");
     }
@@ -116,15 +127,16 @@ Target parse_resolved(const std::string& text) {
       if (bits > row->target.vector_bits) row = &row_of("rv64gcv_" + feature);
       continue;
     }
-    if (sign == '+' && contains(row->required, feature)) continue;
     auto same = std::find_if(extras.begin(), extras.end(),
                              [&](const auto& extra) { return extra.second == feature; });
     if (same != extras.end()) extras.erase(same);
+    if (sign == '+' && contains(row->required, feature)) continue;
     extras.emplace_back(sign, feature);
   }
   std::sort(extras.begin(), extras.end(),
             [](const auto& a, const auto& b) { return a.second < b.second; });
   Target target = row->target;
+  target.matrix = targets::matrix_unit(target.arch, with_extras(row->required, extras));
   for (size_t i = 0; i < extras.size(); ++i) {
     std::string feature = extras[i].first + extras[i].second;
     bool bare = i == 0 && extras[i].first == '+';
@@ -172,10 +184,8 @@ bool runs_here(const Target& target, std::string* why) {
     return answer("code for " + target.triple + " does not run on this machine");
   }
   size_t end = std::min(target.name.find_first_of("+,"), target.name.size());
-  std::vector<std::string> needed = row_of(target.name.substr(0, end)).required;
-  for (const auto& [sign, feature] : split_features(target.name.substr(end), target.name)) {
-    if (sign == '+') needed.push_back(feature);
-  }
+  const std::vector<std::string> needed = with_extras(row_of(target.name.substr(0, end)).required,
+                                                      split_features(target.name.substr(end), target.name));
   const std::vector<std::string> found = targets::detected_features(target.arch);
   std::string missing;
   for (const std::string& feature : needed) {

@@ -24,7 +24,7 @@ enum {
   kRight = 0, kLoop, kCrash, kAllocate, kWrong, kStale, kSocket, kWriteFile, kFork, kFlood, kMute,
   kExitEarly, kUnwritten, kFirstRunOnly, kCrashLate, kReserve, kErrorFlood, kBeyond, kStopThere,
   kKillParent, kExec, kSlow, kThreads, kLoopUnready, kCloseOutput, kChangeInput, kDeepStack,
-  kRawSocket, kAbort, kGarbage, kLoopLate, kNap, kSlowFirst
+  kRawSocket, kAbort, kGarbage, kLoopLate, kNap, kSlowFirst, kMatrix
 };
 
 static void say(char letter) {
@@ -85,6 +85,13 @@ int main(void) {
   }
   if (behaviour == kDeepStack) return deep(0);
   if (behaviour == kAbort) abort();
+#if defined(__x86_64__)
+  if (behaviour == kMatrix) {
+    static const unsigned char shapes[64] __attribute__((aligned(64))) = {1, [16] = 64, [48] = 16};
+    if (syscall(SYS_arch_prctl, 0x1023L, 18L) != 0) return 6;
+    __asm__ volatile("ldtilecfg %0\n\ttilezero %%tmm0\n\ttilerelease" : : "m"(shapes));
+  }
+#endif
   if (behaviour == kChangeInput) {
     const float zero = 0;
     if (pwrite(10, &zero, sizeof zero, 0) == (ssize_t)sizeof zero) return 6;

@@ -22,7 +22,7 @@ enum Behaviour {
   kRight = 0, kLoop, kCrash, kAllocate, kWrong, kStale, kSocket, kWriteFile, kFork, kFlood, kMute,
   kExitEarly, kUnwritten, kFirstRunOnly, kCrashLate, kReserve, kErrorFlood, kBeyond, kStopThere,
   kKillParent, kExec, kSlow, kThreads, kLoopUnready, kCloseOutput, kChangeInput, kDeepStack,
-  kRawSocket, kAbort, kGarbage, kLoopLate, kNap, kSlowFirst
+  kRawSocket, kAbort, kGarbage, kLoopLate, kNap, kSlowFirst, kMatrix
 };
 
 constexpr int64_t kCount = 1000;
@@ -100,6 +100,12 @@ void expect_good(const Result& result, int rounds = 5) {
 
 TEST(NativeRunner, RightOneHasSamples) { expect_good(measure_one(kRight)); }
 TEST(NativeRunner, ThreadsAreAllowed) { expect_good(measure_one(kThreads)); }
+#if defined(__x86_64__)
+TEST(NativeRunner, MatrixRegistersAreGranted) {
+  if (!__builtin_cpu_supports("amx-tile")) GTEST_SKIP() << "this machine has no AMX";
+  expect_good(measure_one(kMatrix));
+}
+#endif
 TEST(NativeRunner, StandardErrorIsFree) { expect_good(measure_one(kErrorFlood)); }
 
 TEST(NativeRunner, SamplesTellFastFromSlow) {

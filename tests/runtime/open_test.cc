@@ -1,6 +1,10 @@
 // Opening artefacts: what is accepted, and what every bad file is refused with.
 #include <elf.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -109,6 +113,43 @@ TEST(Open, NamesTheMissingFeature) {
                  "this version of the runtime does not know. Compile for a target that this machine "
                  "has");
 }
+
+#if defined(__x86_64__)
+// Ends the process of the test that runs it: 0 where the artefact is refused as it should be.
+void open_without_permission(const std::string& path) {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {sizeof program / sizeof program[0], program};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+    _exit(2);
+  }
+  const auto [status, text] = open_and_close(path);
+  const std::string expected = path + ": compiled for target 'x86-64-v9', which uses AMX, and the system does not "
+                               "grant its tile registers. Compile for the target with ',-amx-tile' behind its name";
+  if (text != expected) fprintf(stderr, "%s\n", text.c_str());
+  _exit(status == TC_ERROR_TARGET && text == expected ? 0 : 1);
+}
+
+TEST(Open, AsksForMatrixRegisters) {
+  const std::string path = data_file("fake_tiles.so");
+  if (!__builtin_cpu_supports("amx-bf16")) {
+    expect_refused(path, TC_ERROR_TARGET,
+                   "compiled for target 'x86-64-v9', which needs the CPU feature 'amx-bf16', which this machine "
+                   "lacks. Compile for a target that this machine has");
+    return;
+  }
+  EXPECT_EXIT(open_without_permission(path), testing::ExitedWithCode(0), "");
+  EXPECT_EQ(open_and_close(path).first, TC_OK);
+  constexpr long kGetPermission = 0x1022, kTileData = 18;   // ARCH_GET_XCOMP_PERM
+  uint64_t granted = 0;
+  ASSERT_EQ(syscall(SYS_arch_prctl, kGetPermission, &granted), 0);
+  EXPECT_EQ(granted >> kTileData & 1, 1u);
+}
+#endif
 
 TEST(Open, RefusesWhatIsNoArtefact) {
   expect_refused("/nonexistent/model.so", TC_ERROR_MODEL,
