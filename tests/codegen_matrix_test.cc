@@ -1,4 +1,5 @@
 // Products on the matrix unit: what the compiled leaves compute, and what their loops consist of.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,6 +7,7 @@
 
 #include "codegen/matrix_plan.h"
 #include "ir/error.h"
+#include "runtime/abi.h"
 #include "runtime/machine.h"
 #include "tests/codegen_harness.h"
 
@@ -242,6 +244,81 @@ TEST(CodegenMatrix, LoopsHoldProductsAndOneLoadPerOperand) {
   EXPECT_EQ(counts_of(p, &loop).loads, 6) << loop;
   p.column_blocks = 3;
   EXPECT_EQ(counts_of(p, &loop).loads, 8) << loop;
+}
+
+// The sums in scratch memory, and what is done with them in the same leaf.
+ScheduledKernel with_tail() {
+  ScheduledKernel scheduled;
+  scheduled.kernel = parse_kernel(R"(kernel "tail"
+  input A bf16[4, 16, 64]
+  constant B bf16[2, 2, 16, 16, 2]
+  input bias f32[32]
+  output O f32[4, 16, 32]
+  local T f32[16, 32]
+  init[p:4, m:16, n:32]: T[m, n] = 0
+  macc[p:4, m:16, no:2, ni:16, s:2, g:16, e:2]: T[m, 16*no + ni] += f32(A[p, m, 32*s + 2*g + e]) * f32(B[no, s, g, ni, e])
+  tail[p:4, m:16, n:32]: O[p, m, n] = max(T[m, n] + bias[n], 0)
+)");
+  scheduled.kernel.buffers[4].scope = Scope::Stack;
+  TileStatement init, macc, tail;
+  init.statement = 0;
+  init.loops = {serial("r", 16), unrolled("c", 2), lanes("l", 16)};
+  init.iterators = {{"p", v("p")}, {"m", v("r")}, {"n", v("c") * 16 + v("l")}};
+  macc.statement = 1;
+  macc.loops = {serial("s", 2), unrolled("no", 2), matrix("m", 16), matrix("ni", 16), matrix("g", 16), matrix("e", 2)};
+  for (const char* name : {"p", "m", "no", "ni", "s", "g", "e"}) macc.iterators[name] = v(name);
+  tail = init;
+  tail.statement = 2;
+  scheduled.root = for_loop("p", 4, leaf({init, macc, tail}));
+  return scheduled;
+}
+
+TEST(CodegenMatrix, TailReadsTheSums) {
+  SKIP_WITHOUT_UNIT();
+  const ScheduledKernel scheduled = with_tail();
+  expect_like_interpreter(scheduled, amx_target(), {},
+                          {{"A", seeded(DType::BF16, {4, 16, 64}, 1)},
+                           {"B", seeded(DType::BF16, {2, 2, 16, 16, 2}, 2)},
+                           {"bias", seeded(DType::F32, {32}, 3)}},
+                          1e-6);
+}
+
+TEST(CodegenMatrix, NextTilesOfConstantsComeNear) {
+  ScheduledKernel scheduled = with_tail();
+  // As if another trip followed whose B lies behind this one, shared by two runs.
+  scheduled.root->children[0]->prefetches = {{1, 1, 2 * 2 * 512, 2, Affine(0)}};
+  const std::string loop = hottest_loop(kernel_assembly(scheduled, amx_target(), "kernel"), "tdpbf16ps");
+  EXPECT_EQ(count_lines(loop, "tileload"), 3) << loop;
+  // Half of the lines of two tiles of 16.
+  EXPECT_EQ(count_lines(loop, "prefetcht1"), 16) << loop;
+}
+
+// What an artefact asks of a machine: the unit where a kernel uses it.
+TEST(CodegenMatrix, ArtefactsNameTheUnit) {
+  Plan plan;
+  plan.model = "panels";
+  plan.target = amx_target().name;
+  Panels p;
+  p.products = 1;
+  plan.kernels = {panels(p)};
+  const auto features_of = [&] {
+    const std::string path = text(::testing::TempDir(), "/tiles.so");
+    link_shared(model_objects(plan, amx_target(), TC_DESCRIPTOR_SYMBOL, 1), amx_target(), path);
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    TC_CHECK(library != nullptr, dlerror());
+    const std::string features =
+        text(" ", static_cast<const tc_descriptor*>(dlsym(library, TC_DESCRIPTOR_SYMBOL))->features, " ");
+    dlclose(library);
+    return features;
+  };
+  const std::string with = features_of();
+  EXPECT_NE(with.find(" amx-bf16 "), std::string::npos) << with;
+  EXPECT_NE(with.find(" amx-tile "), std::string::npos) << with;
+  EXPECT_EQ(with.find("amx-int8"), std::string::npos) << with;
+  plan.kernels.clear();
+  EXPECT_EQ(features_of().find("amx"), std::string::npos);
+  EXPECT_NE(target_features(amx_target()).find("amx-tile"), std::string::npos);
+  EXPECT_EQ(target_features(parse_target("sapphirerapids,-amx-bf16")).find("amx"), std::string::npos);
 }
 
 // float32 as two terms: A is split in the kernel, B before.
