@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -344,7 +345,8 @@ MatrixOrder order_products(const std::vector<std::vector<MatrixProduct>>& groups
       for (int a_registers = 1; a_registers < registers; ++a_registers) {
         const Assignment of_a = assign(a, a_registers), of_b = assign(b, registers - a_registers);
         const int loads = of_a.count + of_b.count;
-        if (found && loads >= best.loads) continue;
+        const auto rank = [](int count, int b_registers) { return std::pair(count, std::abs(b_registers - 2)); };
+        if (found && rank(loads, registers - a_registers) >= rank(best.loads, best.b_registers)) continue;
         found = true;
         best = {products, of_a.registers, of_b.registers, of_a.loads, of_b.loads, a_registers,
                 registers - a_registers, loads};

@@ -32,7 +32,8 @@ struct MatrixOrder {
 // Orders the products so that few tiles are loaded with this many registers for operands. `groups` are
 // products of which each has another accumulator, so that those of one group need not wait for each
 // other; groups follow each other in the order with the fewest loads, of which neighbours share
-// operands. At least two registers.
+// operands. Where it makes no difference b has two registers, so that statements with other blocks have
+// registers of the same shapes. At least two registers.
 MatrixOrder order_products(const std::vector<std::vector<MatrixProduct>>& groups, int registers);
 
 // A tile in memory: where row, column, group and member are 0, and the bytes between its rows.

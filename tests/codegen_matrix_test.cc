@@ -208,6 +208,37 @@ TEST(CodegenMatrix, TwoShapesInOneKernel) {
   expect_like_interpreter(scheduled, amx_target(), {}, inputs_of(scheduled, true), 0, 2);
 }
 
+// Leaves of two blocks of rows and of one, as at an end: the registers' shapes are the same.
+TEST(CodegenMatrix, OtherBlocksShareTheShapes) {
+  Panels p;
+  p.rows = 14;
+  ScheduledKernel scheduled = panels(p);
+  const LoopNodePtr whole = scheduled.root->children[0];
+  std::vector<LoopNodePtr> parts;
+  for (int64_t row = 0; row < p.row_blocks; ++row) {
+    LoopNodePtr part = leaf(whole->statements);
+    TileStatement& macc = part->statements[1];
+    macc.loops.erase(macc.loops.begin() + 1);
+    macc.iterators["mo"] = Affine(row);
+    TileStatement& init = part->statements[0];
+    init.loops[0].extent = p.rows;
+    init.iterators["m"] = init.iterators["m"] + row * p.rows;
+    parts.push_back(part);
+  }
+  LoopNodePtr first = std::make_shared<LoopNode>();
+  first->kind = LoopNode::Kind::If;
+  first->condition = loop_expr(LoopExpr::Kind::Lt, {loop_variable("panel"), loop_constant(2)});
+  first->children = {whole};
+  LoopNodePtr last = std::make_shared<LoopNode>(*first);
+  last->condition = loop_expr(LoopExpr::Kind::Ge, {loop_variable("panel"), loop_constant(2)});
+  last->children = {block(parts)};
+  scheduled.root->children = {block({first, last})};
+  const std::string assembly = kernel_assembly(scheduled, amx_target(), "kernel");
+  EXPECT_EQ(count_lines(assembly, "ldtilecfg"), 1) << assembly;
+  SKIP_WITHOUT_UNIT();
+  expect_like_interpreter(scheduled, amx_target(), {}, inputs_of(scheduled, true), 0, 2);
+}
+
 struct Counts {
   int products, loads, all;
 };
