@@ -1,6 +1,9 @@
 // Products on a matrix unit: Intel AMX. Tile registers are chosen here, not by LLVM, so that none spills.
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "codegen/tile_emitter.h"
 #include "ir/error.h"
 
@@ -57,19 +60,29 @@ void TileEmitter::emit_matrix(bool from_zero) {
   TC_CHECK(context_.target.arch == Arch::X86_64 && context_.target.matrix.operand == DType::BF16 &&
                context_.target.matrix.accumulator == DType::F32,
            "of target '", context_.target.name, "'");
+  // Where the accumulators are not set to zero here, they need not exist where the products do not.
+  Constraints outer;
+  if (!from_zero) {
+    Constraints pending = tile_->constraints;
+    if (!simplify(pending)) return;
+    std::copy_if(pending.begin(), pending.end(), std::back_inserter(outer),
+                 [&](const Affine& constraint) { return is_fixed(constraint); });
+  }
   matrix_ = &plan;
   region_position_ = SIZE_MAX;       // accumulators are in the unit's registers: loops carry nothing
-  for (size_t i = 0; i < plan.accumulators.size(); ++i) {
-    if (from_zero) {
-      builder_.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {builder_.getInt8(static_cast<uint8_t>(i))});
-    } else {
-      tile_instruction(llvm::Intrinsic::x86_tileloadd64, static_cast<int>(i), plan.accumulators[i]);
+  branch_on(outer, [&] {
+    for (size_t i = 0; i < plan.accumulators.size(); ++i) {
+      if (from_zero) {
+        builder_.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {builder_.getInt8(static_cast<uint8_t>(i))});
+      } else {
+        tile_instruction(llvm::Intrinsic::x86_tileloadd64, static_cast<int>(i), plan.accumulators[i]);
+      }
     }
-  }
-  nest(0, tile_->constraints);
-  for (size_t i = 0; i < plan.accumulators.size(); ++i) {
-    tile_instruction(llvm::Intrinsic::x86_tilestored64, static_cast<int>(i), plan.accumulators[i]);
-  }
+    nest(0, tile_->constraints);
+    for (size_t i = 0; i < plan.accumulators.size(); ++i) {
+      tile_instruction(llvm::Intrinsic::x86_tilestored64, static_cast<int>(i), plan.accumulators[i]);
+    }
+  });
   matrix_ = nullptr;
 }
 

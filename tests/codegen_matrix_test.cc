@@ -171,6 +171,21 @@ TEST(CodegenMatrix, SumsGoOnFromMemory) {
   expect_right(p);
 }
 
+// Products that do not exist in every run of the leaf, nor for every trip: their sums are not touched
+// there, or stay zero.
+TEST(CodegenMatrix, ConditionsOnOuterLoopsAndTrips) {
+  SKIP_WITHOUT_UNIT();
+  for (const int64_t parts : {1, 2}) {
+    Panels p;
+    p.parts = parts;
+    ScheduledKernel scheduled = panels(p);
+    const LoopNodePtr inside = scheduled.root->children[0];
+    LoopNode& with_products = parts == 1 ? *inside : *inside->children[1]->children[0];
+    with_products.statements.back().constraints = {Affine(1) - v("panel"), v("s") * 3 - v("panel") - 1};
+    expect_like_interpreter(scheduled, amx_target(), {}, inputs_of(scheduled, true), 0, 2);
+  }
+}
+
 TEST(CodegenMatrix, RowsOfAStridedConvolution) {
   SKIP_WITHOUT_UNIT();
   Panels p;
