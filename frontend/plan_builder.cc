@@ -476,6 +476,10 @@ class Builder {
         std::string how = "packed";
         for (const Affine& index : packing.index) how += " " + index.str();
         for (const Affine& size : buffer.shape) how += " " + size.str();
+        if (!packing.terms.empty()) {
+          const auto at = std::find(packing.iterators.begin(), packing.iterators.end(), packing.terms);
+          how += text(" ", name_of(buffer.dtype), " terms ", at - packing.iterators.begin());
+        }
         for (const Combination& each : packing.combinations) {
           how += text(" combining ", each.dimension);
           for (const std::vector<double>& row : each.rows) {

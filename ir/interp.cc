@@ -249,6 +249,34 @@ Tensor combined(const Packing& packing, const Tensor& original) {
   return result;
 }
 
+// Values that are equal along the iterator of their terms, each replaced by its own term.
+Tensor terms_of(const Packing& packing, DType dtype, const Tensor& values) {
+  Tensor result(dtype, values.shape);
+  size_t dim = 0;
+  while (packing.iterators[dim] != packing.terms) ++dim;
+  int64_t inner = 1, outer = 1;
+  for (size_t d = 0; d < values.shape.size(); ++d) (d < dim ? outer : inner) *= d == dim ? 1 : values.shape[d];
+  const int64_t count = values.shape[dim];
+  const auto* numbers = values.data<float>();
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < inner; ++i) {
+      float rest = numbers[o * count * inner + i];
+      for (int64_t term = 0; term < count; ++term) {
+        const int64_t at = (o * count + term) * inner + i;
+        if (dtype == DType::BF16) {
+          const uint16_t bits = float_to_bfloat(rest);
+          result.data<uint16_t>()[at] = bits;
+          rest -= bfloat_to_float(bits);
+        } else {
+          result.set(at, static_cast<double>(rest));
+          rest -= static_cast<float>(result.as_double(at));
+        }
+      }
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 void interpret(const Kernel& kernel, const std::map<std::string, int64_t>& parameters,
@@ -287,19 +315,19 @@ Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original
   const Buffer& buffer = kernel.buffers[static_cast<size_t>(index)];
   std::vector<int64_t> shape;
   for (const Affine& size : buffer.shape) shape.push_back(size.evaluate({}));
-  TC_CHECK(original.dtype == buffer.dtype, "for packed buffer '", packing.buffer, "'");
+  TC_CHECK(original.dtype == packing.original_dtype(buffer.dtype), "for packed buffer '", packing.buffer, "'");
   TC_CHECK(original.count() == checked_count(packing.original_shape), "for packed buffer '",
            packing.buffer, "'");
   TC_CHECK(packing.iterators.size() == shape.size(), "for packed buffer '", packing.buffer, "'");
   TC_CHECK(packing.index.size() == packing.original_shape.size(), "for packed buffer '",
            packing.buffer, "'");
-  Tensor result(buffer.dtype, shape);
+  Tensor result(original.dtype, shape);
   if (packing.combinations.empty()) {
     Packer(packing, original, result).run();
   } else {
     Packer(packing, combined(packing, original), result).run();
   }
-  return result;
+  return packing.terms.empty() ? result : terms_of(packing, buffer.dtype, result);
 }
 
 }  // namespace tc

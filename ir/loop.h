@@ -174,6 +174,10 @@ struct Combination {
 // dimensions of the original, one after the other, computed in double and rounded once; then element
 // [j...] of the buffer takes original[index(j...)] where every index is inside the shape that the
 // original has by then, else `fill`. `iterators` name the buffer's dimensions.
+//
+// Where `terms` is not empty, a value is stored as a sum: `terms` is the iterator, in no index, that
+// counts its terms. Term 0 is the value rounded to the buffer's type, each further one is what the ones
+// before leave of it (in f32), rounded. The original is f32, whatever the buffer's type.
 struct Packing {
   std::string buffer;              // a Constant buffer of the kernel
   std::vector<std::string> iterators;
@@ -181,9 +185,12 @@ struct Packing {
   std::vector<Affine> index;       // one per dimension of the original
   double fill = 0;
   std::vector<Combination> combinations;
+  std::string terms;
 
   // The original's shape after the combinations.
   std::vector<int64_t> combined_shape() const;
+  // The type of the original of a buffer of the given type.
+  DType original_dtype(DType buffer) const { return terms.empty() ? buffer : DType::F32; }
 };
 
 struct Kernel {

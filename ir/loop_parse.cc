@@ -189,6 +189,7 @@ class Parser {
     made.index = affine_list();
     cursor_.expect("fill");
     made.fill = float_number();
+    if (cursor_.try_token("terms")) made.terms = cursor_.identifier();
     kernel_.packings.push_back(made);
   }
 

@@ -202,7 +202,8 @@ std::string str(const Packing& packing) {
       result += "]";
     }
   }
-  return result + "] at [" + join(packing.index) + "] fill " + number_text(packing.fill);
+  result += "] at [" + join(packing.index) + "] fill " + number_text(packing.fill);
+  return packing.terms.empty() ? result : result + " terms " + packing.terms;
 }
 
 }  // namespace

@@ -90,6 +90,16 @@ class Verifier {
     }
   }
 
+  void check_terms(const Packing& packing, const Buffer& buffer) {
+    require(is_float(buffer.dtype), "the packing of '", packing.buffer, "' divides ", name_of(buffer.dtype),
+            " numbers into terms");
+    const bool known = std::count(packing.iterators.begin(), packing.iterators.end(), packing.terms) == 1;
+    require(known, "the packing of '", packing.buffer, "' has no iterator '", packing.terms, "' for its terms");
+    for (const Affine& index : packing.index) {
+      require(index.coefficient(packing.terms) == 0, "the packing of '", packing.buffer, "' reads other elements for other terms");
+    }
+  }
+
   void check_packings() {
     for (const Packing& packing : kernel_.packings) {
       int index = kernel_.buffer_index(packing.buffer);
@@ -103,6 +113,7 @@ class Verifier {
       require(packing.index.size() == packing.original_shape.size(), "the packing of '",
               packing.buffer, "' needs one index per dimension of the original");
       for (const Affine& affine : packing.index) check_variables(affine, iterators, "index");
+      if (!packing.terms.empty()) check_terms(packing, buffer);
       std::vector<int64_t> shape = packing.original_shape;
       for (const Combination& each : packing.combinations) {
         require(is_float(buffer.dtype) && each.dimension < shape.size(), "the packing of '",

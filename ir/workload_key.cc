@@ -51,6 +51,7 @@ std::string workload_key(const Kernel& kernel) {
     packing.buffer = buffers[packing.buffer];
     std::map<std::string, Affine> names;
     for (size_t j = 0; j < packing.iterators.size(); ++j) {
+      if (packing.iterators[j] == packing.terms) packing.terms = numbered("i", j);
       names[packing.iterators[j]] = Affine::variable(numbered("i", j));
       packing.iterators[j] = numbered("i", j);
     }

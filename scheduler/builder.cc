@@ -60,7 +60,7 @@ void Builder::parallelise(int64_t most) {
   int64_t trips = 1;
   const TreeNode* node = &state_.tree;
   for (int depth = 0; depth < 2 && node->kind == TreeNode::Kind::Loop; ++depth) {
-    if (node->vector || node->unroll != 1) break;
+    if (node->vector || node->matrix || node->unroll != 1) break;
     Builder trial = *this;
     if (!trial.attempt(line, " ", node->name) || check_state(trial.state())) break;
     line += " " + node->name;

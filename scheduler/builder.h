@@ -114,6 +114,11 @@ void schedule_statement(Builder& builder, const std::string& statement,
 // Ways of scheduling, most special first; each throws Abandon where the kernel is not of its kind.
 // A convolution whose error may grow to the tolerance.
 void schedule_winograd(Builder& builder, double tolerance);
+// What the closed forms predict for it; infinite where it is not of that kind.
+double winograd_cycles(Builder builder, double tolerance);
+// A sum of products on the target's matrix unit, whose error may grow to the tolerance. Abandons where
+// the closed forms predict more cycles than `most`.
+void schedule_matrix(Builder& builder, double tolerance, double most);
 // One reduction into a private buffer, with an initialisation and elementwise statements after it.
 void schedule_reduction(Builder& builder, const ReductionKnobs& knobs = {});
 // Statements that share outer iterators: rows.

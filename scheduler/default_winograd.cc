@@ -9,13 +9,12 @@
 #include "scheduler/cost.h"
 #include "scheduler/legality.h"
 #include "scheduler/trust.h"
+#include "scheduler/two_terms.h"
 #include "scheduler/winograd.h"
 
 namespace tc {
 namespace {
 
-// Layers of a network whose errors may add up within its tolerance.
-constexpr double kLayers = 20;
 // Of the direct schedule's cycles: what has to be gained, as the closed forms are no more exact.
 constexpr double kGain = 0.8;
 constexpr int64_t kMostTiles = 64;     // of a block
@@ -43,14 +42,15 @@ class WinogradScheduler {
  public:
   WinogradScheduler(Builder& builder, double tolerance) : b_(builder), tolerance_(tolerance) {}
 
+  // Predicted cycles of the best blocks.
+  double cycles() {
+    find();
+    return choose().cycles;
+  }
+
   void run() {
     find();
-    direct_ = direct_cycles();
-    Blocking plan;
-    for (int64_t outputs : {2, 4}) {
-      const Winograd& algebra = *find_winograd(outputs);
-      if (algebra.error * kLayers <= tolerance_) consider(algebra, plan);
-    }
+    const Blocking plan = choose();
     if (plan.outputs == 0 || plan.cycles > kGain * direct_) throw Abandon{"no gain over the direct convolution"};
     {
       Trust trust;   // the order is checked once, as a whole
@@ -63,6 +63,16 @@ class WinogradScheduler {
  private:
   const Kernel& kernel() const { return b_.kernel(); }
   const Statement& macc() const { return b_.statement(macc_); }
+
+  Blocking choose() {
+    direct_ = direct_cycles();
+    Blocking plan;
+    for (int64_t outputs : {2, 4}) {
+      const Winograd& algebra = *find_winograd(outputs);
+      if (algebra.error * kLayers <= tolerance_) consider(algebra, plan);
+    }
+    return plan;
+  }
 
   void find() {
     for (const Statement& statement : kernel().statements) {
@@ -352,12 +362,24 @@ void schedule_winograd(Builder& builder, double tolerance) {
   WinogradScheduler(builder, tolerance).run();
 }
 
+double winograd_cycles(Builder builder, double tolerance) {
+  try {
+    return WinogradScheduler(builder, tolerance).cycles();
+  } catch (const Abandon&) {
+    return INFINITY;
+  }
+}
+
 TraceAlgorithm algorithm_of(const std::vector<std::string>& trace) {
   TraceAlgorithm result;
   for (const std::string& line : trace) {
     Words words(line);
     if (!words.accept("algorithm")) continue;
     words.name("a statement");
+    if (words.accept("bf16x3")) {
+      result = {"bf16x3", kTwoTermsError, kTwoTermsError * kLayers};
+      continue;
+    }
     words.expect("winograd");
     const Winograd* row = find_winograd(words.number("the outputs of a tile", 1));
     if (row == nullptr) continue;

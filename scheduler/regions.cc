@@ -12,7 +12,7 @@ namespace {
 // True where all below is unrolled or vector loops around one statement.
 bool is_copies(const TreeNode& node) {
   if (node.kind == TreeNode::Kind::Leaf) return true;
-  return node.kind == TreeNode::Kind::Loop && (node.vector || node.unroll == 0) && !node.isolate &&
+  return node.kind == TreeNode::Kind::Loop && (node.vector || node.matrix || node.unroll == 0) && !node.isolate &&
          is_copies(node.children[0]);
 }
 
@@ -166,6 +166,7 @@ void fill_leaf(const Kernel& kernel, const Region& region,
       TileLoop loop;
       loop.name = node->name;
       loop.kind = node->vector        ? TileLoop::Kind::Vector
+                  : node->matrix      ? TileLoop::Kind::Matrix
                   : node->unroll == 0 ? TileLoop::Kind::Unroll
                                       : TileLoop::Kind::Serial;
       if (loop.kind == TileLoop::Kind::Serial) loop.unroll = static_cast<int>(node->unroll);

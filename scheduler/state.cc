@@ -74,7 +74,8 @@ const std::vector<Primitive>& primitives() {
       layout_primitive(),    strip_primitive(),      pack_primitive(),          merge_primitive(),
       stage_primitive(),     algorithm_primitive(),  split_primitive(),         order_primitive(),
       fuse_primitive(),      compute_at_primitive(), register_tile_primitive(), isolate_primitive(),
-      vectorize_primitive(), unroll_primitive(),     prefetch_primitive(),      parallel_primitive()};
+      vectorize_primitive(), unroll_primitive(),     tensorize_primitive(),     prefetch_primitive(),
+      parallel_primitive()};
   return table;
 }
 
@@ -149,6 +150,7 @@ void refuse_taken(const ScheduleState& state, const std::string& name,
 void refuse_marked(const TreeNode& loop) {
   const char* mark = loop.parallel     ? "parallel"
                      : loop.vector     ? "vectorized"
+                     : loop.matrix     ? "tensorized"
                      : loop.unroll != 1 ? "unrolled"
                      : loop.isolate    ? "isolated"
                      : !loop.prefetched.empty() ? "prefetching"

@@ -77,6 +77,7 @@ Primitive order_primitive();
 Primitive fuse_primitive();
 Primitive compute_at_primitive();
 Primitive unroll_primitive();
+Primitive tensorize_primitive();
 Primitive vectorize_primitive();
 Primitive parallel_primitive();
 Primitive register_tile_primitive();

@@ -43,6 +43,7 @@ struct TreeNode {
   std::string name;                 // Loop: unique in the tree
   std::map<int, LoopPart> members;  // Loop: by statement
   bool parallel = false, vector = false, isolate = false;
+  bool matrix = false;              // one of the four innermost loops that the matrix unit runs
   int64_t unroll = 1;               // Loop: copies; 0: all
   std::vector<std::string> prefetched;  // Loop: constants of which the next trip's part is prefetched
   int statement = -1;               // Leaf

@@ -181,6 +181,10 @@ std::string LineGenerator::compute_at(const Kernel& kernel,
 std::string LineGenerator::algorithm(const Kernel& kernel) {
   for (const Statement& statement : kernel.statements) {
     if (statement.reduction != Reduction::Sum) continue;
+    if (chance(2)) {
+      return text("algorithm ", statement.name, " bf16x3 ", pick(1, 9), " ", pick(1, 3), " ", pick(1, 2), " ", pick(1, 2), " ",
+                  pick(1, 16));
+    }
     return text("algorithm ", statement.name, " winograd ", 2 * pick(1, 2), " 3 ", pick(1, 3), " ", pick(1, 4));
   }
   return "";

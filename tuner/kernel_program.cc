@@ -26,7 +26,7 @@ TensorPtr constant_of(const Kernel& kernel, const Buffer& buffer, int index, uin
   const uint64_t port = kConstantPorts + static_cast<uint64_t>(index);
   for (const Packing& packing : kernel.packings) {
     if (packing.buffer != buffer.name) continue;
-    return std::make_shared<Tensor>(pack(packing, kernel, sample_data(buffer.dtype, packing.original_shape, seed, port)));
+    return std::make_shared<Tensor>(pack(packing, kernel, sample_data(packing.original_dtype(buffer.dtype), packing.original_shape, seed, port)));
   }
   return std::make_shared<Tensor>(sample_data(buffer.dtype, sizes_of(port_of(buffer)), seed, port));
 }

@@ -13,7 +13,7 @@ Primitive parallel_primitive() {
     int count = 0;
     do {
       TreeNode& loop = loop_or_refuse(state, words.name("a loop"));
-      if (loop.parallel || loop.vector || loop.unroll != 1) refuse_marked(loop);
+      if (loop.parallel || loop.vector || loop.matrix || loop.unroll != 1) refuse_marked(loop);
       if (&loop != expected) {
         refuse("loop ", loop.name, " is not ",
                count == 0 ? "the outermost loop of the whole kernel" : "directly inside a parallel loop");

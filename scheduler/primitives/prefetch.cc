@@ -34,7 +34,7 @@ Primitive prefetch_primitive() {
     if (buffer.scope != Scope::Constant) refuse("'", buffer.name, "' is not a constant");
     TreeNode& loop = loop_or_refuse(state, words.name("a loop"));
     if (inside_tile(state.tree, loop)) refuse("loop ", loop.name, " is inside a register tile");
-    if (loop.vector || loop.unroll == 0) refuse_marked(loop);
+    if (loop.vector || loop.matrix || loop.unroll == 0) refuse_marked(loop);
     if (std::count(loop.prefetched.begin(), loop.prefetched.end(), buffer.name) > 0) {
       refuse("'", buffer.name, "' is prefetched by loop ", loop.name, " already");
     }

@@ -1,0 +1,134 @@
+// tensorize: the innermost loops of a sum of products become one instruction of the matrix unit.
+#include <array>
+
+#include "scheduler/builder.h"
+#include "scheduler/state.h"
+
+namespace tc {
+namespace {
+
+// The products of a sum, as pairs of what is multiplied.
+void collect_products(const ExprPtr& value, std::vector<std::pair<const Expr*, const Expr*>>& products) {
+  if (value->kind == Expr::Kind::Binary && value->binary == BinaryOp::Add) {
+    for (const ExprPtr& operand : value->operands) collect_products(operand, products);
+    return;
+  }
+  if (value->kind != Expr::Kind::Binary || value->binary != BinaryOp::Mul) refuse("its value is no sum of products");
+  products.emplace_back(value->operands[0].get(), value->operands[1].get());
+}
+
+// What a row, a column, a group and a member move an access by.
+using Steps = std::array<int64_t, 4>;
+
+class Checker {
+ public:
+  Checker(const ScheduleState& state, const std::array<const TreeNode*, 4>& loops)
+      : kernel_(state.kernel->kernel), unit_(state.target.matrix) {
+    const int which = loops[3]->children[0].statement;
+    statement_ = &kernel_.statements[static_cast<size_t>(which)];
+    for (size_t i = 0; i < 4; ++i) {
+      const LoopPart& part = loops[i]->members.at(which);
+      if (!part.steps.empty()) refuse("loop ", loops[i]->name, " counts a part of ", part.iterator, " only: strip it");
+      iterators_[i] = part.iterator;
+    }
+  }
+
+  void check() const {
+    if (statement_->reduction != Reduction::Sum) refuse("statement ", statement_->name, " is no sum");
+    for (const Affine& constraint : statement_->constraints) {
+      for (const std::string& iterator : iterators_) {
+        if (constraint.coefficient(iterator) != 0) refuse("statement ", statement_->name, " has the condition ", constraint.str(), " >= 0");
+      }
+    }
+    const Steps result = steps(statement_->write);
+    require_type(statement_->write, unit_.accumulator);
+    if (result[0] < unit_.columns || result[1] != 1 || result[2] != 0 || result[3] != 0) {
+      refuse("statement ", statement_->name, " does not write rows of columns");
+    }
+    std::vector<std::pair<const Expr*, const Expr*>> products;
+    collect_products(statement_->value, products);
+    for (auto [a, b] : products) {
+      const Access *left = &operand(*a), *right = &operand(*b);
+      if (steps(*left)[1] != 0) std::swap(left, right);
+      const Steps rows = steps(*left), columns = steps(*right);
+      if (rows[1] != 0 || rows[2] != unit_.members || rows[3] != 1) {
+        refuse("operand ", name(*left), " of ", statement_->name, " does not have the depth of ", unit_.groups, " x ",
+               unit_.members, " next to each other");
+      }
+      if (columns[0] != 0 || columns[1] != unit_.members || columns[3] != 1 ||
+          columns[2] != int64_t{unit_.columns} * unit_.members) {
+        refuse("operand ", name(*right), " of ", statement_->name, " is not packed as [groups][columns][members]");
+      }
+    }
+  }
+
+ private:
+  const std::string& name(const Access& access) const { return kernel_.buffers[static_cast<size_t>(access.buffer)].name; }
+
+  void require_type(const Access& access, DType dtype) const {
+    const Buffer& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
+    if (buffer.dtype != dtype) {
+      refuse("buffer ", buffer.name, " is ", name_of(buffer.dtype), ", but the unit takes ", name_of(dtype));
+    }
+  }
+
+  // An operand of a product: cast to the accumulator's type.
+  const Access& operand(const Expr& expr) const {
+    const bool known = expr.kind == Expr::Kind::Cast && expr.dtype == unit_.accumulator &&
+                       expr.operands[0]->kind == Expr::Kind::Load;
+    if (!known) refuse("an operand of ", statement_->name, " is not read and cast to ", name_of(unit_.accumulator));
+    require_type(expr.operands[0]->access, unit_.operand);
+    return expr.operands[0]->access;
+  }
+
+  Steps steps(const Access& access) const {
+    Steps result{};
+    for (size_t i = 0; i < 4; ++i) {
+      const auto step = element_stride(kernel_, access, iterators_[i]);
+      if (!step) refuse("buffer ", name(access), " is not read at fixed steps");
+      result[i] = *step;
+    }
+    return result;
+  }
+
+  const Kernel& kernel_;
+  const MatrixUnit& unit_;
+  const Statement* statement_ = nullptr;
+  std::array<std::string, 4> iterators_;
+};
+
+}  // namespace
+
+Primitive tensorize_primitive() {
+  Primitive primitive;
+  primitive.row = {"tensorize", "order", "tensorize ROWS COLUMNS GROUPS MEMBERS",
+                   "The four innermost loops of a sum of products become one instruction of the target's "
+                   "matrix unit: O[.., row, .., column] += A[.., group, member] * B[.., group, column, member]."};
+  primitive.apply = [](ScheduleState& state, Words& words) {
+    const MatrixUnit& unit = state.target.matrix;
+    if (unit.registers == 0) refuse("target ", state.target.name, " has no matrix unit");
+    const std::array<const char*, 4> meaning = {"rows", "columns", "groups", "members"};
+    const std::array<int64_t, 4> sizes = {unit.rows, unit.columns, unit.groups, unit.members};
+    std::array<TreeNode*, 4> loops{};
+    for (size_t i = 0; i < 4; ++i) {
+      loops[i] = &loop_or_refuse(state, words.name(meaning[i]));
+      refuse_marked(*loops[i]);
+      if (i > 0 && &loops[i - 1]->children[0] != loops[i]) {
+        refuse("loop ", loops[i]->name, " is not directly inside loop ", loops[i - 1]->name);
+      }
+      const auto extent = constant_extent(state, *loops[i]);
+      if (!extent || *extent > sizes[i] || (i > 0 && *extent != sizes[i])) {
+        refuse("loop ", loops[i]->name, " has ", extent ? text(*extent) : "no constant number of", " trips, but the unit has ",
+               sizes[i], " ", meaning[i]);
+      }
+    }
+    if (loops[3]->children[0].kind != TreeNode::Kind::Leaf) {
+      refuse("loop ", loops[3]->name, " is not the innermost loop of one statement");
+    }
+    Checker(state, {loops[0], loops[1], loops[2], loops[3]}).check();
+    for (TreeNode* loop : loops) loop->matrix = true;
+  };
+  return primitive;
+}
+
+}  // namespace tc
