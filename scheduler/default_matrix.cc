@@ -170,7 +170,9 @@ class MatrixScheduler {
     if (Builder trial = b_; auto refused = refusal(trial, line_of(whole))) throw Abandon{*refused};
     const int64_t lines = banded_extent(whole);
     Plan best;
-    for (int64_t bands = 1; bands <= lines; bands = bands < 4 ? bands + 1 : bands + (bands + 1) / 2) {
+    int64_t best_bands = 1;
+    // Many more bands than pay best up to there do not pay.
+    for (int64_t bands = 1; bands <= lines && (best.cycles == INFINITY || bands <= 4 * best_bands); bands = bands < 4 ? bands + 1 : bands + bands / 2) {
       Plan plan = whole;
       plan.band = parts(lines, bands);
       const auto sizes = try_plan(plan);
@@ -186,7 +188,9 @@ class MatrixScheduler {
         if (panels > pairs || (panels > 1 && b_.threads() == 1)) break;
         plan.panel = parts(pairs, panels);
         plan.cycles = cycles_of(plan);
-        if (plan.cycles < best.cycles) best = plan;
+        if (plan.cycles >= best.cycles) continue;
+        best = plan;
+        best_bands = bands;
       }
     }
     if (best.cycles == INFINITY) throw Abandon{"too few rows"};

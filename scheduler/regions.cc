@@ -144,7 +144,11 @@ void add_prefetches(const Kernel& kernel, const Region& region, size_t depth,
         prefetch.share = prefetch.share + outer_values[inner] * prefetch.shares;
         prefetch.shares *= *extent;
       }
-      leaf.prefetches.push_back(prefetch);
+      // Several reads of the same part ask for it once.
+      const bool again = std::any_of(leaf.prefetches.begin(), leaf.prefetches.end(), [&](const Prefetch& other) {
+        return other.statement == prefetch.statement && other.buffer == prefetch.buffer && other.ahead == prefetch.ahead;
+      });
+      if (!again) leaf.prefetches.push_back(prefetch);
     }
   }
 }

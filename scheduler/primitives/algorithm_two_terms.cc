@@ -279,8 +279,9 @@ class TwoTermsRewrite {
         }
       }
       if (at.taps.empty() && at.rows.size() == 1) at.step = terms[0].second;
-      dimensions_.push_back(at);
+      if (!terms.empty()) dimensions_.push_back(at);
     }
+    if (rows.empty()) refuse("no dimension of ", buffer(input_.buffer).name, " is along the rows");
     column_ = rows.back().first;
     banded_ = rows.size() > 1 ? rows[rows.size() - 2].first : column_;
     for (size_t i = 0; i + 2 < rows.size(); ++i) {
