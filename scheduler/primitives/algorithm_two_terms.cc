@@ -281,7 +281,6 @@ class TwoTermsRewrite {
       if (at.taps.empty() && at.rows.size() == 1) at.step = terms[0].second;
       if (!terms.empty()) dimensions_.push_back(at);
     }
-    if (rows.empty()) refuse("no dimension of ", buffer(input_.buffer).name, " is along the rows");
     column_ = rows.back().first;
     banded_ = rows.size() > 1 ? rows[rows.size() - 2].first : column_;
     for (size_t i = 0; i + 2 < rows.size(); ++i) {
@@ -440,7 +439,6 @@ class TwoTermsRewrite {
 
   void input_statements(std::vector<Statement>& statements) {
     const std::string& stem = buffer(input_.buffer).name;
-    if (buffer(input_.buffer).dtype != DType::F32) refuse("buffer ", stem, " is not f32");
     terms_ = add_buffer(stem + "_terms", unit_.operand, {panels_, depths_, 2, positions_, depth_});
     const int64_t lanes = channel_block_ > 0 ? channel_block_ : std::min<int64_t>(unit_.columns, depth_);
     const int64_t halves = channel_block_ > 0 ? std::min(depth_ / lanes, channel_blocks_) : depth_ / lanes;

@@ -1,0 +1,60 @@
+// Products on a matrix unit, compiled and run where this machine has one.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "scheduler/two_terms.h"
+#include "tests/codegen_harness.h"
+#include "tests/scheduler_kernels.h"
+
+namespace tc::testing {
+namespace {
+
+Kernel product(int64_t rows, int64_t features, int64_t channels) {
+  return parse_kernel(text("kernel \"product\"\n  input I f32[", rows, ", ", channels, "]\n  constant K f32[", channels, ", ",
+                           features, "]\n  constant B f32[", features, "]\n  output O f32[", rows, ", ", features,
+                           "]\n  local T f32[", rows, ", ", features, "]\n  init[m:", rows, ", n:", features,
+                           "]: T[m, n] = 0\n  macc[m:", rows, ", n:", features, ", k:", channels,
+                           "]: T[m, n] += I[m, k] * K[k, n]\n  tail[i:", rows, ", j:", features,
+                           "]: O[i, j] = max(T[i, j] + B[j], 0)\n"));
+}
+
+Kernel convolution(int64_t channels, int64_t features, int64_t size, int64_t taps, int64_t stride) {
+  const int64_t padding = taps / 2, out = (size + 2 * padding - taps) / stride + 1;
+  const std::string y = text(stride, "*y + r - ", padding), x = text(stride, "*x + s - ", padding);
+  const std::string map = text("1, ", features, ", ", out, ", ", out), over = text("f:", features, ", y:", out, ", x:", out);
+  return parse_kernel(text("kernel \"convolution\"\n  input I f32[1, ", channels, ", ", size, ", ", size, "]\n  constant K f32[",
+                           features, ", ", channels, ", ", taps, ", ", taps, "]\n  output O f32[", map, "]\n  local T f32[", map,
+                           "]\n  init[", over, "]: T[0, f, y, x] = 0\n  macc[", over, ", c:", channels, ", r:", taps, ", s:", taps,
+                           "] where ", y, " >= 0, ", x, " >= 0, ", size - 1 + padding, " - ", stride, "*y - r >= 0, ",
+                           size - 1 + padding, " - ", stride, "*x - s >= 0: T[0, f, y, x] += I[0, c, ", y, ", ", x,
+                           "] * K[f, c, r, s]\n  tail[", over, "]: O[0, f, y, x] = max(T[0, f, y, x], 0)\n"));
+}
+
+struct Case {
+  Kernel kernel;
+  std::vector<std::string> layouts;
+};
+
+TEST(TwoTermsNative, ErrorsAreBelowTheBound) {
+  const Target target = parse_target("sapphirerapids");
+  std::string why;
+  if (!runs_here(target, &why)) GTEST_SKIP() << "no matrix unit here: " << why;
+  const std::vector<std::string> blocks = {"layout I 1 16", "layout O 1 16"};
+  const std::vector<Case> cases = {{product(128, 312, 312), {}},
+                                   {product(100, 400, 257), {}},
+                                   {convolution(64, 64, 14, 1, 1), blocks},
+                                   {convolution(72, 40, 13, 3, 1), blocks},
+                                   {convolution(64, 96, 27, 3, 2), blocks}};
+  for (const Case& each : cases) {
+    for (int threads : {1, 2}) {
+      const Schedule schedule = default_schedule(each.kernel, target, threads, each.layouts, 1e-4);
+      EXPECT_EQ(algorithm_of(schedule.trace()).text, "bf16x3") << str(each.kernel);
+      auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) { run_compiled(kernel, target, {}, tensors, threads); };
+      EXPECT_EQ(difference(each.kernel, schedule, 7, {}, run, 2 * kTwoTermsError), "") << str(each.kernel);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tc::testing
