@@ -1,6 +1,7 @@
 """The comparison with other runtimes measures, reports what is missing or wrong, and judges."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import zoo
-from tests.bench import peers
+from tests.bench import peers, unseen
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -17,7 +18,7 @@ def test_measures_onnx_runtime():
     results = peers.compare(zoo.export("nsnet2_step"), ["onnxruntime"], 1, 2, 0.01)["onnxruntime"]
     assert results["error"] < 1e-4
     assert 0 < results["best_ms"] <= results["median_ms"]
-    assert results["runs"] >= 6
+    assert results["runs"] >= 4
     assert results["peak_megabytes"] > 20
 
 
@@ -31,35 +32,117 @@ def test_reports_a_peer_that_fails(tmp_path):
 
 def test_reports_a_process_that_dies():
     worker = peers.Worker("onnxruntime", zoo.export("nsnet2_step"), 1)
-    assert "error" in worker.state
+    assert worker.works
     worker.process.kill()
     worker.process.wait()
     worker.measure(0.01)
     worker.close()
-    assert worker.state == {"failed": "exit status -9: no message"}
+    assert worker.state == {"failed": "ended by SIGKILL: no message"}
+
+
+def test_gives_up_a_peer_that_takes_too_long():
+    result = peers.compare(zoo.export("nsnet2_step"), ["onnxruntime"], 1, 1, 0.01, patience=0.01)
+    assert result == {"onnxruntime": {"failed": "no answer within 0 s"}}
+
+
+def test_reports_a_peer_that_is_missing(tmp_path, monkeypatch):
+    (tmp_path / "onnxruntime.py").write_text("import a_part_that_nobody_has\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    result = peers.compare(zoo.export("nsnet2_step"), ["onnxruntime"], 1, 1, 0.01)["onnxruntime"]
+    assert result == {"missing": "No module named 'a_part_that_nobody_has'"}
+
+
+PROBE = """
+import ctypes, mmap
+# mov eax, edi; mov ecx, 0; push rbx; cpuid; mov eax, REGISTER; pop rbx; ret
+def cpuid(leaf, register):
+    move = {"a": b"\\x89\\xc0", "b": b"\\x89\\xd8", "d": b"\\x89\\xd0"}[register]
+    page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page.write(b"\\x89\\xf8\\xb9\\0\\0\\0\\0\\x53\\x0f\\xa2" + move + b"\\x5b\\xc3")
+    function = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)(
+        ctypes.addressof(ctypes.c_char.from_buffer(page)))
+    return function(leaf)
+b, d = cpuid(7, "b"), cpuid(7, "d")
+print(b >> 5 & 1, b >> 16 & 1, d >> 24 & 1, cpuid(0x1d, "a"))
+"""
+
+
+def processor(change: str | None) -> list[int]:
+    """What CPUID tells a process of AVX2, AVX-512, AMX and its palettes, with cpuid.c or without."""
+    environment = dict(os.environ)
+    if change:
+        environment |= {"LD_PRELOAD": peers.cpuid_library(), "TC_PEER_CPUID": change}
+    done = subprocess.run([sys.executable, "-c", PROBE], env=environment, capture_output=True, text=True)
+    if "CPUID cannot be answered here" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    return list(map(int, done.stdout.split()))
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="CPUID is of x86-64")
+def test_peers_can_be_held_to_avx2():
+    avx2, avx512, amx, palettes = processor(None)
+    assert processor("avx2")[:3] == [avx2, 0, 0]
+    assert processor("amx") == [avx2, avx512, amx, palettes if not amx else 1]
 
 
 def test_ratio_is_of_the_best_peer():
-    results = {"onnxruntime": {"best_ms": 3.0}, "openvino": {"best_ms": 2.0},
-               "tc": {"best_ms": 4.0}}
+    results = {"onnxruntime": {"best_ms": 3.0, "error": 1e-6},
+               "openvino": {"best_ms": 2.0, "error": 1e-6},
+               "iree": {"best_ms": 1.0, "error": 0.5},
+               "openvino-default": {"best_ms": 1.0, "error": 0.08},
+               "onnxruntime-avx2": {"best_ms": 9.0, "error": 1e-6},
+               "tc": {"best_ms": 4.0}, "tc-loose": {"best_ms": 0.5}, "tc-avx2": {"best_ms": 6.0}}
     assert peers.ratio(results) == 0.5
-    assert peers.ratio({"onnxruntime": {"best_ms": 3.0}, "tc": {"missing": "tc"}}) is None
+    assert peers.best_peer(results) == "openvino"  # What is wrong does not count.
+    assert peers.ratio(results, "tc-loose") == 2.0
+    assert peers.ratio(results, "tc-avx2") == 1.5
+    assert set(peers.ratios(results)) == {"tc", "tc-loose", "tc-avx2"}
+    assert peers.ratio({"onnxruntime": results["onnxruntime"], "tc": {"missing": "tc"}}) is None
     assert peers.geometric_mean([0.5, 2.0]) == pytest.approx(1)
 
 
-def row(ratio, **own):
-    return {"network": "n", "threads": 1, "ratio": ratio, "peers": {"tc": own}}
+def row(ratio, variant="tc", threads=1, network="n", **own):
+    return {"network": network, "threads": threads, "peers": {variant: own},
+            "ratios": {variant: {"best": ratio}}}
+
+
+def test_means():
+    table = [row(0.5, network="a"), row(2.0, network="b"), row(None, network="c"),
+             row(3.0, threads=2, network="a"), row(5.0, "tc-loose", 2, "a")]
+    assert [(mean["threads"], mean["variant"], mean["networks"], mean["mean"], mean["least"],
+             mean["least_network"]) for mean in peers.means(table)] == [
+        (1, "tc", 2, pytest.approx(1.0), 0.5, "a"), (2, "tc", 1, pytest.approx(3.0), 3.0, "a"),
+        (2, "tc-loose", 1, pytest.approx(5.0), 5.0, "a")]
 
 
 def test_judges():
     good = [row(0.5, error=1e-6), row(2.0, error=1e-6)]
-    assert peers.complaints(good, 0.99, 0.4) == []
-    assert peers.complaints(good, 1.1, 0.4) == ["the geometric mean on 1 is below 1.1"]
-    assert peers.complaints(good, 0, 0.6) == ["n on 1: best peer / tc is 0.5, below 0.6"]
-    assert peers.complaints([row(1.0, error=2e-4)], 0, 0) == [
+    assert peers.complaints(good, ["tc"], 0.99, 0.4) == []
+    assert peers.complaints(good, ["tc"], 1.1, 0.4) == ["the geometric mean of tc on 1 is below 1.1"]
+    assert peers.complaints(good, ["tc"], 0, 0.6) == ["n on 1: best peer / tc is 0.5, below 0.6"]
+    assert peers.complaints([row(1.0, error=2e-4)], ["tc"], 0, 0) == [
         "n on 1: tc is wrong by 2.0e-04 of the largest output"]
-    assert peers.complaints([row(None, failed="why")], 0, 0) == ["n on 1: tc failed: why"]
-    assert len(peers.complaints([row(None, missing="tc")], 0.7, 0.35)) == 2
+    assert peers.complaints([row(1.0, "tc-loose", error=2e-4)], ["tc-loose"], 0, 0) == []
+    assert peers.complaints([row(1.0, "tc-loose", error=float("inf"))], ["tc-loose"], 0, 0) == [
+        "n on 1: tc-loose is wrong by inf of the largest output"]
+    assert peers.complaints([row(None, failed="why")], ["tc"], 0, 0) == ["n on 1: tc failed: why"]
+    assert len(peers.complaints([row(None, missing="tc")], ["tc"], 0.7, 0.35)) == 2
+
+
+def test_named_lists():
+    assert set(peers.ZOOS["issue5"]) < set(zoo.NETWORKS) and len(peers.ZOOS["issue5"]) == 13
+    assert not set(unseen.NETWORKS) & set(zoo.NETWORKS)
+    judged = {peer for against, _ in peers.AGAINST.values() for peer in against}
+    assert judged | set(peers.AGAINST) == set(peers.ALL_PEERS)
+
+
+def peers_program(tmp_path, *arguments):
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.bench.peers", "--json", str(tmp_path / "peers.json"), *arguments],
+        cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode in (0, 1), result.stdout + result.stderr
+    return result, json.loads((tmp_path / "peers.json").read_text())
 
 
 @pytest.mark.full
@@ -67,10 +150,58 @@ def test_judges():
 def test_is_fast_untuned(threads, tmp_path):
     """Best peer / tc over the zoo: a geometric mean of 0.7, no network below 0.35."""
     pytest.importorskip("openvino")
-    result = subprocess.run(
-        [sys.executable, "-m", "tests.bench.peers", "--threads", str(threads), "--least-mean", "0.7",
-         "--least", "0.35", "--json", str(tmp_path / "peers.json")],
-        cwd=ROOT, capture_output=True, text=True)
-    table = json.loads((tmp_path / "peers.json").read_text()) if result.returncode in (0, 1) else []
-    assert len(table) == len(zoo.NETWORKS), result.stdout + result.stderr
+    result, found = peers_program(tmp_path, "--threads", str(threads), "--least-mean", "0.7",
+                                  "--least", "0.35")
+    assert len(found["rows"]) == len(zoo.NETWORKS), result.stdout + result.stderr
     assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.full
+def test_every_peer_runs_or_says_why_not(tmp_path):
+    """All of them on a small network, and the picture of it."""
+    picture = tmp_path / "peers.svg"
+    plot = ["--plot", str(picture)] if has_matplotlib() else []
+    result, found = peers_program(tmp_path, "nsnet2_step", "--peers", "all", "--threads", "1",
+                                  "--rounds", "2", "--seconds", "0.1", *plot)
+    (measured,) = (row["peers"] for row in found["rows"])
+    assert set(measured) == set(peers.ALL_PEERS)
+    for peer, state in measured.items():
+        if "missing" not in state and "cannot be answered here" not in state.get("failed", ""):
+            assert state["error"] < (0.1 if peer == "openvino-default" else 1e-4), (peer, state)
+    assert not plot or picture.stat().st_size > 1000
+
+
+def has_matplotlib():
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", unseen.NETWORKS)
+def test_networks_not_seen_before_agree_with_float64(name, threads):
+    import tc
+
+    inputs, expected = unseen.reference(name)
+    for tolerance in (0, 1e-4):
+        actual = tc.compile(str(unseen.export(name)), threads=threads, tolerance=tolerance).run(inputs)
+        for output in expected:
+            assert zoo.agrees(actual[output], expected[output]), (
+                tolerance, zoo.distance(actual[output], expected[output]))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", unseen.NETWORKS)
+def test_networks_not_seen_before_are_the_published_ones(name):
+    from tests.zoo import count
+
+    network = unseen.NETWORKS[name]
+    with unseen.known():
+        shapes = {key: array.shape for key, array in zoo.example(name).items()}
+        assert zoo.parameters(name) == network.parameters
+        assert count.multiply_adds(zoo.outline(name), shapes) == network.multiply_adds
+    for exact, published in zip((network.parameters, network.multiply_adds), network.published):
+        assert exact == pytest.approx(published, rel=network.tolerance)
