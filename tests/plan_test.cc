@@ -284,6 +284,39 @@ TEST(Fusion, OnlyWhatHasTheAnchorsShapeIsAnEpilogue) {
   EXPECT_EQ(kernel_count("[12, 48]"), 2u);
 }
 
+// Whether a row times a square matrix of that size stays on one thread.
+bool is_single_threaded(int size) {
+  const std::string number = std::to_string(size);
+  Graph graph = parse_graph("graph g {\n  input x f32[1, " + number + "]\n  constant w f32[" + number + ", " +
+                            number + "] #0\n  y f32[?] = MatMul(x, w)\n  output y\n}\n");
+  infer_shapes(graph);
+  run_passes(graph, {});
+  BuildOptions options;
+  options.target = parse_target("x86-64-v4");
+  options.threads = 2;
+  const BuiltPlan built = build_plan(graph, options);
+  EXPECT_EQ(built.plan.steps.at(0).single_thread, built.reports.at(0).single_thread);
+  return built.reports.at(0).single_thread;
+}
+
+// The multiply-adds of both would be done in some microseconds; the larger matrix is not read in them.
+TEST(Threads, ShareMatricesThatTakeLongToRead) {
+  EXPECT_TRUE(is_single_threaded(160));
+  EXPECT_FALSE(is_single_threaded(640));
+}
+
+// A symbolic size is not taken for its least.
+TEST(Threads, ShareWhatIsLargeAtLikelySizes) {
+  Graph graph = parse_graph("graph g {\n  input x f32[n, 320]\n  constant w f32[320, 320] #0\n"
+                            "  y f32[?, ?] = MatMul(x, w)\n  output y\n}\n");
+  infer_shapes(graph);
+  run_passes(graph, {});
+  BuildOptions options;
+  options.target = parse_target("x86-64-v4");
+  options.threads = 2;
+  EXPECT_FALSE(build_plan(graph, options).plan.steps.at(0).single_thread);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Plan, testing::ValuesIn(graphs()), [](const auto& info) { return info.param.name; });
 
 }  // namespace
