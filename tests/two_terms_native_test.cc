@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ir/error.h"
 #include "scheduler/two_terms.h"
 #include "tests/codegen_harness.h"
 #include "tests/scheduler_kernels.h"
