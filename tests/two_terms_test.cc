@@ -83,11 +83,11 @@ Schedule rewritten(const Layer& layer, const std::string& line) {
   return schedule;
 }
 
-Schedule chosen(const Layer& layer, int threads = 1, double tolerance = 1e-4) {
+Schedule chosen(const Layer& layer, int threads = 1, double tolerance = 1e-3) {
   return default_schedule(layer.kernel(), unit_target(), threads, layer.layouts(), tolerance);
 }
 
-std::string algorithm(const Layer& layer, double tolerance = 1e-4) {
+std::string algorithm(const Layer& layer, double tolerance = 1e-3) {
   return algorithm_of(chosen(layer, 1, tolerance).trace()).text;
 }
 
@@ -149,13 +149,13 @@ TEST(TwoTerms, DefaultsComputeTheSame) {
 TEST(TwoTerms, TheToleranceDecides) {
   const Layer large{.channels = 256, .features = 256, .rows = 128, .blocked = false};
   EXPECT_EQ(algorithm(large, 0), "");
-  EXPECT_EQ(algorithm(large, 9e-5), "");
-  EXPECT_EQ(algorithm(large, 1e-4), "bf16x3");
+  EXPECT_EQ(algorithm(large, 1e-4), "");
+  EXPECT_EQ(algorithm(large, 1e-3), "bf16x3");
   EXPECT_EQ(algorithm({.channels = 256, .features = 256, .rows = 4, .blocked = false}), "");
   const TraceAlgorithm row = algorithm_of({"algorithm macc bf16x3 128 8 2 2 16"});
   EXPECT_EQ(row.text, "bf16x3");
   EXPECT_EQ(row.error, kTwoTermsError);
-  EXPECT_EQ(row.tolerance, 1e-4);
+  EXPECT_EQ(row.tolerance, 2e-4);
 }
 
 // A kernel of a few lines: a product of 20 rows, 32 channels and 16 features with some of them replaced.
