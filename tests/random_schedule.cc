@@ -199,13 +199,19 @@ std::string LineGenerator::line(const std::string& primitive, const ScheduleStat
   if (primitive == "algorithm") return algorithm(kernel);
   if (primitive == "stage") return "stage " + one_of(kernel.buffers).name;
   std::vector<const TreeNode*> loops, innermost, plain, sequences;
-  visit_tree(state.tree, [&](const TreeNode& node, const auto&) {
+  std::vector<std::string> fours;   // the four innermost loops of a statement
+  visit_tree(state.tree, [&](const TreeNode& node, const std::vector<const TreeNode*>& above) {
     if (node.kind == TreeNode::Kind::Sequence) sequences.push_back(&node);
     if (node.kind != TreeNode::Kind::Loop) return;
     loops.push_back(&node);
     if (is_marked(node)) return;
     plain.push_back(&node);
-    if (node.children[0].kind == TreeNode::Kind::Leaf) innermost.push_back(&node);
+    if (node.children[0].kind != TreeNode::Kind::Leaf) return;
+    innermost.push_back(&node);
+    if (above.size() < 3) return;
+    fours.push_back("");
+    for (size_t i = above.size() - 3; i < above.size(); ++i) fours.back() += " " + above[i]->name;
+    fours.back() += " " + node.name;
   });
   if (primitive == "register_tile") {
     if (chance(8)) return "register_tile root";
@@ -223,6 +229,7 @@ std::string LineGenerator::line(const std::string& primitive, const ScheduleStat
     const std::string line = "unroll " + one_of(plain)->name;
     return chance(2) ? line : text(line, " ", pick(1, 5));
   }
+  if (primitive == "tensorize") return fours.empty() ? "" : "tensorize" + one_of(fours);
   if (primitive == "prefetch") {
     std::vector<std::string> constants;
     for (const Buffer& buffer : kernel.buffers) {

@@ -137,6 +137,7 @@ TEST(RandomSchedulesNative, ComputeTheSame) {
               counts.str().c_str());
   EXPECT_GE(wide.compared + narrow.compared, 400u);
   for (const PrimitiveRow& row : primitive_table()) {
+    if (row.name == "tensorize") continue;   // needs a matrix unit: see two_terms_test
     EXPECT_GE(counts.applied(row.name), row.name == "algorithm" ? 1 : 20) << row.name;
   }
 }

@@ -65,6 +65,7 @@ TEST(RandomSchedules, ComputeTheSame) {
   std::printf("%u random schedules compared in the interpreter\n%s", compared, counts.str().c_str());
   EXPECT_GE(compared, 2000u);
   for (const PrimitiveRow& row : primitive_table()) {
+    if (row.name == "tensorize") continue;   // needs a matrix unit: see two_terms_test
     EXPECT_GE(counts.applied(row.name), row.name == "algorithm" ? 5 : 20) << row.name;
     for (const NamedKernel& named : small_kernels()) {
       if (!applies(named, row.name)) continue;
