@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "ir/access.h"
 #include "ir/error.h"
 
 namespace tc {
@@ -80,19 +81,6 @@ std::vector<std::optional<int64_t>> element_strides(const Buffer& buffer) {
     } else if (stride) {
       *stride *= std::max<int64_t>(1, buffer.shape[d].constant());
     }
-  }
-  return result;
-}
-
-// Elements that one step of the loop moves the access; nothing where that is not a number.
-std::optional<int64_t> step_of(const Kernel& kernel, const Access& access, const std::string& loop) {
-  const auto strides = element_strides(kernel.buffers[static_cast<size_t>(access.buffer)]);
-  int64_t result = 0;
-  for (size_t d = 0; d < access.index.size(); ++d) {
-    const int64_t coefficient = access.index[d].affine.coefficient(loop);
-    if (coefficient == 0) continue;
-    if (!strides[d]) return std::nullopt;
-    result += coefficient * *strides[d];
   }
   return result;
 }
@@ -175,7 +163,7 @@ class Planner {
   }
 
   std::optional<int64_t> step(const Access& access, const TileLoop& loop) const {
-    return loop.extent == 1 ? 0 : step_of(kernel_, access, loop.name);
+    return loop.extent == 1 ? 0 : element_stride(kernel_, access, loop.name);
   }
 
   // Whether rows, columns, groups and members move the access by these numbers of elements; nothing
@@ -293,7 +281,7 @@ std::optional<Footprint> footprint(const Kernel& kernel, const Access& access, c
   Footprint result;
   result.offsets = {0};
   for (const TileLoop& loop : loops) {
-    const std::optional<int64_t> step = step_of(kernel, access, loop.name);
+    const std::optional<int64_t> step = element_stride(kernel, access, loop.name);
     if (!step || loop.extent < 0) return std::nullopt;
     if (*step == 0) continue;
     if (result.offsets.size() * static_cast<size_t>(loop.extent) > kLargest) return std::nullopt;

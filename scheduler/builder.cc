@@ -83,39 +83,6 @@ int64_t Builder::lanes(const Statement& statement) const {
   return std::max<int64_t>(1, target().block * 4 / widest);
 }
 
-std::optional<int64_t> element_stride(const Kernel& kernel, const Access& access,
-                                      const std::string& iterator) {
-  const Buffer& buffer = kernel.buffers[static_cast<size_t>(access.buffer)];
-  int64_t stride = 0, size = 1;
-  bool known = true;   // sizes of the inner dimensions
-  for (size_t d = access.index.size(); d-- > 0;) {
-    const Subscript& subscript = access.index[d];
-    bool dynamic = false;
-    for_each_load(subscript.dynamic, [&](const Expr& load) {
-      dynamic = dynamic || depends_on(load.access, iterator);
-    });
-    if (dynamic) return std::nullopt;
-    const int64_t coefficient = subscript.affine.coefficient(iterator);
-    if (coefficient != 0 && !known) return std::nullopt;
-    stride += coefficient * size;
-    if (!buffer.shape[d].is_constant()) known = false;
-    else size *= buffer.shape[d].constant();
-  }
-  return stride;
-}
-
-bool depends_on(const Access& access, const std::string& iterator) {
-  for (const Subscript& subscript : access.index) {
-    if (subscript.affine.coefficient(iterator) != 0) return true;
-    bool inside = false;
-    for_each_load(subscript.dynamic, [&](const Expr& load) {
-      inside = inside || depends_on(load.access, iterator);
-    });
-    if (inside) return true;
-  }
-  return false;
-}
-
 int64_t extent_or(const Statement& statement, const std::string& iterator, int64_t fallback) {
   const Affine& extent = iterator_extent(statement, iterator);
   return extent.is_constant() ? extent.constant() : fallback;
@@ -162,6 +129,32 @@ int weight_of(const ExprPtr& expr) {
   }
   for (const ExprPtr& operand : expr->operands) weight += weight_of(operand);
   return weight;
+}
+
+const Statement& only_reduction(const Kernel& kernel) {
+  const Statement* found = nullptr;
+  for (const Statement& statement : kernel.statements) {
+    if (statement.reduction == Reduction::None) continue;
+    if (found != nullptr) throw Abandon{"more than one reduction"};
+    found = &statement;
+  }
+  if (found == nullptr) throw Abandon{"no reduction"};
+  return *found;
+}
+
+void pad_constants(Builder& builder, const std::string& sum, int64_t block) {
+  const int result = builder.statement(sum).write.buffer;
+  for (const Statement& statement : std::vector<Statement>(builder.kernel().statements)) {
+    if (statement.name == sum) continue;
+    for (const Access& load : loads_of(statement)) {
+      const Buffer buffer = builder.kernel().buffers[static_cast<size_t>(load.buffer)];
+      if (buffer.scope != Scope::Constant || load.buffer == result) continue;
+      for (size_t d = 0; d < load.index.size(); ++d) {
+        if (load.index[d].affine.terms().size() != 2) continue;
+        builder.attempt("layout ", buffer.name, " ", d, " ", block);
+      }
+    }
+  }
 }
 
 }  // namespace tc

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/access.h"
 #include "scheduler/state.h"
 
 namespace tc {
@@ -58,13 +59,13 @@ class Builder {
   ScheduleState state_;
 };
 
-// Elements of the buffer's memory from one value of the iterator to the next, for an access; nothing
-// where it depends on data or on a symbolic size.
-std::optional<int64_t> element_stride(const Kernel& kernel, const Access& access,
-                                      const std::string& iterator);
-bool depends_on(const Access& access, const std::string& iterator);
 // Extent of an iterator, or `fallback` where it is symbolic.
 int64_t extent_or(const Statement& statement, const std::string& iterator, int64_t fallback);
+// The one statement of the kernel that reduces; abandons where there is none, or several.
+const Statement& only_reduction(const Kernel& kernel);
+// Lays the constants that other statements than `sum` read by parts of blocks out in blocks of so many, so
+// that padded lanes need no conditions.
+void pad_constants(Builder& builder, const std::string& sum, int64_t block);
 // All loads of the statement's value, equal ones once.
 std::vector<Access> loads_of(const Statement& statement);
 bool same_access(const Access& a, const Access& b);
@@ -116,9 +117,9 @@ void schedule_statement(Builder& builder, const std::string& statement,
 void schedule_winograd(Builder& builder, double tolerance);
 // What the closed forms predict for it; infinite where it is not of that kind.
 double winograd_cycles(Builder builder, double tolerance);
-// A sum of products on the target's matrix unit, whose error may grow to the tolerance. Abandons where
-// the closed forms predict more cycles than `most`.
-void schedule_matrix(Builder& builder, double tolerance, double most);
+// A sum of products on the target's matrix unit, whose error may grow to the tolerance, where the closed
+// forms predict fewer cycles than for the others.
+void schedule_matrix(Builder& builder, double tolerance);
 // One reduction into a private buffer, with an initialisation and elementwise statements after it.
 void schedule_reduction(Builder& builder, const ReductionKnobs& knobs = {});
 // Statements that share outer iterators: rows.

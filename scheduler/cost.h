@@ -1,6 +1,7 @@
 // Closed forms: what a register tile costs on a target.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -38,5 +39,11 @@ struct TileChoice {
 TileChoice choose_tile(const TileProblem& problem, const Target& target);
 // Cycles of the whole problem with a given tile.
 double tile_cycles(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns);
+
+// Cycles in which both are done: what comes from beyond the second cache comes partly while others are
+// computed with.
+inline double overlapped(double compute, double stream) {
+  return std::max(compute, stream) + 0.5 * std::min(compute, stream);
+}
 
 }  // namespace tc

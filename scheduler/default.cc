@@ -13,14 +13,13 @@ ScheduleState default_state(const ScheduleState& start, int threads, double tole
     fail(ErrorKind::Schedule, "schedule of kernel '", start.kernel->kernel.name, "' has lines of order already; the "
          "default follows on rewrites only");
   }
-  const bool unit = tolerance > 0 && start.target.matrix.registers > 0;
-  for (int way = unit ? -1 : tolerance > 0 ? 0 : 1; way < 4; ++way) {
+  for (int way = tolerance > 0 ? 0 : 2; way < 5; ++way) {
     Builder builder(start, threads);
     try {
-      if (way == -1) schedule_matrix(builder, tolerance, winograd_cycles(builder, tolerance));
-      else if (way == 0) schedule_winograd(builder, tolerance);
-      else if (way == 1) schedule_reduction(builder);
-      else if (way == 2) schedule_rows(builder);
+      if (way == 0) schedule_matrix(builder, tolerance);
+      else if (way == 1) schedule_winograd(builder, tolerance);
+      else if (way == 2) schedule_reduction(builder);
+      else if (way == 3) schedule_rows(builder);
       else schedule_separately(builder);
       if (!check_state(builder.state())) return builder.state();
     } catch (const Abandon&) {

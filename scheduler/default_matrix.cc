@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scheduler/algorithms.h"
 #include "scheduler/builder.h"
 #include "scheduler/cost.h"
 #include "scheduler/legality.h"
 #include "scheduler/trust.h"
-#include "scheduler/two_terms.h"
 
 namespace tc {
 namespace {
 
-// Of the other schedules' cycles: what has to be gained, as the closed forms are no more exact.
-constexpr double kGain = 0.8;
 constexpr double kShareOfCache = 0.7;      // of the second cache, for a band's input and a panel
 // Cycles per native vector of the input that is divided, beyond what reading it takes, and of results
 // that wait in memory.
@@ -29,7 +27,6 @@ struct Plan {
 
 // A statement's loops by their meaning.
 struct Loops {
-  std::string statement;
   std::vector<std::string> images;
   std::string band, panel, pair, block;
   std::vector<std::string> rows;           // lines apart, tile; or the rows of an epilogue
@@ -40,13 +37,14 @@ class MatrixScheduler {
  public:
   MatrixScheduler(Builder& builder, double tolerance) : b_(builder), tolerance_(tolerance) {}
 
-  void run(double most) {
+  void run() {
     if (b_.target().matrix.registers == 0) throw Abandon{"no matrix unit"};
     if (kTwoTermsError * kLayers > tolerance_) throw Abandon{"the tolerance is too small"};
+    const Builder before = b_;
     find();
     const Plan plan = choose();
-    if (plan.cycles > most) throw Abandon{"no gain over another algorithm"};
     if (plan.cycles > kGain * direct_cycles()) throw Abandon{"no gain over the products in f32"};
+    if (plan.cycles > winograd_cycles(before, tolerance_)) throw Abandon{"no gain over another algorithm"};
     {
       Trust trust;   // the order is checked once, as a whole
       rewrite(plan);
@@ -63,12 +61,7 @@ class MatrixScheduler {
 
   // The sum; its result in a private buffer with blocks of features; rows that can be counted as one.
   void find() {
-    for (const Statement& statement : kernel().statements) {
-      if (statement.reduction == Reduction::None) continue;
-      if (!macc_.empty()) throw Abandon{"more than one reduction"};
-      macc_ = statement.name;
-    }
-    if (macc_.empty()) throw Abandon{"no reduction"};
+    macc_ = only_reduction(kernel()).name;
     if (kernel().buffers[static_cast<size_t>(macc().write.buffer)].scope == Scope::Output) {
       const std::string name = kernel().buffers[static_cast<size_t>(macc().write.buffer)].name;
       b_.apply("stage ", name);
@@ -206,7 +199,6 @@ class MatrixScheduler {
     Builder trial = b_;
     trial.apply(line_of(plan));
     const Statement& tail = trial.kernel().statements.back();
-    const Statement before = b_.kernel().statements.back();
     // The one iterator of the epilogue that is divided into bands keeps its name and, in one band, its
     // extent.
     for (size_t i = 0; i + 1 < tail.iterators.size(); ++i) {
@@ -244,7 +236,7 @@ class MatrixScheduler {
     const double missing = std::clamp((weights + near) / cache - kShareOfCache, 0.0, 1.0);
     const double compute = steps * step + store + kStart * static_cast<double>(sizes->panels);
     const double stream = far(missing * weights) + (near > kShareOfCache * cache ? far(near) : 0);
-    const double one = std::max(compute, stream) + 0.5 * std::min(compute, stream) + divide;
+    const double one = overlapped(compute, stream) + divide;
     const double parts = std::max(1.0, chunks * static_cast<double>(sizes->panels));
     const double threads = std::ceil(parts / b_.threads()) * b_.threads() / parts;
     return one * chunks * threads;
@@ -262,27 +254,11 @@ class MatrixScheduler {
     const double weights = 4 * steps_ * features_;
     const auto cache = static_cast<double>(b_.target().l2_bytes);
     const double stream = far(std::clamp(weights / cache - kShareOfCache, 0.0, 1.0) * weights);
-    return std::max(compute, stream) + 0.5 * std::min(compute, stream);
-  }
-
-  // Constants of the epilogue in blocks of lanes, so that padded lanes need no conditions.
-  void pad_constants() {
-    const int result = macc().write.buffer;
-    for (const Statement& statement : std::vector<Statement>(kernel().statements)) {
-      if (statement.name == macc_) continue;
-      for (const Access& load : loads_of(statement)) {
-        const Buffer buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
-        if (buffer.scope != Scope::Constant || load.buffer == result) continue;
-        for (size_t d = 0; d < load.index.size(); ++d) {
-          if (load.index[d].affine.terms().size() != 2) continue;
-          b_.attempt("layout ", buffer.name, " ", d, " ", unit().columns);
-        }
-      }
-    }
+    return overlapped(compute, stream);
   }
 
   void rewrite(const Plan& plan) {
-    pad_constants();
+    pad_constants(b_, macc_, unit().columns);
     for (const Access& load : loads_of(macc())) {
       const Buffer& buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
       if (buffer.scope == Scope::Constant) constant_ = buffer.name;
@@ -296,7 +272,6 @@ class MatrixScheduler {
 
   // The loops that all statements of the rewrite begin with; returns how many there are.
   size_t common(const Statement& statement, size_t band, Loops& loops) const {
-    loops.statement = statement.name;
     for (size_t i = 0; i < band; ++i) loops.images.push_back(loop(statement, statement.iterators.at(i).name));
     loops.band = loop(statement, statement.iterators.at(band).name);
     loops.panel = loop(statement, statement.iterators.at(band + 1).name);
@@ -308,13 +283,11 @@ class MatrixScheduler {
     for (const Access& load : loads_of(tail)) {
       if (load.buffer != sums) continue;
       Loops loops;
-      loops.statement = tail.name;
       auto name = [&](size_t d) { return loop(tail, load.index.at(d).affine.as_variable()); };
       for (size_t i = 0; i < images; ++i) loops.images.push_back(name(i));
       loops.band = name(images);
       loops.block = name(images + 1);
       loops.lane = name(load.index.size() - 1);
-      std::vector<std::pair<std::string, int64_t>> rows;
       for (size_t d = images + 2; d + 1 < load.index.size(); ++d) {
         auto terms = load.index[d].affine.terms();
         std::stable_sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -476,8 +449,8 @@ class MatrixScheduler {
 
 }  // namespace
 
-void schedule_matrix(Builder& builder, double tolerance, double most) {
-  MatrixScheduler(builder, tolerance).run(most);
+void schedule_matrix(Builder& builder, double tolerance) {
+  MatrixScheduler(builder, tolerance).run();
 }
 
 }  // namespace tc

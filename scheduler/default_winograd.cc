@@ -5,18 +5,16 @@
 #include <map>
 #include <tuple>
 
+#include "scheduler/algorithms.h"
 #include "scheduler/builder.h"
 #include "scheduler/cost.h"
 #include "scheduler/legality.h"
 #include "scheduler/trust.h"
-#include "scheduler/two_terms.h"
 #include "scheduler/winograd.h"
 
 namespace tc {
 namespace {
 
-// Of the direct schedule's cycles: what has to be gained, as the closed forms are no more exact.
-constexpr double kGain = 0.8;
 constexpr int64_t kMostTiles = 64;     // of a block
 constexpr double kShareOfCache = 0.5;  // of the second cache, for a block's tiles and products
 // Of the direct schedule's cycles, for filters from beyond the second cache: other programs and
@@ -75,12 +73,7 @@ class WinogradScheduler {
   }
 
   void find() {
-    for (const Statement& statement : kernel().statements) {
-      if (statement.reduction == Reduction::None) continue;
-      if (!macc_.empty()) throw Abandon{"more than one reduction"};
-      macc_ = statement.name;
-    }
-    if (macc_.empty()) throw Abandon{"no reduction"};
+    macc_ = only_reduction(kernel()).name;
     const Buffer& result = kernel().buffers[static_cast<size_t>(macc().write.buffer)];
     if (result.shape.size() == 4 && result.scope == Scope::Local) {
       b_.apply("layout ", result.name, " 1 ", b_.lanes(macc()));
@@ -123,11 +116,6 @@ class WinogradScheduler {
         choose_tile(problem(9 * static_cast<double>(shape_.channels), shape_.columns,
                             static_cast<double>(shape_.batch * shape_.rows)), b_.target()).cycles;
     return overlapped(compute, far(filter_bytes(9)));
-  }
-
-  // Filters from beyond the second cache come partly while others are computed with.
-  static double overlapped(double compute, double stream) {
-    return std::max(compute, stream) + 0.5 * std::min(compute, stream);
   }
 
   double filter_bytes(double positions) const {
@@ -180,24 +168,8 @@ class WinogradScheduler {
     for (int64_t columns = std::min(tile_columns - 1, kMostTiles); columns >= 4; --columns) judge(1, columns);
   }
 
-  // Constants of the epilogue in blocks of lanes, so that padded lanes need no conditions.
-  void pad_constants() {
-    const Buffer& result = kernel().buffers[static_cast<size_t>(macc().write.buffer)];
-    for (const Statement& statement : std::vector<Statement>(kernel().statements)) {
-      if (statement.name == macc_) continue;
-      for (const Access& load : loads_of(statement)) {
-        const Buffer buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
-        if (buffer.scope != Scope::Constant || buffer.name == result.name) continue;
-        for (size_t d = 0; d < load.index.size(); ++d) {
-          if (load.index[d].affine.terms().size() != 2) continue;
-          b_.attempt("layout ", buffer.name, " ", d, " ", shape_.lanes);
-        }
-      }
-    }
-  }
-
   void rewrite(const Blocking& plan) {
-    pad_constants();
+    pad_constants(b_, macc_, shape_.lanes);
     const std::string result = kernel().buffers[static_cast<size_t>(macc().write.buffer)].name;
     b_.apply("algorithm ", macc_, " winograd ", plan.outputs, " 3 ", plan.rows, " ", plan.columns);
     find_statements(result);

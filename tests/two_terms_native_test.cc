@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "ir/error.h"
-#include "scheduler/two_terms.h"
+#include "scheduler/algorithms.h"
 #include "tests/codegen_harness.h"
 #include "tests/scheduler_kernels.h"
 

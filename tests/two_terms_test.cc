@@ -5,7 +5,7 @@
 #include <random>
 
 #include "ir/error.h"
-#include "scheduler/two_terms.h"
+#include "scheduler/algorithms.h"
 #include "tests/scheduler_kernels.h"
 
 namespace tc::testing {

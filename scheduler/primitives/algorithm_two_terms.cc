@@ -1,8 +1,9 @@
 // algorithm bf16x3: products of floats as three products of their halves, on a matrix unit.
 #include <algorithm>
 
+#include "ir/access.h"
 #include "scheduler/primitives/algorithm.h"
-#include "scheduler/rewriting.h"
+#include "scheduler/primitives/product_rewrite.h"
 
 namespace tc {
 namespace {
@@ -12,16 +13,12 @@ namespace {
 // statements into a buffer [.., depth / D][2][positions][D], where D is the depth of one instruction;
 // a position is an element of the input's map, borders included, so that rows of outputs are positions
 // in steps.
-class TwoTermsRewrite {
+class TwoTermsRewrite : ProductRewrite {
  public:
   TwoTermsRewrite(const ScheduleState& state, const std::string& statement, int64_t band, int64_t panel,
                   int64_t blocks, int64_t tiles, int64_t rows)
-      : state_(state), unit_(state.target.matrix), kernel_(state.kernel->kernel), band_(band), panel_(panel),
-        blocks_(blocks), tiles_(tiles), rows_(rows) {
-    const Statement* found = kernel_.find(statement);
-    if (found == nullptr) refuse("no statement '", statement, "'");
-    which_ = static_cast<size_t>(found - kernel_.statements.data());
-    macc_ = *found;
+      : ProductRewrite(state, statement), unit_(state.target.matrix), band_(band), panel_(panel), blocks_(blocks),
+        tiles_(tiles), rows_(rows) {
     if (unit_.registers == 0) refuse("target ", state.target.name, " has no matrix unit");
     if (rows > unit_.rows) refuse("an accumulator has ", unit_.rows, " rows, fewer than ", rows);
     depth_ = int64_t{unit_.groups} * unit_.members;
@@ -29,6 +26,7 @@ class TwoTermsRewrite {
 
   Kernel run() {
     find_operands();
+    find_result();
     classify();
     find_channels();
     find_conditions();
@@ -50,42 +48,11 @@ class TwoTermsRewrite {
   const std::string& result() const { return result_name_; }
 
  private:
-  const Buffer& buffer(int which) const { return kernel_.buffers[static_cast<size_t>(which)]; }
-  int64_t extent(const std::string& iterator) const {
-    const Affine& size = iterator_extent(macc_, iterator);
-    if (!size.is_constant()) refuse("iterator ", iterator, " has a symbolic extent");
-    return size.constant();
-  }
-  static Affine var(const std::string& name, int64_t factor = 1) { return Affine::variable(name, factor); }
   static int64_t parts(int64_t size, int64_t part) { return (size + part - 1) / part; }
 
-  void find_operands() {
-    if (!kernel_.parameters.empty()) refuse("the kernel has symbolic sizes");
-    const Expr& value = *macc_.value;
-    const bool product = macc_.reduction == Reduction::Sum && value.kind == Expr::Kind::Binary &&
-                         value.binary == BinaryOp::Mul && value.dtype == DType::F32 &&
-                         value.operands[0]->kind == Expr::Kind::Load && value.operands[1]->kind == Expr::Kind::Load;
-    if (!product) refuse("statement ", macc_.name, " is no sum of products in f32");
-    input_ = value.operands[0]->access;
-    constant_ = value.operands[1]->access;
-    if (buffer(input_.buffer).scope == Scope::Constant) std::swap(input_, constant_);
-    if (buffer(constant_.buffer).scope != Scope::Constant || buffer(input_.buffer).scope != Scope::Input) {
-      refuse("statement ", macc_.name, " does not multiply an input by a constant");
-    }
-    const std::string& name = buffer(constant_.buffer).name;
-    int reads = 0;
-    for (const Statement& statement : kernel_.statements) {
-      visit_accesses(statement, [&](const Access& access, bool) { reads += access.buffer == constant_.buffer; });
-    }
-    if (reads != 1) refuse("constant ", name, " is read at ", reads, " places, not at one");
-    for (const Packing& packing : kernel_.packings) {
-      if (packing.buffer == name) refuse("constant ", name, " is packed already");
-    }
-    for (const Access* access : {&input_, &constant_, &macc_.write}) {
-      for (const Subscript& subscript : access->index) {
-        if (subscript.dynamic) refuse("statement ", macc_.name, " has an index that depends on data");
-      }
-    }
+  // A private buffer, its features in blocks of the unit's columns.
+  void find_result() {
+    refuse_dynamic();
     const Buffer& result = buffer(macc_.write.buffer);
     result_name_ = result.name;
     if (result.scope != Scope::Local) refuse("the sums are in ", result.name, ", which is not private: stage it");
@@ -95,17 +62,12 @@ class TwoTermsRewrite {
     }
   }
 
-  static bool depends(const Access& access, const std::string& name) {
-    return std::any_of(access.index.begin(), access.index.end(),
-                       [&](const Subscript& subscript) { return subscript.affine.coefficient(name) != 0; });
-  }
-
   // Which iterators are rows, features and what is summed over.
   void classify() {
     for (const Iterator& iterator : macc_.iterators) {
       const std::string& name = iterator.name;
       extent(name);
-      const bool output = depends(macc_.write, name), in = depends(input_, name), by = depends(constant_, name);
+      const bool output = depends_on(macc_.write, name), in = depends_on(input_, name), by = depends_on(constant_, name);
       if (output && in && by) refuse("iterator ", name, " counts groups: they are not supported");
       if (!in && !by) refuse("iterator ", name, " is in no operand of ", macc_.name);
       if (output && by) {
@@ -121,7 +83,7 @@ class TwoTermsRewrite {
         refuse("iterator ", name, " of ", macc_.name, " is summed over in one operand only");
       }
     }
-    if (!depends(constant_, lane_)) refuse("iterator ", lane_, " is not along the constant's features");
+    if (!depends_on(constant_, lane_)) refuse("iterator ", lane_, " is not along the constant's features");
     if (row_names_.empty()) refuse("statement ", macc_.name, " has no rows");
     for (const Subscript& subscript : macc_.write.index) {
       const Affine& index = subscript.affine;
@@ -318,17 +280,6 @@ class TwoTermsRewrite {
     lines_apart_ = lines > 1 && flat_rows_ == width;
   }
 
-  std::string fresh(const std::string& base) const {
-    std::string name = base;
-    auto taken = [&](const std::string& each) {
-      return std::any_of(kernel_.statements.begin(), kernel_.statements.end(), [&](const Statement& statement) {
-        return fresh_iterator(kernel_, statement, each) != each;
-      });
-    };
-    for (int number = 2; taken(name); ++number) name = base + std::to_string(number);
-    return name;
-  }
-
   void size_blocks() {
     const int64_t blocks = blocks_of_features_;
     blocks_ = std::min(blocks_, blocks);
@@ -354,16 +305,11 @@ class TwoTermsRewrite {
   // --- buffers ---------------------------------------------------------------------------------
 
   int add_buffer(const std::string& stem, DType dtype, const std::vector<int64_t>& sizes) {
-    Buffer made;
-    made.name = stem;
-    for (int number = 2; kernel_.buffer_index(made.name) >= 0; ++number) made.name = stem + std::to_string(number);
-    made.dtype = dtype;
-    for (const std::string& image : images_) made.shape.push_back(Affine(extent(image)));
-    made.shape.push_back(Affine(bands_));
-    for (int64_t size : sizes) made.shape.push_back(Affine(size));
-    made.scope = Scope::Local;
-    kernel_.buffers.push_back(made);
-    return static_cast<int>(kernel_.buffers.size()) - 1;
+    std::vector<Affine> shape;
+    for (const std::string& image : images_) shape.push_back(Affine(extent(image)));
+    shape.push_back(Affine(bands_));
+    for (int64_t size : sizes) shape.push_back(Affine(size));
+    return add_local(stem, dtype, std::move(shape));
   }
 
   // The index of a private buffer: images and band, then the rest.
@@ -373,12 +319,6 @@ class TwoTermsRewrite {
     index.push_back(var(names_.band));
     index.insert(index.end(), rest.begin(), rest.end());
     return index;
-  }
-
-  static Access access(int which, const std::vector<Affine>& index) {
-    Access result{which, {}};
-    for (const Affine& each : index) result.index.push_back({each, nullptr});
-    return result;
   }
 
   void pack_constant() {
@@ -426,10 +366,7 @@ class TwoTermsRewrite {
   // A statement over images, bands and panels, then the given iterators.
   Statement statement(const std::string& suffix, const std::vector<Iterator>& rest) const {
     Statement made;
-    made.name = macc_.name + suffix;
-    for (int number = 2; !suffix.empty() && kernel_.find(made.name) != nullptr; ++number) {
-      made.name = macc_.name + suffix + std::to_string(number);
-    }
+    made.name = suffix.empty() ? macc_.name : fresh_statement(suffix);
     for (const std::string& image : images_) made.iterators.push_back({image, Affine(extent(image))});
     made.iterators.push_back({names_.band, Affine(bands_)});
     made.iterators.push_back({names_.panel, Affine(panels_)});
@@ -487,7 +424,7 @@ class TwoTermsRewrite {
     const ExprPtr value = load(DType::F32, from.buffer, from.index);
     const ExprPtr rounded = cast(unit_.operand, value);
     auto place = [&](const Affine& part, const Affine& depth, const Affine& at, const Affine& in) {
-      return access(terms_, at_band({var(names_.panel), depth, part, at, in}));
+      return access_at(terms_, at_band({var(names_.panel), depth, part, at, in}));
     };
     high.write = place(Affine(0), var(names_.depth), position, lane);
     high.value = rounded;
@@ -542,7 +479,7 @@ class TwoTermsRewrite {
     adding.insert(adding.end(), {{names_.row, Affine(rows_)}, {lane_, Affine(unit_.columns)},
                                  {names_.group, Affine(unit_.groups)}, {names_.member, Affine(unit_.members)}});
     Statement start = statement("_start", starting), add = statement("", adding);
-    start.write = add.write = access(accumulators_, at_band(place));
+    start.write = add.write = access_at(accumulators_, at_band(place));
     start.value = constant(DType::F32, 0);
     add.reduction = Reduction::Sum;
     auto input = [&](int64_t part) {
@@ -591,7 +528,7 @@ class TwoTermsRewrite {
     result.write = substitute(result.write, values);
     result.value = substitute(result.value, values);
     edit_accesses(result, [&](const Access& each) {
-      return each.buffer == macc_.write.buffer ? access(accumulators_, index) : each;
+      return each.buffer == macc_.write.buffer ? access_at(accumulators_, index) : each;
     });
     const auto found = std::find_if(result.iterators.begin(), result.iterators.end(),
                                     [&](const Iterator& each) { return each.name == line; });
@@ -613,15 +550,10 @@ class TwoTermsRewrite {
     kernel_.buffers.erase(kernel_.buffers.begin() + gone);
   }
 
-  const ScheduleState& state_;
   const MatrixUnit& unit_;
-  Kernel kernel_;
   // Rows of a band, pairs of a panel, blocks of features and accumulators at a time, rows of one.
   int64_t band_, panel_, blocks_, tiles_, rows_;
   int64_t bands_ = 1, panels_ = 1, depths_ = 1, depth_ = 1;
-  size_t which_ = 0;
-  Statement macc_;
-  Access input_, constant_;
   std::string lane_, block_;               // of features
   std::string channel_, channel_outer_;
   std::vector<std::string> row_names_, sums_, images_;   // sums_: but channels

@@ -3,8 +3,7 @@
 #include <array>
 
 #include "scheduler/primitives/algorithm.h"
-#include "scheduler/rewriting.h"
-#include "scheduler/state.h"
+#include "scheduler/primitives/product_rewrite.h"
 #include "scheduler/winograd.h"
 
 namespace tc {
@@ -22,20 +21,15 @@ std::optional<Shifted> shifted(const Affine& affine) {
 }
 
 // Replaces a 3x3 convolution over blocked channels by transforms of tiles and products between.
-class WinogradRewrite {
+class WinogradRewrite : ProductRewrite {
  public:
   WinogradRewrite(const ScheduleState& state, const std::string& statement, const Winograd& algebra,
                   int64_t rows, int64_t columns)
-      : state_(state), kernel_(state.kernel->kernel), algebra_(algebra), rows_(rows),
-        columns_(columns) {
-    const Statement* found = kernel_.find(statement);
-    if (found == nullptr) refuse("no statement '", statement, "'");
-    which_ = static_cast<size_t>(found - kernel_.statements.data());
-    macc_ = *found;
-  }
+      : ProductRewrite(state, statement), algebra_(algebra), rows_(rows), columns_(columns) {}
 
   Kernel run() {
     find_operands();
+    find_channels();
     find_window();
     find_conditions();
     find_neighbours();
@@ -61,44 +55,14 @@ class WinogradRewrite {
     }
   };
 
-  const Buffer& buffer(int which) const { return kernel_.buffers[static_cast<size_t>(which)]; }
   int64_t extent(const std::string& iterator) const {
-    if (iterator == single_channel_ || iterator == single_feature_) return 1;
-    const Affine& size = iterator_extent(macc_, iterator);
-    if (!size.is_constant()) refuse("iterator ", iterator, " has a symbolic extent");
-    return size.constant();
+    return iterator == single_channel_ || iterator == single_feature_ ? 1 : ProductRewrite::extent(iterator);
   }
 
-  // The sum of products of an input and a constant that nothing else reads.
-  void find_operands() {
-    if (!kernel_.parameters.empty()) refuse("the kernel has symbolic sizes");
-    const Expr& value = *macc_.value;
-    const bool product = macc_.reduction == Reduction::Sum && value.kind == Expr::Kind::Binary &&
-                         value.binary == BinaryOp::Mul && value.dtype == DType::F32 &&
-                         value.operands[0]->kind == Expr::Kind::Load &&
-                         value.operands[1]->kind == Expr::Kind::Load;
-    if (!product) refuse("statement ", macc_.name, " is no sum of products in f32");
-    input_ = value.operands[0]->access;
-    filter_ = value.operands[1]->access;
-    if (buffer(input_.buffer).scope == Scope::Constant) std::swap(input_, filter_);
-    if (buffer(filter_.buffer).scope != Scope::Constant || buffer(input_.buffer).scope != Scope::Input) {
-      refuse("statement ", macc_.name, " does not multiply an input by a constant");
-    }
-    const std::string& name = buffer(filter_.buffer).name;
-    int reads = 0;
-    for (const Statement& statement : kernel_.statements) {
-      visit_accesses(statement, [&](const Access& access, bool) { reads += access.buffer == filter_.buffer; });
-    }
-    if (reads != 1) refuse("constant ", name, " is read at ", reads, " places, not at one");
-    for (const Packing& packing : kernel_.packings) {
-      if (packing.buffer == name) refuse("constant ", name, " is packed already");
-    }
-    if (filter_.index.size() != 4) refuse("statement ", macc_.name, " is no two-dimensional convolution");
-    for (const Access* access : {&input_, &filter_, &macc_.write}) {
-      for (const Subscript& subscript : access->index) {
-        if (subscript.dynamic) refuse("statement ", macc_.name, " has an index that depends on data");
-      }
-    }
+  // Channels and features in blocks, and what counts images.
+  void find_channels() {
+    if (constant_.index.size() != 4) refuse("statement ", macc_.name, " is no two-dimensional convolution");
+    refuse_dynamic();
     auto blocked = [&](const Access& access) {
       return access.index.size() == 5 && !access.index[4].affine.as_variable().empty() &&
              buffer(access.buffer).shape[4] == iterator_extent(macc_, access.index[4].affine.as_variable());
@@ -107,8 +71,8 @@ class WinogradRewrite {
     if (!blocked(macc_.write)) {
       refuse("the channels of ", buffer(macc_.write.buffer).name, " are not in blocks");
     }
-    channel_ = channels(input_, filter_.index[1].affine, "co", single_channel_);
-    feature_ = channels(macc_.write, filter_.index[0].affine, "fo", single_feature_);
+    channel_ = channels(input_, constant_.index[1].affine, "co", single_channel_);
+    feature_ = channels(macc_.write, constant_.index[0].affine, "fo", single_feature_);
     const Affine& batch = macc_.write.index[0].affine;
     if (batch != input_.index[0].affine || (batch.as_variable().empty() && batch != Affine(0))) {
       refuse("the first indices of input and output differ");
@@ -137,7 +101,7 @@ class WinogradRewrite {
     for (int d = 0; d < 2; ++d) {
       Direction& at = directions_[d];
       const auto dim = static_cast<size_t>(2 + d);
-      at.tap = filter_.index[dim].affine.as_variable();
+      at.tap = constant_.index[dim].affine.as_variable();
       if (at.tap.empty() || extent(at.tap) != algebra_.taps()) {
         refuse("the filter has ", at.tap.empty() ? 1 : extent(at.tap), " taps along dimension ", dim,
                ", not ", algebra_.taps());
@@ -246,17 +210,6 @@ class WinogradRewrite {
     return read;
   }
 
-  std::string fresh(const std::string& base) const {
-    std::string name = base;
-    auto taken = [&](const std::string& each) {
-      return std::any_of(kernel_.statements.begin(), kernel_.statements.end(), [&](const Statement& statement) {
-        return fresh_iterator(kernel_, statement, each) != each;
-      });
-    };
-    for (int number = 2; taken(name); ++number) name = base + std::to_string(number);
-    return name;
-  }
-
   void size_blocks() {
     for (int d = 0; d < 2; ++d) {
       Direction& at = directions_[d];
@@ -276,7 +229,7 @@ class WinogradRewrite {
   }
 
   void transform_constant() {
-    Buffer& filter = kernel_.buffers[static_cast<size_t>(filter_.buffer)];
+    Buffer& filter = kernel_.buffers[static_cast<size_t>(constant_.buffer)];
     Packing packing;
     packing.buffer = filter.name;
     for (size_t d = 0; d < 4; ++d) {
@@ -299,27 +252,13 @@ class WinogradRewrite {
 
   // --- statements ------------------------------------------------------------------------------
 
-  std::string fresh_statement(const std::string& suffix) const {
-    std::string name = macc_.name + suffix;
-    for (int number = 2; kernel_.find(name) != nullptr; ++number) {
-      name = macc_.name + suffix + std::to_string(number);
-    }
-    return name;
-  }
-
   // A private buffer with a dimension per batch and block of tiles, then those given.
   int add_buffer(const std::string& stem, const std::vector<int64_t>& sizes) {
-    Buffer made;
-    made.name = stem;
-    for (int number = 2; kernel_.buffer_index(made.name) >= 0; ++number) {
-      made.name = stem + std::to_string(number);
-    }
-    if (!batch_.empty()) made.shape.push_back(Affine(extent(batch_)));
-    for (const Direction& at : directions_) made.shape.push_back(Affine(at.blocks));
-    for (int64_t size : sizes) made.shape.push_back(Affine(size));
-    made.scope = Scope::Local;
-    kernel_.buffers.push_back(made);
-    return static_cast<int>(kernel_.buffers.size()) - 1;
+    std::vector<Affine> shape;
+    if (!batch_.empty()) shape.push_back(Affine(extent(batch_)));
+    for (const Direction& at : directions_) shape.push_back(Affine(at.blocks));
+    for (int64_t size : sizes) shape.push_back(Affine(size));
+    return add_local(stem, DType::F32, std::move(shape));
   }
 
   std::vector<Affine> at_block(const std::vector<Affine>& rest) const {
@@ -330,17 +269,12 @@ class WinogradRewrite {
     return index;
   }
 
-  Access access(int which, const std::vector<Affine>& rest) const {
-    Access result{which, {}};
-    for (const Affine& index : at_block(rest)) result.index.push_back({index, nullptr});
-    return result;
-  }
+  Access access(int which, const std::vector<Affine>& rest) const { return access_at(which, at_block(rest)); }
 
   ExprPtr read(int which, const std::vector<Affine>& rest) const {
     return load(DType::F32, which, at_block(rest));
   }
 
-  static Affine var(const std::string& name) { return Affine::variable(name); }
   Iterator own(const std::string& name) const { return {name, Affine(extent(name))}; }
 
   // A statement over batch and blocks, then the given iterators.
@@ -455,7 +389,7 @@ class WinogradRewrite {
     add.reduction = Reduction::Sum;
     for (const std::string& name : {channel_.first, channel_.second}) add.iterators.push_back(own(name));
     add.constraints.insert(add.constraints.end(), conditions_.begin(), conditions_.end());
-    Access filter = filter_;
+    Access filter = constant_;
     filter.index[2] = {var(u), nullptr};
     filter.index[3] = {var(v), nullptr};
     add.value = binary(BinaryOp::Mul,
@@ -542,13 +476,8 @@ class WinogradRewrite {
     return result;
   }
 
-  const ScheduleState& state_;
-  Kernel kernel_;
   const Winograd& algebra_;
   const int64_t rows_, columns_;       // of a block, in tiles
-  size_t which_ = 0;
-  Statement macc_;
-  Access input_, filter_;
   std::pair<std::string, std::string> channel_, feature_;   // outer and inner iterator
   std::string single_channel_, single_feature_;   // outer iterators that stand for a single block
   std::string batch_;                  // iterator, or empty

@@ -1,0 +1,90 @@
+#include "scheduler/primitives/product_rewrite.h"
+
+#include <algorithm>
+
+namespace tc {
+
+ProductRewrite::ProductRewrite(const ScheduleState& state, const std::string& statement)
+    : state_(state), kernel_(state.kernel->kernel) {
+  const Statement* found = kernel_.find(statement);
+  if (found == nullptr) refuse("no statement '", statement, "'");
+  which_ = static_cast<size_t>(found - kernel_.statements.data());
+  macc_ = *found;
+}
+
+void ProductRewrite::find_operands() {
+  if (!kernel_.parameters.empty()) refuse("the kernel has symbolic sizes");
+  const Expr& value = *macc_.value;
+  const bool product = macc_.reduction == Reduction::Sum && value.kind == Expr::Kind::Binary &&
+                       value.binary == BinaryOp::Mul && value.dtype == DType::F32 &&
+                       value.operands[0]->kind == Expr::Kind::Load &&
+                       value.operands[1]->kind == Expr::Kind::Load;
+  if (!product) refuse("statement ", macc_.name, " is no sum of products in f32");
+  input_ = value.operands[0]->access;
+  constant_ = value.operands[1]->access;
+  if (buffer(input_.buffer).scope == Scope::Constant) std::swap(input_, constant_);
+  if (buffer(constant_.buffer).scope != Scope::Constant || buffer(input_.buffer).scope != Scope::Input) {
+    refuse("statement ", macc_.name, " does not multiply an input by a constant");
+  }
+  const std::string& name = buffer(constant_.buffer).name;
+  int reads = 0;
+  for (const Statement& statement : kernel_.statements) {
+    visit_accesses(statement, [&](const Access& access, bool) { reads += access.buffer == constant_.buffer; });
+  }
+  if (reads != 1) refuse("constant ", name, " is read at ", reads, " places, not at one");
+  for (const Packing& packing : kernel_.packings) {
+    if (packing.buffer == name) refuse("constant ", name, " is packed already");
+  }
+}
+
+void ProductRewrite::refuse_dynamic() const {
+  for (const Access* access : {&input_, &constant_, &macc_.write}) {
+    for (const Subscript& subscript : access->index) {
+      if (subscript.dynamic) refuse("statement ", macc_.name, " has an index that depends on data");
+    }
+  }
+}
+
+int64_t ProductRewrite::extent(const std::string& iterator) const {
+  const Affine& size = iterator_extent(macc_, iterator);
+  if (!size.is_constant()) refuse("iterator ", iterator, " has a symbolic extent");
+  return size.constant();
+}
+
+std::string ProductRewrite::fresh(const std::string& base) const {
+  std::string name = base;
+  auto taken = [&](const std::string& each) {
+    return std::any_of(kernel_.statements.begin(), kernel_.statements.end(), [&](const Statement& statement) {
+      return fresh_iterator(kernel_, statement, each) != each;
+    });
+  };
+  for (int number = 2; taken(name); ++number) name = base + std::to_string(number);
+  return name;
+}
+
+std::string ProductRewrite::fresh_statement(const std::string& suffix) const {
+  std::string name = macc_.name + suffix;
+  for (int number = 2; kernel_.find(name) != nullptr; ++number) {
+    name = macc_.name + suffix + std::to_string(number);
+  }
+  return name;
+}
+
+int ProductRewrite::add_local(const std::string& stem, DType dtype, std::vector<Affine> shape) {
+  Buffer made;
+  made.name = stem;
+  for (int number = 2; kernel_.buffer_index(made.name) >= 0; ++number) made.name = stem + std::to_string(number);
+  made.dtype = dtype;
+  made.shape = std::move(shape);
+  made.scope = Scope::Local;
+  kernel_.buffers.push_back(std::move(made));
+  return static_cast<int>(kernel_.buffers.size()) - 1;
+}
+
+Access ProductRewrite::access_at(int buffer, const std::vector<Affine>& index) {
+  Access result{buffer, {}};
+  for (const Affine& each : index) result.index.push_back({each, nullptr});
+  return result;
+}
+
+}  // namespace tc

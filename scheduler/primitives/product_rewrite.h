@@ -1,0 +1,42 @@
+// What the algorithms share: the sum of products that they replace, its operands, names and buffers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scheduler/rewriting.h"
+
+namespace tc {
+
+class ProductRewrite {
+ protected:
+  // Refuses where the kernel has no such statement.
+  ProductRewrite(const ScheduleState& state, const std::string& statement);
+
+  // Finds the input and the constant that the statement multiplies in f32 and sums up; refuses where it
+  // does something else, or where the constant is read elsewhere or packed.
+  void find_operands();
+  // Refuses where operands or result are indexed by data.
+  void refuse_dynamic() const;
+
+  const Buffer& buffer(int which) const { return kernel_.buffers[static_cast<size_t>(which)]; }
+  // Of an iterator of the statement.
+  int64_t extent(const std::string& iterator) const;
+
+  // Names that nothing in the kernel has; a statement's begins with that of the sum.
+  std::string fresh(const std::string& base) const;
+  std::string fresh_statement(const std::string& suffix) const;
+  // A private buffer called `stem`, or by a number after it.
+  int add_local(const std::string& stem, DType dtype, std::vector<Affine> shape);
+
+  static Access access_at(int buffer, const std::vector<Affine>& index);
+  static Affine var(const std::string& name, int64_t factor = 1) { return Affine::variable(name, factor); }
+
+  const ScheduleState& state_;
+  Kernel kernel_;
+  size_t which_ = 0;               // the sum's number
+  Statement macc_;                 // the sum
+  Access input_, constant_;
+};
+
+}  // namespace tc
