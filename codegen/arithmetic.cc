@@ -47,6 +47,12 @@ llvm::Value* Arithmetic::extremum(bool maximum, DType dtype, llvm::Value* a, llv
     return builder_.CreateBinaryIntrinsic(id, a, b);
   }
   if (is_constant_number(b)) std::swap(a, b);
+  if (target_.arch == Arch::X86_64 && a->getType()->isVectorTy() && !is_constant_number(a)) {
+    // One instruction and, beside it, a test of a alone: a chain through b waits for the one.
+    llvm::Value* best = builder_.CreateBinaryIntrinsic(maximum ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
+    llvm::cast<llvm::Instruction>(best)->setHasNoSignedZeros(true);
+    return best;
+  }
   llvm::Value* wins = maximum ? builder_.CreateFCmpOGT(a, b) : builder_.CreateFCmpOLT(a, b);
   llvm::Value* best = builder_.CreateSelect(wins, a, b);
   if (is_constant_number(a)) return best;  // b's NaN is already kept
@@ -481,6 +487,7 @@ llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   if (is_float(from)) {
     if (is_float(to)) return builder_.CreateFPCast(a, type);
     if (avoids_truncating_conversions(a)) return float_to_integer_by_sum(to, a);
+    if (a->getType()->isVectorTy() && size_of(to) <= 4 && (is_signed(to) || size_of(to) < 4)) return float_to_short_integer(to, a);
     return builder_.CreateIntrinsic(
         is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
         {type, a->getType()}, {a});
@@ -491,14 +498,31 @@ llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   return builder_.CreateIntCast(a, type, is_signed(from));
 }
 
+// LLVM converts vectors that saturate number by number: so the range is cut before.
+llvm::Value* Arithmetic::float_to_short_integer(DType to, llvm::Value* a) {
+  const int bits = 8 * static_cast<int>(size_of(to)) - is_signed(to);
+  const double limit = std::ldexp(1.0, bits);
+  const bool single = a->getType()->getScalarType()->isFloatTy();
+  // The largest number below the limit whose whole part is one of the type.
+  const double most = single && bits > 24 ? limit - std::ldexp(1.0, bits - 24) : limit - 1;
+  llvm::Constant* least = same(a, is_signed(to) ? -limit : 0);
+  llvm::Value* number = builder_.CreateSelect(builder_.CreateFCmpORD(a, a), a, same(a, 0));
+  llvm::Value* above = builder_.CreateSelect(builder_.CreateFCmpOGT(number, least), number, least);
+  llvm::Value* inside = builder_.CreateSelect(builder_.CreateFCmpOLT(above, same(a, most)), above, same(a, most));
+  llvm::Type* word = widen(llvm::Type::getInt32Ty(builder_.getContext()), lanes_of(a));
+  llvm::Value* whole = builder_.CreateFPToSI(inside, word);
+  if (most < limit - 1) whole = builder_.CreateSelect(builder_.CreateFCmpOGE(a, same(a, limit)), same_int(whole, INT32_MAX), whole);
+  return builder_.CreateIntCast(whole, widen(value_type(builder_.getContext(), to), lanes_of(a)), is_signed(to));
+}
+
 llvm::Value* Arithmetic::combine(Reduction reduction, DType dtype, llvm::Value* accumulator,
                                  llvm::Value* value) {
   switch (reduction) {
     case Reduction::None: return value;
     case Reduction::Sum: return binary(BinaryOp::Add, dtype, accumulator, value);
     case Reduction::Product: return binary(BinaryOp::Mul, dtype, accumulator, value);
-    case Reduction::Max: return binary(BinaryOp::Max, dtype, accumulator, value);
-    case Reduction::Min: return binary(BinaryOp::Min, dtype, accumulator, value);
+    case Reduction::Max: return binary(BinaryOp::Max, dtype, value, accumulator);
+    case Reduction::Min: return binary(BinaryOp::Min, dtype, value, accumulator);
     case Reduction::And: return builder_.CreateAnd(accumulator, value);
     case Reduction::Or: return builder_.CreateOr(accumulator, value);
   }

@@ -37,6 +37,7 @@ class Arithmetic {
   bool avoids_truncating_conversions(llvm::Value* a) const;
   llvm::Value* truncate(llvm::Value* a);
   llvm::Value* float_to_integer_by_sum(DType to, llvm::Value* a);
+  llvm::Value* float_to_short_integer(DType to, llvm::Value* a);
   llvm::Value* float_to_half(llvm::Value* a);
   llvm::Value* half_to_float(llvm::Value* a);
   llvm::Value* float_to_bfloat(llvm::Value* a);

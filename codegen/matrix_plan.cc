@@ -95,19 +95,20 @@ std::string key_of(const Access& access) {
 class Planner {
  public:
   Planner(const Kernel& kernel, const TileStatement& tile, const Target& target)
-      : kernel_(kernel), tile_(tile), unit_(target.matrix),
+      : kernel_(kernel), tile_(tile), target_(target), unit_(target.matrix),
         statement_(kernel.statements.at(static_cast<size_t>(tile.statement))) {
     TC_CHECK(unit_.registers >= 3, "of target '", target.name, "', which has no matrix unit, for ", where());
   }
 
   MatrixPlan run() {
+    find_format(*statement_.value);
     check_loops();
     const std::vector<Term> terms = terms_of(statement_.value);
     const Access write = substitute(statement_.write, tile_.iterators);
-    const int64_t accumulator_bytes = size_of(unit_.accumulator);
+    const int64_t accumulator_bytes = size_of(format_.accumulator);
     check_steps(write, {std::nullopt, 1, 0, 0}, "the accumulators");
-    TC_CHECK(kernel_.buffers[static_cast<size_t>(write.buffer)].dtype == unit_.accumulator &&
-                 statement_.reduction == Reduction::Sum && statement_.value->dtype == unit_.accumulator,
+    TC_CHECK(kernel_.buffers[static_cast<size_t>(write.buffer)].dtype == format_.accumulator &&
+                 statement_.reduction == Reduction::Sum && statement_.value->dtype == format_.accumulator,
              "for ", where());
     for (size_t i = 0; i < plan_.batch; ++i) {
       for (const Subscript& subscript : write.index) {
@@ -123,7 +124,7 @@ class Planner {
       const size_t depth = uses_[accumulator]++;
       if (groups.size() < (depth + 1) * terms.size()) groups.resize((depth + 1) * terms.size());
       for (size_t t = 0; t < terms.size(); ++t) {
-        const int64_t bytes = size_of(unit_.operand);
+        const int64_t bytes = size_of(format_.operand);
         const int a = number_of(plan_.a, *terms[t].a_source, terms[t].a, copy, *step(terms[t].a, rows_) * bytes);
         const int b = number_of(plan_.b, *terms[t].b_source, terms[t].b, copy, *step(terms[t].b, groups_) * bytes);
         groups[depth * terms.size() + t].push_back({accumulator, a, b});
@@ -142,6 +143,15 @@ class Planner {
     const Access *a_source, *b_source;
   };
 
+  // That of the type which the first product multiplies.
+  void find_format(const Expr& value) {
+    const Expr* first = &value;
+    while (!first->operands.empty()) first = first->operands[0].get();
+    const MatrixUnit::Format* format = unit_.format(first->dtype);
+    TC_CHECK(format != nullptr, "of target '", target_.name, "', whose unit does not multiply ", name_of(first->dtype), ", for ", where());
+    format_ = *format;
+  }
+
   std::string where() const { return text("statement '", statement_.name, "' of kernel '", kernel_.name, "'"); }
 
   void check_loops() {
@@ -152,14 +162,14 @@ class Planner {
       TC_CHECK(tile_.loops[i].kind == (i < first ? Kind::Unroll : Kind::Matrix), "for loop '",
                tile_.loops[i].name, "' of ", where());
     }
-    const std::array<int, 4> largest = {unit_.rows, unit_.columns, unit_.groups, unit_.members};
+    const std::array<int, 4> largest = {unit_.rows, unit_.columns, unit_.groups, format_.members};
     for (size_t i = 0; i < 4; ++i) {
       TC_CHECK(extent_of(tile_.loops[first + i]) <= largest[i], "for loop '", tile_.loops[first + i].name,
                "' of ", where());
     }
     rows_ = tile_.loops[first], columns_ = tile_.loops[first + 1];
     groups_ = tile_.loops[first + 2], members_ = tile_.loops[first + 3];
-    TC_CHECK(members_.extent == unit_.members, "for loop '", members_.name, "' of ", where());
+    TC_CHECK(members_.extent == format_.members, "for loop '", members_.name, "' of ", where());
   }
 
   std::optional<int64_t> step(const Access& access, const TileLoop& loop) const {
@@ -186,9 +196,9 @@ class Planner {
 
   // The operand under a cast to the accumulators' type, or null.
   const Expr* operand_of(const ExprPtr& expr) const {
-    if (expr->kind != Expr::Kind::Cast || expr->dtype != unit_.accumulator) return nullptr;
+    if (expr->kind != Expr::Kind::Cast || expr->dtype != format_.accumulator) return nullptr;
     const Expr& inner = *expr->operands[0];
-    return inner.kind == Expr::Kind::Load && inner.dtype == unit_.operand ? &inner : nullptr;
+    return inner.kind == Expr::Kind::Load && inner.dtype == format_.operand ? &inner : nullptr;
   }
 
   std::vector<Term> terms_of(const ExprPtr& value) const {
@@ -206,8 +216,8 @@ class Planner {
       const Expr* b = swapped ? left : right;
       Term term{substitute(a->access, tile_.iterators), substitute(b->access, tile_.iterators), &a->access,
                 &b->access};
-      if (has_steps(term.a, {std::nullopt, 0, unit_.members, 1}) &&
-          has_steps(term.b, {0, unit_.members, std::nullopt, 1})) {
+      if (has_steps(term.a, {std::nullopt, 0, format_.members, 1}) &&
+          has_steps(term.b, {0, format_.members, std::nullopt, 1})) {
         return {term};
       }
     }
@@ -216,9 +226,18 @@ class Planner {
   }
 
   void for_each_copy(const std::function<void(const std::map<std::string, Affine>&)>& visit) const {
+    std::vector<Affine> conditions;
+    for (const Affine& constraint : tile_.constraints) {
+      if (is_of_copies(tile_, constraint)) conditions.push_back(constraint);
+    }
     std::map<std::string, Affine> copy;
     const auto nest = [&](size_t position, const auto& self) -> void {
-      if (position + 4 == tile_.loops.size()) return visit(copy);
+      if (position + 4 == tile_.loops.size()) {
+        const bool exists = std::all_of(conditions.begin(), conditions.end(), [&](const Affine& condition) {
+          return condition.substitute(copy).constant() >= 0;
+        });
+        return exists ? visit(copy) : void();
+      }
       for (int64_t i = 0; i < extent_of(tile_.loops[position]); ++i) {
         copy[tile_.loops[position].name] = Affine(i);
         self(position + 1, self);
@@ -249,20 +268,22 @@ class Planner {
     };
     const int64_t depth = groups_.extent * members_.extent;
     for (int i = 0; i < static_cast<int>(plan_.accumulators.size()); ++i) {
-      shape(i, rows_.extent, columns_.extent * size_of(unit_.accumulator));
+      shape(i, rows_.extent, columns_.extent * size_of(format_.accumulator));
     }
     for (int i = 0; i < plan_.order.a_registers; ++i) {
-      shape(plan_.register_of_a(i), rows_.extent, depth * size_of(unit_.operand));
+      shape(plan_.register_of_a(i), rows_.extent, depth * size_of(format_.operand));
     }
     for (int i = 0; i < plan_.order.b_registers; ++i) {
-      shape(plan_.register_of_b(i), groups_.extent, columns_.extent * members_.extent * size_of(unit_.operand));
+      shape(plan_.register_of_b(i), groups_.extent, columns_.extent * members_.extent * size_of(format_.operand));
     }
   }
 
   const Kernel& kernel_;
   const TileStatement& tile_;
+  const Target& target_;
   const MatrixUnit& unit_;
   const Statement& statement_;
+  MatrixUnit::Format format_{};
   TileLoop rows_, columns_, groups_, members_;
   std::map<int, size_t> uses_;
   MatrixPlan plan_;
@@ -276,25 +297,49 @@ struct Footprint {
   std::vector<int64_t> offsets;
 };
 
-std::optional<Footprint> footprint(const Kernel& kernel, const Access& access, const std::vector<TileLoop>& loops) {
+std::optional<Footprint> footprint(const Kernel& kernel, const Access& access, const TileStatement& tile) {
   constexpr size_t kLargest = 1 << 14;
-  Footprint result;
-  result.offsets = {0};
-  for (const TileLoop& loop : loops) {
+  // An element, and what the conditions on copies have come to.
+  struct Place {
+    int64_t offset;
+    std::vector<int64_t> conditions;
+    bool operator<(const Place& other) const { return offset < other.offset; }
+    bool operator==(const Place& other) const { return offset == other.offset; }
+  };
+  Place start{0, {}};
+  for (const Affine& constraint : tile.constraints) {
+    if (!is_of_copies(tile, constraint)) return std::nullopt;
+    start.conditions.push_back(constraint.constant());
+  }
+  std::vector<Place> places = {start};
+  for (const TileLoop& loop : tile.loops) {
     const std::optional<int64_t> step = element_stride(kernel, access, loop.name);
     if (!step || loop.extent < 0) return std::nullopt;
-    if (*step == 0) continue;
-    if (result.offsets.size() * static_cast<size_t>(loop.extent) > kLargest) return std::nullopt;
-    std::vector<int64_t> next;
+    const bool conditional = std::any_of(tile.constraints.begin(), tile.constraints.end(), [&](const Affine& constraint) {
+      return constraint.coefficient(loop.name) != 0;
+    });
+    if (*step == 0 && !conditional) continue;
+    if (places.size() * static_cast<size_t>(loop.extent) > kLargest) return std::nullopt;
+    std::vector<Place> next;
     for (int64_t i = 0; i < loop.extent; ++i) {
-      for (const int64_t offset : result.offsets) next.push_back(offset + i * *step);
+      for (Place place : places) {
+        place.offset += i * *step;
+        for (size_t c = 0; c < place.conditions.size(); ++c) place.conditions[c] += i * tile.constraints[c].coefficient(loop.name);
+        next.push_back(std::move(place));
+      }
     }
-    result.offsets = std::move(next);
+    places = std::move(next);
   }
-  std::sort(result.offsets.begin(), result.offsets.end());
-  std::map<std::string, Affine> start;
-  for (const TileLoop& loop : loops) start[loop.name] = Affine(0);
-  const Access first = substitute(access, start);
+  std::erase_if(places, [](const Place& place) {
+    return std::any_of(place.conditions.begin(), place.conditions.end(), [](int64_t value) { return value < 0; });
+  });
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  Footprint result;
+  for (const Place& place : places) result.offsets.push_back(place.offset);
+  std::map<std::string, Affine> zeros;
+  for (const TileLoop& loop : tile.loops) zeros[loop.name] = Affine(0);
+  const Access first = substitute(access, zeros);
   const auto strides = element_strides(kernel.buffers[static_cast<size_t>(access.buffer)]);
   Affine linear;
   for (size_t d = 0; d < first.index.size(); ++d) {
@@ -389,6 +434,15 @@ std::set<int> matrix_operands(const ScheduledKernel& scheduled) {
   return operands;
 }
 
+bool is_of_copies(const TileStatement& tile, const Affine& constraint) {
+  const auto& terms = constraint.terms();
+  return std::all_of(terms.begin(), terms.end(), [&](const auto& term) {
+    return std::any_of(tile.loops.begin(), tile.loops.end(), [&](const TileLoop& loop) {
+      return loop.name == term.first && loop.kind == Kind::Unroll;
+    });
+  });
+}
+
 MatrixPlan plan_matrix(const Kernel& kernel, const TileStatement& tile, const Target& target) {
   return Planner(kernel, tile, target).run();
 }
@@ -397,11 +451,12 @@ bool zeroes_accumulators(const Kernel& kernel, const TileStatement& tile, const 
   const Statement& zero = kernel.statements.at(static_cast<size_t>(tile.statement));
   const Statement& sum = kernel.statements.at(static_cast<size_t>(product.statement));
   if (zero.reduction != Reduction::None || zero.write.buffer != sum.write.buffer || !tile.constraints.empty() ||
-      zero.value->kind != Expr::Kind::Const || zero.value->number != 0 || std::signbit(zero.value->number)) {
+      zero.value->kind != Expr::Kind::Const || zero.value->integer != 0 || zero.value->number != 0 ||
+      std::signbit(zero.value->number)) {
     return false;
   }
-  const auto set = footprint(kernel, substitute(zero.write, tile.iterators), tile.loops);
-  const auto needed = footprint(kernel, substitute(sum.write, product.iterators), product.loops);
+  const auto set = footprint(kernel, substitute(zero.write, tile.iterators), tile);
+  const auto needed = footprint(kernel, substitute(sum.write, product.iterators), product);
   return set && needed && set->outer == needed->outer && set->offsets == needed->offsets;
 }
 

@@ -68,6 +68,10 @@ bool uses_matrix_unit(const ScheduledKernel& scheduled);
 // unit takes bfloat16 values below the normal ones as zero, so that what writes them may do so, too.
 std::set<int> matrix_operands(const ScheduledKernel& scheduled);
 
+// Whether the statement's unrolled loops alone decide the constraint (>= 0): some copies of a product do
+// not exist.
+bool is_of_copies(const TileStatement& tile, const Affine& constraint);
+
 // Throws an Internal error where the target's unit cannot do the statement: its loops' order and extents,
 // types, strides and the number of accumulators.
 MatrixPlan plan_matrix(const Kernel& kernel, const TileStatement& tile, const Target& target);

@@ -57,9 +57,7 @@ void TileEmitter::load_operand(int number, const MatrixTile& tile) {
 
 void TileEmitter::emit_matrix(bool from_zero) {
   const MatrixPlan plan = plan_matrix(kernel_, *tile_, context_.target);
-  TC_CHECK(context_.target.arch == Arch::X86_64 && context_.target.matrix.operand == DType::BF16 &&
-               context_.target.matrix.accumulator == DType::F32,
-           "of target '", context_.target.name, "'");
+  TC_CHECK(context_.target.arch == Arch::X86_64, "of target '", context_.target.name, "'");
   // Where the accumulators are not set to zero here, they need not exist where the products do not.
   Constraints outer;
   if (!from_zero) {
@@ -87,7 +85,13 @@ void TileEmitter::emit_matrix(bool from_zero) {
 }
 
 void TileEmitter::matrix_batch(const Constraints& pending) {
-  TC_CHECK(pending.empty(), "where all copies of matrix statement '", statement_->name, "' exist or none");
+  // The plan has only the copies that exist.
+  const bool of_copies = std::all_of(pending.begin(), pending.end(), [&](const Affine& constraint) {
+    return is_of_copies(*tile_, constraint);
+  });
+  TC_CHECK(of_copies, "where all copies of matrix statement '", statement_->name, "' exist or none");
+  const bool floats = statement_->value->dtype == DType::F32;
+  const auto multiply_add = floats ? llvm::Intrinsic::x86_tdpbf16ps : llvm::Intrinsic::x86_tdpbssd;
   const MatrixOrder& order = matrix_->order;
   for (size_t i = 0; i < order.products.size(); ++i) {
     const MatrixProduct& product = order.products[i];
@@ -96,7 +100,7 @@ void TileEmitter::matrix_batch(const Constraints& pending) {
     if (order.loads_a[i]) load_operand(a, matrix_->a[static_cast<size_t>(product.a)]);
     if (order.loads_b[i]) load_operand(b, matrix_->b[static_cast<size_t>(product.b)]);
     const auto number = [&](int tile) { return builder_.getInt8(static_cast<uint8_t>(tile)); };
-    builder_.CreateIntrinsic(llvm::Intrinsic::x86_tdpbf16ps, {}, {number(product.accumulator), number(a), number(b)});
+    builder_.CreateIntrinsic(multiply_add, {}, {number(product.accumulator), number(a), number(b)});
   }
 }
 

@@ -443,7 +443,9 @@ class Builder {
 
     std::vector<std::string> layout_lines;
     size_t argument_count = 0;
+    std::map<std::string, ValueId> values;   // of the arguments
     for_each_argument(kernel, [&](const Buffer& buffer, size_t argument) {
+      values[buffer.name] = arguments.at(argument);
       auto blocked = frame.layouts.find(arguments.at(argument));
       if (blocked != frame.layouts.end()) {
         layout_lines.push_back(text("layout ", buffer.name, " 1 ", blocked->second));
@@ -459,8 +461,9 @@ class Builder {
     step.kernel = entry.index;
     step.label = kernel.name;
     step.single_thread = entry.single_thread;
-    for_each_argument(final_kernel, [&](const Buffer& buffer, size_t argument) {
-      step.locations.push_back(locate(argument_place(frame, arguments.at(argument), buffer, final_kernel)));
+    for_each_argument(final_kernel, [&](const Buffer& buffer, size_t) {
+      const ValueId value = values.at(original_of(final_kernel, buffer.name));
+      step.locations.push_back(locate(argument_place(frame, value, buffer, final_kernel)));
     });
     for (const Parameter& parameter : kernel.parameters) step.parameters.push_back(parameter.value);
     steps.push_back(std::move(step));
@@ -471,23 +474,10 @@ class Builder {
   Place argument_place(Frame& frame, ValueId id, const Buffer& buffer, const Kernel& kernel) {
     const Value& value = (*frame.graph)[id];
     if (value.constant) {
-      for (const Packing& packing : kernel.packings) {
-        if (packing.buffer != buffer.name) continue;
-        std::string how = "packed";
-        for (const Affine& index : packing.index) how += " " + index.str();
-        for (const Affine& size : buffer.shape) how += " " + size.str();
-        if (!packing.terms.empty()) {
-          const auto at = std::find(packing.iterators.begin(), packing.iterators.end(), packing.terms);
-          how += text(" ", name_of(buffer.dtype), " terms ", at - packing.iterators.begin());
-        }
-        for (const Combination& each : packing.combinations) {
-          how += text(" combining ", each.dimension);
-          for (const std::vector<double>& row : each.rows) {
-            for (double factor : row) how += text(" ", factor);
-          }
-        }
-        return constant_place(
-            constant_index(value.constant, how, [&] { return pack(packing, kernel, *value.constant); }), value.name);
+      if (const Packing* packing = packing_of(kernel, buffer.name)) {
+        return constant_place(constant_index(value.constant, recipe(*packing, kernel),
+                                             [&] { return pack(*packing, kernel, *value.constant); }),
+                              value.name);
       }
     }
     return place_of(frame, id);

@@ -175,9 +175,16 @@ struct Combination {
 // [j...] of the buffer takes original[index(j...)] where every index is inside the shape that the
 // original has by then, else `fill`. `iterators` name the buffer's dimensions.
 //
-// Where `terms` is not empty, a value is stored as a sum: `terms` is the iterator, in no index, that
-// counts its terms. Term 0 is the value rounded to the buffer's type, each further one is what the ones
-// before leave of it (in f32), rounded. The original is f32, whatever the buffer's type.
+// Where `terms` is not empty, a value is stored as several: `terms` is the iterator, in no index, that
+// counts them. The original is f32, whatever the buffer's type.
+// - Of floats the value is the terms' sum. Term 0 is the value rounded to the buffer's type, each further
+//   one is what the ones before leave of it (in f32), rounded.
+// - Of i8 the terms are digits, -128 to 127, of a whole number to base 256, the highest first. Values that
+//   agree in the iterators `scaled` have one scale: a value is its number times the scale, which is the
+//   largest of their magnitudes divided by largest_of_digits.
+//
+// Where `scales_of` is not empty, the buffer is f32 and holds the scales of that packed constant, in the
+// order of its `scaled`, the last innermost; nothing else is set.
 struct Packing {
   std::string buffer;              // a Constant buffer of the kernel
   std::vector<std::string> iterators;
@@ -186,6 +193,8 @@ struct Packing {
   double fill = 0;
   std::vector<Combination> combinations;
   std::string terms;
+  std::vector<std::string> scaled;
+  std::string scales_of;
 
   // The original's shape after the combinations.
   std::vector<int64_t> combined_shape() const;
@@ -252,5 +261,14 @@ double flop_count(const Kernel& kernel, const std::map<std::string, int64_t>& pa
 
 // Applies a packing to data.
 Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original);
+// The largest whole number of so many digits: the first is at most 127, so that rounding has room.
+double largest_of_digits(int64_t digits);
+// How the constant is packed, or null.
+const Packing* packing_of(const Kernel& kernel, const std::string& buffer);
+// The argument of the kernel before all rewrites that the constant is made from: itself, or what it holds
+// the scales of.
+const std::string& original_of(const Kernel& kernel, const std::string& buffer);
+// Text that is equal for packings that make equal bytes of equal originals.
+std::string recipe(const Packing& packing, const Kernel& kernel);
 
 }  // namespace tc

@@ -170,14 +170,26 @@ class Parser {
     return made;
   }
 
+  std::vector<std::string> identifier_list() {
+    std::vector<std::string> result;
+    cursor_.expect("[");
+    while (!cursor_.try_token("]")) {
+      if (!result.empty()) cursor_.expect(",");
+      result.push_back(cursor_.identifier());
+    }
+    return result;
+  }
+
   void packing() {
     Packing made;
     made.buffer = cursor_.identifier();
-    cursor_.expect("[");
-    while (!cursor_.try_token("]")) {
-      if (!made.iterators.empty()) cursor_.expect(",");
-      made.iterators.push_back(cursor_.identifier());
+    if (cursor_.try_token("scales")) {
+      cursor_.expect("of");
+      made.scales_of = cursor_.identifier();
+      kernel_.packings.push_back(made);
+      return;
     }
+    made.iterators = identifier_list();
     cursor_.expect("of");
     cursor_.expect("[");
     while (!cursor_.try_token("]")) {
@@ -190,6 +202,7 @@ class Parser {
     cursor_.expect("fill");
     made.fill = float_number();
     if (cursor_.try_token("terms")) made.terms = cursor_.identifier();
+    if (cursor_.try_token("scaled")) made.scaled = identifier_list();
     kernel_.packings.push_back(made);
   }
 

@@ -184,6 +184,7 @@ std::string str(const Buffer& buffer) {
 }
 
 std::string str(const Packing& packing) {
+  if (!packing.scales_of.empty()) return text("packing ", packing.buffer, " scales of ", packing.scales_of);
   std::string result = "packing " + packing.buffer + "[";
   for (size_t i = 0; i < packing.iterators.size(); ++i) {
     result += (i ? ", " : "") + packing.iterators[i];
@@ -203,7 +204,9 @@ std::string str(const Packing& packing) {
     }
   }
   result += "] at [" + join(packing.index) + "] fill " + number_text(packing.fill);
-  return packing.terms.empty() ? result : result + " terms " + packing.terms;
+  if (!packing.terms.empty()) result += " terms " + packing.terms;
+  for (size_t i = 0; i < packing.scaled.size(); ++i) result += (i ? ", " : " scaled [") + packing.scaled[i];
+  return packing.scaled.empty() ? result : result + "]";
 }
 
 }  // namespace

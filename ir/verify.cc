@@ -91,13 +91,36 @@ class Verifier {
   }
 
   void check_terms(const Packing& packing, const Buffer& buffer) {
-    require(is_float(buffer.dtype), "the packing of '", packing.buffer, "' divides ", name_of(buffer.dtype),
+    const bool digits = buffer.dtype == DType::I8;
+    require(is_float(buffer.dtype) || digits, "the packing of '", packing.buffer, "' divides ", name_of(buffer.dtype),
             " numbers into terms");
+    require(digits == !packing.scaled.empty(), "the packing of '", packing.buffer, "' ",
+            digits ? "makes digits without scales" : "scales terms that are no digits");
+    for (const std::string& iterator : packing.scaled) {
+      const bool known = std::count(packing.iterators.begin(), packing.iterators.end(), iterator) == 1 &&
+                         std::count(packing.scaled.begin(), packing.scaled.end(), iterator) == 1;
+      require(known && iterator != packing.terms, "the packing of '", packing.buffer, "' cannot have scales by '", iterator, "'");
+    }
     const bool known = std::count(packing.iterators.begin(), packing.iterators.end(), packing.terms) == 1;
     require(known, "the packing of '", packing.buffer, "' has no iterator '", packing.terms, "' for its terms");
     for (const Affine& index : packing.index) {
       require(index.coefficient(packing.terms) == 0, "the packing of '", packing.buffer, "' reads other elements for other terms");
     }
+  }
+
+  void check_scales(const Packing& packing, const Buffer& buffer) {
+    const Packing* digits = packing_of(kernel_, packing.scales_of);
+    require(digits != nullptr && !digits->scaled.empty(), "the packing of '", packing.buffer, "' has no digits in '",
+            packing.scales_of, "'");
+    const auto& packed = kernel_.buffers.at(static_cast<size_t>(kernel_.buffer_index(packing.scales_of))).shape;
+    int64_t wanted = 1, is = 1;
+    for (size_t d = 0; d < digits->iterators.size() && d < packed.size(); ++d) {
+      const bool scaled = std::count(digits->scaled.begin(), digits->scaled.end(), digits->iterators[d]) > 0;
+      if (scaled && packed[d].is_constant()) wanted *= packed[d].constant();
+    }
+    for (const Affine& size : buffer.shape) is = size.is_constant() ? is * size.constant() : -1;
+    const bool fits = buffer.dtype == DType::F32 && is == wanted;
+    require(fits, "buffer '", packing.buffer, "' does not hold as many numbers as '", packing.scales_of, "' has scales");
   }
 
   void check_packings() {
@@ -106,6 +129,10 @@ class Verifier {
       require(index >= 0 && kernel_.buffers[static_cast<size_t>(index)].scope == Scope::Constant,
               "packing of '", packing.buffer, "', which is no constant buffer");
       const Buffer& buffer = kernel_.buffers[static_cast<size_t>(index)];
+      if (!packing.scales_of.empty()) {
+        check_scales(packing, buffer);
+        continue;
+      }
       std::set<std::string> iterators(packing.iterators.begin(), packing.iterators.end());
       require(packing.iterators.size() == buffer.shape.size() &&
                   iterators.size() == buffer.shape.size(),

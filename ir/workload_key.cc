@@ -1,4 +1,6 @@
 // The canonical text of a kernel, under which the log and the compiler know it.
+#include <algorithm>
+
 #include "ir/loop.h"
 
 namespace tc {
@@ -49,9 +51,11 @@ std::string workload_key(const Kernel& kernel) {
   }
   for (Packing& packing : plain.packings) {
     packing.buffer = buffers[packing.buffer];
+    if (!packing.scales_of.empty()) packing.scales_of = buffers[packing.scales_of];
     std::map<std::string, Affine> names;
     for (size_t j = 0; j < packing.iterators.size(); ++j) {
       if (packing.iterators[j] == packing.terms) packing.terms = numbered("i", j);
+      std::replace(packing.scaled.begin(), packing.scaled.end(), packing.iterators[j], numbered("i", j));
       names[packing.iterators[j]] = Affine::variable(numbered("i", j));
       packing.iterators[j] = numbered("i", j);
     }

@@ -11,5 +11,8 @@ constexpr double kGain = 0.8;
 // largest output, such that whole networks keep their tolerance. (Layers alone have 5e-6, but they add up to
 // more than 1e-4 in networks of some sixty: 1.7e-4 in YOLOv7-tiny.)
 constexpr double kTwoTermsError = 1e-5;
+// Of one layer whose numbers are three digits to base 256 of whole numbers, in units of the largest of a
+// band and of a feature.
+constexpr double kDigitsError = 1e-6;
 
 }  // namespace tc

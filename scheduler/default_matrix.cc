@@ -1,5 +1,5 @@
-// The default for sums of products on a matrix unit, where the error budget allows two terms per number:
-// the input is divided once per band of rows, accumulators are in memory until their rows are complete.
+// The default for sums of products on a matrix unit, where the error budget allows to divide numbers into
+// shorter ones: the input once per band of rows; accumulators are in memory until their rows are complete.
 #include <algorithm>
 #include <cmath>
 
@@ -13,11 +13,8 @@ namespace tc {
 namespace {
 
 constexpr double kShareOfCache = 0.7;      // of the second cache, for a band's input and a panel
-// Cycles per native vector of the input that is divided, beyond what reading it takes, and of results
-// that wait in memory.
-constexpr double kDivide = 8, kZero = 1, kStore = 3;
+constexpr double kZero = 1, kStore = 3;    // cycles per native vector of what waits in memory
 constexpr double kStart = 300;             // cycles of a band and panel, before and after the products
-constexpr double kSlower = 1.15;           // than the unit at its best
 constexpr int64_t kLeastRows = 8;          // of one accumulator that pay
 
 struct Plan {
@@ -25,11 +22,25 @@ struct Plan {
   double cycles = INFINITY;
 };
 
+// An algorithm by which the unit computes products of f32, the best first. Products of terms: those of
+// which the orders add up to less than the number of terms.
+struct Algorithm {
+  const char* name;
+  DType operand;
+  int terms, sums;                 // accumulators for a tile of results
+  double error;                    // of a layer, relative to its largest output
+  double divide;                   // cycles per native vector of the input that is divided
+  double slower;                   // than the unit at its best
+};
+constexpr Algorithm kAlgorithms[] = {{"int8x6", DType::I8, 3, 3, kDigitsError, 11, 1.45},
+                                     {"bf16x3", DType::BF16, 2, 1, kTwoTermsError, 8, 1.15}};
+
 // A statement's loops by their meaning.
 struct Loops {
   std::vector<std::string> images;
   std::string band, panel, pair, block;
-  std::vector<std::string> rows;           // lines apart, tile; or the rows of an epilogue
+  std::vector<std::string> rows;           // lines apart, tile; or of an epilogue or the input
+  std::string inside;                      // what is in a tile: its products, or rows of an epilogue
   std::string lane;
 };
 
@@ -39,7 +50,7 @@ class MatrixScheduler {
 
   void run() {
     if (b_.target().matrix.registers == 0) throw Abandon{"no matrix unit"};
-    if (kTwoTermsError * kLayers > tolerance_) throw Abandon{"the tolerance is too small"};
+    find_algorithm();
     const Builder before = b_;
     find();
     const Plan plan = choose();
@@ -58,6 +69,20 @@ class MatrixScheduler {
   const Statement& macc() const { return b_.statement(macc_); }
   const MatrixUnit& unit() const { return b_.target().matrix; }
   static int64_t parts(int64_t size, int64_t part) { return (size + part - 1) / part; }
+
+  // The first that the unit knows and the tolerance allows.
+  void find_algorithm() {
+    for (const Algorithm& each : kAlgorithms) {
+      const MatrixUnit::Format* format = unit().format(each.operand);
+      if (format == nullptr || each.error * kLayers > tolerance_) continue;
+      algorithm_ = &each;
+      members_ = format->members;
+      return;
+    }
+    throw Abandon{"the tolerance is too small"};
+  }
+
+  int depth() const { return unit().groups * members_; }
 
   // The sum; its result in a private buffer with blocks of features; rows that can be counted as one.
   void find() {
@@ -104,7 +129,7 @@ class MatrixScheduler {
   struct Sizes {
     int64_t images = 1, bands = 1, panels = 1, pairs = 1, blocks = 1, lines = 1, tiles = 1, rows = 1;
     double sums = 1;                       // instructions' steps per accumulator
-    double input = 0;                      // elements of the divided input of a band, both terms once
+    double input = 0;                      // elements of the divided input of a band, all terms once
   };
 
   std::optional<Sizes> try_plan(const Plan& plan) const {
@@ -121,10 +146,10 @@ class MatrixScheduler {
     sizes.blocks = extent(band + 3);
     const size_t count = start.iterators.size();
     sizes.rows = extent(count - 2);
-    sizes.tiles = extent(count - 3);
-    for (size_t i = band + 4; i + 3 < count; ++i) sizes.lines *= extent(i);
+    sizes.tiles = extent(count - 3 - orders());
+    for (size_t i = band + 4; i + 3 + orders() < count; ++i) sizes.lines *= extent(i);
     const Statement& sum = trial.statement(macc_);
-    for (size_t i = count - 2; i + 4 < sum.iterators.size(); ++i) {
+    for (size_t i = count - 2 - orders(); i + 6 < sum.iterators.size(); ++i) {   // depth and taps
       sizes.sums *= static_cast<double>(sum.iterators[i].extent.constant());
     }
     for (const Access& load : loads_of(sum)) {
@@ -139,7 +164,7 @@ class MatrixScheduler {
   }
 
   std::string line_of(const Plan& plan) const {
-    return text("algorithm ", macc_, " bf16x3 ", plan.band, " ", plan.panel, " ", plan.blocks, " ", plan.tiles, " ", plan.rows);
+    return text("algorithm ", macc_, " ", algorithm_->name, " ", plan.band, " ", plan.panel, " ", plan.blocks, " ", plan.tiles, " ", plan.rows);
   }
 
   // The rewrite puts the statement that sets the accumulators to zero before the sum.
@@ -170,10 +195,12 @@ class MatrixScheduler {
       plan.band = parts(lines, bands);
       const auto sizes = try_plan(plan);
       if (!sizes) continue;
-      // Accumulators of equal height, an even number of them.
+      // Accumulators of equal height: one of each order of products, or an even number.
       const int64_t flat = sizes->tiles, least = parts(flat, unit().rows);
-      plan.tiles = std::min<int64_t>(least, blocks == 1 ? 3 : 2);
-      plan.blocks = std::min<int64_t>(least == 1 ? 4 : 2, blocks);
+      if (algorithm_->sums == 1) {
+        plan.tiles = std::min<int64_t>(least, blocks == 1 ? 3 : 2);
+        plan.blocks = std::min<int64_t>(least == 1 ? 4 : 2, blocks);
+      }
       plan.rows = parts(flat, plan.tiles * parts(least, plan.tiles));
       if (plan.rows < kLeastRows) continue;
       const int64_t pairs = parts(blocks, plan.blocks);
@@ -199,12 +226,8 @@ class MatrixScheduler {
     Builder trial = b_;
     trial.apply(line_of(plan));
     const Statement& tail = trial.kernel().statements.back();
-    // The one iterator of the epilogue that is divided into bands keeps its name and, in one band, its
-    // extent.
-    for (size_t i = 0; i + 1 < tail.iterators.size(); ++i) {
-      if (tail.iterators[i].name.rfind("band", 0) == 0) return tail.iterators[i + 1].extent.constant();
-    }
-    throw Abandon{"no bands"};
+    // Behind panels, pairs and blocks: what is divided into bands; here there is one.
+    return tail.iterators.at(band_position(tail) + 4).extent.constant();
   }
 
   double vectors(double elements) const { return elements * 32 / std::max(32, b_.target().vector_bits); }
@@ -217,21 +240,23 @@ class MatrixScheduler {
     const auto pairs = static_cast<double>(sizes->panels * sizes->pairs);
     const double lines = static_cast<double>(sizes->lines * sizes->tiles);
     const auto chunks = static_cast<double>(sizes->images * sizes->bands);
-    // Products at a time: three for each accumulator; both terms of each operand are loaded.
+    // Products at a time, of all terms of each operand, which are loaded.
     const double at_once = static_cast<double>(plan.blocks * plan.tiles);
+    const double products = 0.5 * algorithm_->terms * (algorithm_->terms + 1);
     const double row_share = static_cast<double>(plan.rows) / unit().rows;
-    const double operand_bytes = 2.0 * (static_cast<double>(plan.blocks) + static_cast<double>(plan.tiles) * row_share) *
-                                 unit().rows * unit().groups * unit().members * static_cast<double>(size_of(unit().operand));
-    const double step = kSlower * std::max(3 * at_once * unit().cycles * row_share, operand_bytes / b_.target().l2_bandwidth);
+    const double element_bytes = algorithm_->terms * static_cast<double>(size_of(algorithm_->operand));
+    const double operand_bytes = element_bytes * (static_cast<double>(plan.blocks) + static_cast<double>(plan.tiles) * row_share) *
+                                 unit().rows * depth();
+    const double step = algorithm_->slower * std::max(products * at_once * unit().cycles * row_share, operand_bytes / b_.target().l2_bandwidth);
     const double steps = pairs * lines / static_cast<double>(plan.tiles) * sizes->sums;
     const double results = pairs * static_cast<double>(plan.blocks) * lines * static_cast<double>(plan.rows * unit().columns);
-    const double store = kStore * vectors(results);
+    const double store = kStore * algorithm_->sums * vectors(results);
     const double input = vectors(sizes->input);
-    const double divide = static_cast<double>(sizes->panels) * input * (kDivide + 2 * kZero);
+    const double divide = static_cast<double>(sizes->panels) * input * (algorithm_->divide + algorithm_->terms * kZero);
     const auto cache = static_cast<double>(b_.target().l2_bytes);
     const double weights = static_cast<double>(sizes->panels * sizes->pairs * plan.blocks * unit().columns) * sizes->sums *
-                           unit().groups * unit().members * 4;
-    const double near = sizes->input * 4 + weights / pairs;
+                           depth() * element_bytes;
+    const double near = sizes->input * element_bytes + weights / pairs;
     if (near > cache) return INFINITY;
     const double missing = std::clamp((weights + near) / cache - kShareOfCache, 0.0, 1.0);
     const double compute = steps * step + store + kStart * static_cast<double>(sizes->panels);
@@ -278,27 +303,6 @@ class MatrixScheduler {
     return band + 2;
   }
 
-  // An epilogue's loops, from how it reads the accumulators.
-  Loops tail_loops(const Statement& tail, int sums, size_t images) const {
-    for (const Access& load : loads_of(tail)) {
-      if (load.buffer != sums) continue;
-      Loops loops;
-      auto name = [&](size_t d) { return loop(tail, load.index.at(d).affine.as_variable()); };
-      for (size_t i = 0; i < images; ++i) loops.images.push_back(name(i));
-      loops.band = name(images);
-      loops.block = name(images + 1);
-      loops.lane = name(load.index.size() - 1);
-      for (size_t d = images + 2; d + 1 < load.index.size(); ++d) {
-        auto terms = load.index[d].affine.terms();
-        std::stable_sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-        for (const auto& [iterator, factor] : terms) loops.rows.push_back(loop(tail, iterator));
-      }
-      if (loops.images.size() + loops.rows.size() + 3 != tail.iterators.size()) throw Abandon{"an epilogue of other loops"};
-      return loops;
-    }
-    throw Abandon{"an epilogue that does not read the sums"};
-  }
-
   template <class Member>
   void fuse(const std::vector<std::vector<Loops>*>& groups, Member member, const std::string& name) {
     std::string line = "fuse";
@@ -311,10 +315,11 @@ class MatrixScheduler {
   void order(const Plan& plan) {
     const auto sum = static_cast<size_t>(b_.index_of(macc_));
     const size_t band = band_position(kernel().statements.at(sum - 1));
+    joint_ = rows_of(kernel().statements.at(sum + 1), band + 5) == rows_of(kernel().statements.at(sum - 1), band + 6 + orders());
     order_inputs(sum, band);
     order_products(plan, sum, band);
     order_tails(plan, sum, band);
-    auto all = std::vector<std::vector<Loops>*>{&zeros_, &inputs_, &products_, &tails_};
+    auto all = std::vector<std::vector<Loops>*>{&zeros_, &scales_, &inputs_, &products_, &tails_};
     for (size_t i = 0; i < band; ++i) fuse(all, [&](const Loops& loops) { return loops.images[i]; }, text("image_", i));
     fuse(all, [](const Loops& loops) { return loops.band; }, "in_band");
     fuse(all, [](const Loops& loops) { return loops.panel; }, "in_panel");
@@ -322,29 +327,45 @@ class MatrixScheduler {
       fuse({&inputs_}, [&](const Loops& loops) { return loops.rows[i]; }, text("term_", i));
     }
     fuse({&products_, &tails_}, [](const Loops& loops) { return loops.pair; }, "pair");
+    const auto tiles = joint_ ? std::vector<std::vector<Loops>*>{&products_, &tails_} : std::vector<std::vector<Loops>*>{&products_};
     for (size_t i = 0; i < products_[0].rows.size(); ++i) {
-      fuse({&products_}, [&](const Loops& loops) { return loops.rows[i]; }, text("tile_", i));
+      fuse(tiles, [&](const Loops& loops) { return loops.rows[i]; }, text("tile_", i));
     }
-    for (size_t i = 0; i < tails_[0].rows.size() && tails_.size() > 1; ++i) {
+    fuse({&products_}, [](const Loops& loops) { return loops.inside; }, "product");
+    for (size_t i = 0; i < tails_[0].rows.size() && tails_.size() > 1 && !joint_; ++i) {
       fuse({&tails_}, [&](const Loops& loops) { return loops.rows[i]; }, text("row_", i));
     }
+    if (tails_.size() > 1 && joint_) fuse({&tails_}, [](const Loops& loops) { return loops.inside; }, "row_0");
     finish(plan);
   }
 
-  // The input's positions outside, depths inside where these are next to each other in memory.
+  size_t orders() const { return algorithm_->sums > 1; }   // loops over them
+  static size_t rows_of(const Statement& statement, size_t others) { return statement.iterators.size() - others; }
+
+  // Before the products: what sets terms to zero; a band's scale; terms of the input, positions outside,
+  // depths inside where these are next to each other in memory.
   void order_inputs(size_t sum, size_t band) {
     const std::vector<Statement> statements = kernel().statements;
+    const size_t terms = sum - 1 - static_cast<size_t>(algorithm_->terms);
     for (size_t i = 0; i + 1 < sum; ++i) {
       Loops loops;
       const Statement& statement = statements[i];
-      size_t at = common(statement, band, loops);
-      const bool divides = i + 3 >= sum;   // the last two divide, others set to zero
-      const std::string depth = loop(statement, statement.iterators.at(at).name);
+      const size_t at = common(statement, band, loops);
+      std::vector<std::string> order = loops.images;
+      order.insert(order.end(), {loops.band, loops.panel});
+      if (at + 1 >= statement.iterators.size()) {   // a few numbers of a band
+        if (at + 1 == statement.iterators.size()) order.push_back(loop(statement, statement.iterators.back().name));
+        b_.apply("order", joined(order));
+        scales_.push_back(loops);
+        continue;
+      }
+      const bool reads = i >= terms || statement.reduction != Reduction::None;
+      const std::string depths = loop(statement, statement.iterators.at(at).name);
       std::vector<std::string> rest;
       for (size_t k = at + 1; k < statement.iterators.size(); ++k) rest.push_back(loop(statement, statement.iterators[k].name));
       loops.lane = rest.back();
       rest.pop_back();
-      if (divides) {
+      if (reads) {
         loops.block = rest.back();         // parts of a depth: copies
         rest.pop_back();
       }
@@ -352,16 +373,21 @@ class MatrixScheduler {
       bool along = false;
       for (const Access& load : loads_of(statement)) {
         const auto step = element_stride(kernel(), load, statement.iterators.at(at).name);
-        along = divides && step && *step <= 2 * unit().groups * unit().members;
+        along = along || (reads && step && *step > 0 && *step <= 2 * depth());
       }
-      loops.rows.insert(along ? loops.rows.end() : loops.rows.begin(), depth);
-      std::vector<std::string> order = loops.images;
-      order.insert(order.end(), {loops.band, loops.panel});
+      loops.rows.insert(along ? loops.rows.end() : loops.rows.begin(), depths);
       order.insert(order.end(), loops.rows.begin(), loops.rows.end());
-      if (divides) order.push_back(loops.block);
+      if (reads) order.push_back(loops.block);
       order.push_back(loops.lane);
       b_.apply("order", joined(order));
-      (divides ? inputs_ : zeros_).push_back(loops);
+      if (i >= terms) {
+        inputs_.push_back(loops);
+      } else if (reads) {
+        peak_ = statement.name;
+        scales_.push_back(loops);
+      } else {
+        zeros_.push_back(loops);
+      }
     }
   }
 
@@ -374,14 +400,18 @@ class MatrixScheduler {
       loops.pair = name(at);
       loops.block = name(at + 1);
       const size_t tail = i == sum ? 4 : 2;                        // rows, columns, groups, members
-      const size_t lines = kernel().statements[sum - 1].iterators.size() - band - 7;
+      const size_t lines = rows_of(kernel().statements[sum - 1], band + 7 + orders());
       for (size_t k = 0; k < lines; ++k) loops.rows.push_back(name(at + 2 + k));
       const std::string tile = name(at + 2 + lines);
       b_.apply("split ", tile, " ", plan.tiles, " as ", tile, "_o ", tile, "_i");
-      loops.rows.push_back(tile + "_o");
+      // One trip: start and sum share it, and a leaf.
+      b_.apply("split ", tile, "_o 1 as ", tile, "_t ", tile, "_l");
+      loops.rows.push_back(tile + "_t");
+      loops.inside = tile + "_l";
       std::vector<std::string> order = loops.images;
       order.insert(order.end(), {loops.band, loops.panel, loops.pair});
       order.insert(order.end(), loops.rows.begin(), loops.rows.end());
+      order.push_back(loops.inside);
       const size_t count = statement.iterators.size();
       for (size_t k = at + 3 + lines; k + tail < count; ++k) order.push_back(name(k));
       order.insert(order.end(), {loops.block, tile + "_i"});
@@ -389,8 +419,10 @@ class MatrixScheduler {
       b_.apply("order", joined(order));
       copies_.insert(copies_.end(), {loops.block, tile + "_i"});
       if (i == sum) {
+        copies_.insert(copies_.end(), {name(count - 6), name(count - 5)});   // terms of both operands
         unit_loops_ = joined({name(count - 4), name(count - 3), name(count - 2), name(count - 1)});
       } else {
+        if (orders() > 0) copies_.push_back(name(count - 3));
         copies_.push_back(name(count - 2));
         vectors_.push_back(name(count - 1));
       }
@@ -398,32 +430,51 @@ class MatrixScheduler {
     }
   }
 
+  // Epilogues of a tile right behind it, where their rows count the same.
   void order_tails(const Plan& plan, size_t sum, size_t band) {
-    const int sums = kernel().statements[sum].write.buffer;
     const std::vector<Statement> statements = kernel().statements;
     for (size_t i = sum + 1; i < statements.size(); ++i) {
-      Loops loops = tail_loops(statements[i], sums, band);
-      const std::string whole = loops.block;
-      loops.panel = whole + "_p";
-      loops.pair = whole + "_n";
-      b_.apply("split ", whole, " ", plan.panel * plan.blocks, " as ", loops.panel, " ", loops.pair);
-      b_.apply("split ", loops.pair, " ", plan.blocks, " as ", loops.pair, " ", loops.block);
+      Loops loops;
+      const Statement& statement = statements[i];
+      const size_t at = common(statement, band, loops);
+      auto name = [&](size_t position) { return loop(statement, statement.iterators.at(position).name); };
+      loops.pair = name(at);
+      loops.block = name(at + 1);
+      const size_t count = statement.iterators.size();
+      for (size_t k = at + 2; k + 1 < count; ++k) loops.rows.push_back(name(k));
+      if (joint_) {
+        const std::string row = loops.rows.back();
+        loops.inside = row + "_i";
+        loops.rows.back() = row + "_o";
+        b_.apply("split ", row, " ", plan.tiles * plan.rows, " as ", loops.rows.back(), " ", loops.inside);
+      }
+      loops.lane = name(count - 1);
       std::vector<std::string> order = loops.images;
       order.insert(order.end(), {loops.band, loops.panel, loops.pair});
       order.insert(order.end(), loops.rows.begin(), loops.rows.end());
+      if (joint_) order.push_back(loops.inside);
       order.insert(order.end(), {loops.block, loops.lane});
       b_.apply("order", joined(order));
       tails_.push_back(loops);
     }
     if (tails_.empty()) throw Abandon{"no epilogue"};
+    for (const Loops& loops : tails_) {
+      if (loops.rows.size() != tails_[0].rows.size()) throw Abandon{"epilogues of other loops"};
+    }
   }
 
   // Leaves and marks.
   void finish(const Plan& plan) {
     b_.apply("register_tile term_", inputs_[0].rows.size() - 1);
-    b_.apply("register_tile tile_", products_[0].rows.size() - 1);
-    if (tails_.size() > 1) b_.apply("register_tile row_", tails_[0].rows.size() - 1);
+    b_.apply("register_tile product");
+    if (tails_.size() > 1) b_.apply("register_tile row_", joint_ ? 0 : tails_[0].rows.size() - 1);
     for (const Loops& loops : zeros_) b_.apply("vectorize ", loops.lane);
+    if (!peak_.empty()) b_.apply("register_tile ", peak_);
+    for (const Loops& loops : scales_) {
+      if (loops.lane.empty()) continue;
+      b_.apply("vectorize ", loops.lane);
+      b_.apply("unroll ", loops.block);
+    }
     for (const std::vector<Loops>* group : {&inputs_, &tails_}) {
       for (const Loops& loops : *group) {
         b_.apply("vectorize ", loops.lane);
@@ -442,7 +493,11 @@ class MatrixScheduler {
   const double tolerance_;
   std::string macc_, constant_;
   double steps_ = 1, features_ = 1, all_rows_ = 1;
-  std::vector<Loops> zeros_, inputs_, products_, tails_;
+  const Algorithm* algorithm_ = nullptr;
+  int members_ = 0;
+  bool joint_ = false;                     // epilogues are in the tiles' loops
+  std::string peak_;                       // the statement, where terms have a scale
+  std::vector<Loops> zeros_, scales_, inputs_, products_, tails_;
   std::vector<std::string> copies_, vectors_;
   std::string unit_loops_;
 };

@@ -352,6 +352,10 @@ TraceAlgorithm algorithm_of(const std::vector<std::string>& trace) {
       result = {"bf16x3", kTwoTermsError, kTwoTermsError * kLayers};
       continue;
     }
+    if (words.accept("int8x6")) {
+      result = {"int8x6", kDigitsError, kDigitsError * kLayers};
+      continue;
+    }
     words.expect("winograd");
     const Winograd* row = find_winograd(words.number("the outputs of a tile", 1));
     if (row == nullptr) continue;

@@ -364,7 +364,7 @@ TEST(CodegenMatrix, ArtefactsNameTheUnit) {
   plan.kernels.clear();
   EXPECT_EQ(features_of().find("amx"), std::string::npos);
   EXPECT_NE(target_features(amx_target()).find("amx-tile"), std::string::npos);
-  EXPECT_EQ(target_features(parse_target("sapphirerapids,-amx-bf16")).find("amx"), std::string::npos);
+  EXPECT_EQ(target_features(parse_target("sapphirerapids,-amx-bf16,-amx-int8")).find("amx"), std::string::npos);
 }
 
 // float32 as two terms: A is split in the kernel, B before.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "ir/error.h"
@@ -73,18 +74,26 @@ TEST(Target, FeaturesFollowTheName) {
 }
 
 TEST(Target, MatrixUnitFollowsTheFeatures) {
-  for (const char* name : {"sapphirerapids", "x86-64-v4+amx-tile,+amx-bf16", "sapphirerapids,-amx-int8",
-                           "x86-64-v4,-amx-bf16,+amx-bf16,+amx-tile"}) {
+  const std::map<std::string, std::vector<DType>> formats = {
+      {"sapphirerapids", {DType::BF16, DType::I8}}, {"x86-64-v4+amx-tile,+amx-bf16", {DType::BF16}},
+      {"sapphirerapids,-amx-int8", {DType::BF16}},  {"x86-64-v4,-amx-bf16,+amx-bf16,+amx-tile", {DType::BF16}},
+      {"sapphirerapids,-amx-bf16", {DType::I8}},    {"x86-64-v4+amx-int8,+amx-tile", {DType::I8}}};
+  for (const auto& [name, operands] : formats) {
     const MatrixUnit unit = parse_target(name).matrix;
     EXPECT_EQ(unit.registers, 8) << name;
-    EXPECT_EQ(unit.operand, DType::BF16) << name;
-    EXPECT_EQ(unit.accumulator, DType::F32) << name;
     EXPECT_EQ(unit.rows * unit.columns, 256) << name;
-    EXPECT_EQ(unit.groups * unit.members, 32) << name;
     EXPECT_GT(unit.cycles, 0) << name;
+    ASSERT_EQ(unit.formats.size(), operands.size()) << name;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const MatrixUnit::Format& format = unit.formats[i];
+      EXPECT_EQ(format.operand, operands[i]) << name;
+      EXPECT_EQ(unit.groups * format.members * size_of(format.operand), 64) << name;
+      EXPECT_EQ(unit.format(operands[i]), &format) << name;
+    }
+    EXPECT_EQ(unit.format(DType::F32), nullptr) << name;
   }
   for (const char* name : {"x86-64-v4", "x86-64-v3", "znver5", "x86-64-v4+amx-tile", "x86-64-v4+amx-bf16",
-                           "sapphirerapids,-amx-bf16", "sapphirerapids,-amx-tile", "rv64gcv", "aarch64"}) {
+                           "sapphirerapids,-amx-bf16,-amx-int8", "sapphirerapids,-amx-tile", "rv64gcv", "aarch64"}) {
     EXPECT_EQ(parse_target(name).matrix.registers, 0) << name;
   }
   EXPECT_EQ(parse_target("sapphirerapids,-amx-tile").features, "-amx-tile");

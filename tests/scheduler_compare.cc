@@ -131,14 +131,10 @@ std::string difference(const Kernel& kernel, const Schedule& schedule, uint32_t 
     const Tensor data = filled(buffer.dtype, shape, seed + static_cast<uint32_t>(buffer.name[0]) * 97);
     plain[buffer.name] = data;
     if (buffer.scope == Scope::Constant) {
-      const Packing* packing = nullptr;
       for (const Packing& each : scheduled.kernel.packings) {
-        if (each.buffer == buffer.name) packing = &each;
+        if (original_of(scheduled.kernel, each.buffer) == buffer.name) fast[each.buffer] = pack(each, scheduled.kernel, data);
       }
-      if (packing != nullptr) {
-        fast[buffer.name] = pack(*packing, scheduled.kernel, data);
-        continue;
-      }
+      if (fast.count(buffer.name) != 0) continue;
     }
     Tensor converted = data;
     for (const Blocking& blocking : blocked) {

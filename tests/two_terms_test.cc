@@ -1,7 +1,8 @@
-// Products on a matrix unit, of numbers as sums of two: the rewrite against the plain statements, the
-// default's schedules by the interpreter and compiled, refusals, and when the default chooses it.
+// Products on a matrix unit, of numbers as sums of two or as digits: the rewrites against the plain
+// statements, the default's schedules by the interpreter, refusals, and when the default chooses them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 #include "ir/error.h"
@@ -11,13 +12,20 @@
 namespace tc::testing {
 namespace {
 
-// The weights' terms are rounded; all else is exact in the interpreter, which computes in double.
-constexpr double kRoundedWeights = 2e-5;
+struct Division {
+  const char* name;
+  MatrixUnit::Format format;
+  // Of the interpreter, which computes in double and keeps what is stored in float types unrounded: terms of
+  // bf16 lose bits of the weights only.
+  double error;
+};
+const Division kHalves = {"bf16x3", {DType::BF16, DType::F32, 2}, 2e-5};
+const Division kDigits = {"int8x6", {DType::I8, DType::I32, 4}, 2e-6};
 
 // A machine with a matrix unit, or this one's idea of it.
-Target unit_target() {
+Target unit_target(const std::vector<MatrixUnit::Format>& formats = {kHalves.format, kDigits.format}) {
   Target target = parse_target("x86-64-v4");
-  target.matrix = {DType::BF16, DType::F32, 16, 16, 16, 2, 8, 16};
+  target.matrix = {16, 16, 16, 8, 16, formats};
   return target;
 }
 
@@ -74,21 +82,21 @@ struct Layer {
   }
 };
 
-Schedule rewritten(const Layer& layer, const std::string& line) {
+Schedule rewritten(const Layer& layer, const Division& division, const std::string& line) {
   Schedule schedule(layer.kernel(), unit_target());
   std::vector<std::string> lines = layer.layouts();
   lines.push_back("layout T 1 16");
-  lines.push_back("algorithm macc bf16x3 " + line);
+  lines.push_back(text("algorithm macc ", division.name, " ", line));
   if (auto refused = schedule.replay(lines)) fail(ErrorKind::Schedule, *refused);
   return schedule;
 }
 
-Schedule chosen(const Layer& layer, int threads = 1, double tolerance = 1e-3) {
-  return default_schedule(layer.kernel(), unit_target(), threads, layer.layouts(), tolerance);
+Schedule chosen(const Layer& layer, const Target& target, int threads = 1, double tolerance = 1e-3) {
+  return default_schedule(layer.kernel(), target, threads, layer.layouts(), tolerance);
 }
 
-std::string algorithm(const Layer& layer, double tolerance = 1e-3) {
-  return algorithm_of(chosen(layer, 1, tolerance).trace()).text;
+std::string algorithm(const Layer& layer, double tolerance = 1e-3, const Target& target = unit_target()) {
+  return algorithm_of(chosen(layer, target, 1, tolerance).trace()).text;
 }
 
 Layer drawn(std::mt19937& random) {
@@ -107,15 +115,18 @@ Layer drawn(std::mt19937& random) {
   return result;
 }
 
-TEST(TwoTerms, RewritesComputeTheSame) {
+TEST(Terms, RewritesComputeTheSame) {
   std::mt19937 random(1);
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < 32; ++i) {
     const Layer layer = drawn(random);
+    const Division& division = i % 2 == 0 ? kHalves : kDigits;
     const std::string line = text(1 + i % 5 * 2, " ", 1 + i % 2, " ", 1 + i % 3, " ", 1 + i % 2, " ", i % 4 == 0 ? 16 : 4 + i % 7);
-    const Schedule schedule = rewritten(layer, line);
+    const Schedule schedule = rewritten(layer, division, line);
     verify(schedule.kernel());
     EXPECT_EQ(str(parse_kernel(str(schedule.kernel()))), str(schedule.kernel()));
-    EXPECT_EQ(difference(layer.kernel(), schedule, 7, {}, {}, kRoundedWeights), "") << i << " " << line << str(layer.kernel());
+    EXPECT_EQ(workload_key(parse_kernel(workload_key(schedule.kernel()))), workload_key(schedule.kernel()));
+    EXPECT_EQ(difference(layer.kernel(), schedule, 7, {}, {}, division.error), "")
+        << i << " " << division.name << " " << line << str(layer.kernel());
   }
 }
 
@@ -134,28 +145,41 @@ const std::vector<Layer>& layers() {
   return all;
 }
 
-TEST(TwoTerms, DefaultsComputeTheSame) {
-  int chose = 0;
-  for (size_t i = 0; i < layers().size(); ++i) {
-    for (int threads : {1, 2}) {
-      const Schedule schedule = chosen(layers()[i], threads);
-      chose += algorithm_of(schedule.trace()).text == "bf16x3";
-      EXPECT_EQ(difference(layers()[i].kernel(), schedule, 7, {}, {}, kRoundedWeights), "") << i << str(layers()[i].kernel());
+TEST(Terms, DefaultsComputeTheSame) {
+  for (const Division& division : {kHalves, kDigits}) {
+    Target target = unit_target({division.format});
+    target.multiply_adds = 0.1;            // so that the unit pays for layers that the interpreter has time for
+    int chose = 0;
+    for (size_t i = 0; i < layers().size(); ++i) {
+      for (int threads : {1, 2}) {
+        const Schedule schedule = chosen(layers()[i], target, threads);
+        chose += algorithm_of(schedule.trace()).text == division.name;
+        EXPECT_EQ(difference(layers()[i].kernel(), schedule, 7, {}, {}, division.error), "")
+            << i << " " << division.name << str(layers()[i].kernel());
+      }
     }
+    EXPECT_GE(chose, 12) << division.name;
   }
-  EXPECT_GE(chose, 12);
 }
 
-TEST(TwoTerms, TheToleranceDecides) {
+TEST(Terms, TheToleranceDecides) {
   const Layer large{.channels = 256, .features = 256, .rows = 128, .blocked = false};
+  const Target halves = unit_target({kHalves.format});
   EXPECT_EQ(algorithm(large, 0), "");
-  EXPECT_EQ(algorithm(large, 1e-4), "");
-  EXPECT_EQ(algorithm(large, 1e-3), "bf16x3");
+  EXPECT_EQ(algorithm(large, 1e-5), "");
+  EXPECT_EQ(algorithm(large, 1e-4), "int8x6");
+  EXPECT_EQ(algorithm(large, 1e-3), "int8x6");
+  EXPECT_EQ(algorithm(large, 1e-4, halves), "");
+  EXPECT_EQ(algorithm(large, 1e-3, halves), "bf16x3");
   EXPECT_EQ(algorithm({.channels = 256, .features = 256, .rows = 4, .blocked = false}), "");
   const TraceAlgorithm row = algorithm_of({"algorithm macc bf16x3 128 8 2 2 16"});
   EXPECT_EQ(row.text, "bf16x3");
   EXPECT_EQ(row.error, kTwoTermsError);
   EXPECT_EQ(row.tolerance, 2e-4);
+  const TraceAlgorithm digits = algorithm_of({"algorithm macc int8x6 128 8 1 1 16"});
+  EXPECT_EQ(digits.text, "int8x6");
+  EXPECT_EQ(digits.error, kDigitsError);
+  EXPECT_EQ(digits.tolerance, 20 * kDigitsError);
 }
 
 // A kernel of a few lines: a product of 20 rows, 32 channels and 16 features with some of them replaced.
@@ -188,7 +212,7 @@ std::string refusal(const std::string& kernel, const std::vector<std::string>& l
   return "accepted";
 }
 
-TEST(TwoTerms, RewritesAreRefusedByName) {
+TEST(Terms, RewritesAreRefusedByName) {
   const std::string line = "algorithm macc bf16x3 20 1 1 1 16";
   const std::string macc = "macc[m:20, n:16, k:32]: T[m, n] += I[m, k] * K[k, n]";
   auto with = [&](const std::vector<std::pair<std::string, std::string>>& changes, std::vector<std::string> before = {}) {
@@ -199,6 +223,13 @@ TEST(TwoTerms, RewritesAreRefusedByName) {
   const std::pair<std::string, std::string> map = {"I f32[20, 32]", "I f32[4, 5, 32]"};
   EXPECT_EQ(with({}), "accepted");
   EXPECT_EQ(refusal(product_with({}), {line}, parse_target("x86-64-v3")), "target x86-64-v3 has no matrix unit");
+  EXPECT_EQ(refusal(product_with({}), {line}, unit_target({kDigits.format})), "the matrix unit of target x86-64-v4 does not multiply bf16");
+  EXPECT_EQ(refusal(product_with({{"I f32[20, 32]", "I f32[20, 50000]"}, {"K f32[32, 16]", "K f32[50000, 16]"}, {"k:32]", "k:50000]"}}),
+                    {"algorithm macc int8x6 20 1 1 1 16"}),
+            "statement macc sums up 150000 products of digits, but i32 holds 131071");
+  EXPECT_EQ(with({}, {"algorithm macc int8x6 20 1 1 1 16", "pack K : macc_panel"}), "too early: pack K : macc_panel: statement macc has no iterator 'macc_panel'");
+  EXPECT_EQ(with({}, {"algorithm macc int8x6 20 1 1 1 16", "pack K : panel fp cb fn by g n e"}),
+            "too early: pack K : panel fp cb fn by g n e: constant K is packed as the algorithm needs it");
   EXPECT_EQ(refusal(product_with({}), {"algorithm gone bf16x3 1 1 1 1 1"}), "no statement 'gone'");
   EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 1 1 1 1 17"}), "an accumulator has 16 rows, fewer than 17");
   EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 0 1 1 1 1"}), "the rows of a band must be at least 1, got 0");
@@ -261,10 +292,91 @@ TEST(TwoTerms, RewritesAreRefusedByName) {
             "statement macc is no sum of products in f32");
 }
 
+// What is not finite in the input makes all results of its band not finite; no digit tells what it was.
+TEST(Terms, WhatIsNotFiniteSpreads) {
+  const Layer layer{.channels = 40, .features = 24, .rows = 12, .blocked = false};
+  const Schedule schedule = rewritten(layer, kDigits, "4 1 1 1 4");
+  for (const double odd : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+    std::map<std::string, Tensor> tensors;
+    for (const Buffer& buffer : schedule.kernel().buffers) {
+      if (!is_argument(buffer)) continue;
+      std::vector<int64_t> shape;
+      for (const Affine& size : buffer.shape) shape.push_back(size.constant());
+      Tensor& tensor = tensors[buffer.name] = Tensor(buffer.dtype, shape);
+      for (int64_t i = 0; i < tensor.count(); ++i) tensor.set(i, 1 + static_cast<double>(i % 3));
+    }
+    tensors.at("I").set(5 * 40 + 7, odd);   // in the second band of four rows
+    interpret(schedule.kernel(), {}, tensors);
+    const Tensor& result = tensors.at("O");
+    for (int64_t i = 0; i < result.count(); ++i) {
+      EXPECT_EQ(std::isfinite(result.as_double(i)), i / 24 / 4 != 1) << odd << " at " << i;
+    }
+  }
+}
+
+const char* const kDigitsOfFour = R"(kernel digits
+  constant K i8[2, 3, 3]
+  constant S f32[2]
+  output O i8[2, 3, 3]
+  packing K[f, d, k] of [2, 3] at [f, k] fill 0 terms d scaled [f]
+  packing S scales of K
+  copy[f:2, d:3, k:3]: O[f, d, k] = K[f, d, k]
+)";
+
+TEST(Terms, DigitsAreOfWholeNumbersInUnitsOfTheirScale) {
+  const Kernel kernel = parse_kernel(kDigitsOfFour);
+  verify(kernel);
+  EXPECT_EQ(str(kernel), kDigitsOfFour);
+  Tensor original(DType::F32, {2, 3});
+  const double unit = 0.25;                // the first feature's largest is the largest number of units
+  const std::vector<double> units = {largest_of_digits(3), -8323071, 0x123456, 0, 0, 0};
+  for (int64_t i = 0; i < 6; ++i) original.set(i, unit * units[static_cast<size_t>(i)]);
+  const Tensor scales = pack(kernel.packings[1], kernel, original), digits = pack(kernel.packings[0], kernel, original);
+  EXPECT_EQ(scales.as_double(0), unit);
+  EXPECT_EQ(scales.as_double(1), 0);
+  for (int64_t i = 0; i < 6; ++i) {
+    double sum = 0;
+    for (int64_t digit = 0; digit < 3; ++digit) sum = 256 * sum + digits.as_double(i / 3 * 9 + digit * 3 + i % 3);
+    EXPECT_EQ(sum, units[static_cast<size_t>(i)]) << i;
+  }
+  original.set(4, std::nan(""));
+  EXPECT_TRUE(std::isnan(pack(kernel.packings[1], kernel, original).as_double(1)));
+  original.set(4, HUGE_VAL);
+  EXPECT_EQ(pack(kernel.packings[1], kernel, original).as_double(1), HUGE_VAL);
+  EXPECT_EQ(recipe(kernel.packings[0], kernel), "i8 2 3 3 at i0 i2 fill 0 terms 1 scaled 0");
+  EXPECT_EQ(recipe(kernel.packings[1], kernel), "scales of i8 2 3 3 at i0 i2 fill 0 terms 1 scaled 0");
+  EXPECT_EQ(original_of(kernel, "S"), "K");
+  EXPECT_EQ(original_of(kernel, "K"), "K");
+}
+
+TEST(Terms, WrongDigitsAreRefused) {
+  auto refused = [](const std::vector<std::pair<std::string, std::string>>& changes) {
+    std::string all = kDigitsOfFour;
+    for (const auto& [from, to] : changes) all.replace(all.find(from), from.size(), to);
+    try {
+      verify(parse_kernel(all));
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      return what.substr(what.find(": ", what.find("kernel '")) + 2);
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refused({}), "accepted");
+  EXPECT_EQ(refused({{"K i8", "K i32"}, {"O i8", "O i32"}}), "the packing of 'K' divides i32 numbers into terms");
+  EXPECT_EQ(refused({{" scaled [f]", ""}}), "the packing of 'K' makes digits without scales");
+  EXPECT_EQ(refused({{"K i8", "K f32"}, {"O i8", "O f32"}}), "the packing of 'K' scales terms that are no digits");
+  EXPECT_EQ(refused({{"scaled [f]", "scaled [d]"}}), "the packing of 'K' cannot have scales by 'd'");
+  EXPECT_EQ(refused({{"scaled [f]", "scaled [f, f]"}}), "the packing of 'K' cannot have scales by 'f'");
+  EXPECT_EQ(refused({{"terms d", "terms x"}}), "the packing of 'K' has no iterator 'x' for its terms");
+  EXPECT_EQ(refused({{"at [f, k]", "at [f, k + d]"}}), "the packing of 'K' reads other elements for other terms");
+  EXPECT_EQ(refused({{"scales of K", "scales of O"}}), "the packing of 'S' has no digits in 'O'");
+  EXPECT_EQ(refused({{"S f32[2]", "S f32[3]"}}), "buffer 'S' does not hold as many numbers as 'K' has scales");
+}
+
 // The order of a rewritten product, with the unit's loops innermost.
-TEST(TwoTerms, TensorizeIsRefusedByName) {
+TEST(Terms, TensorizeIsRefusedByName) {
   const std::vector<std::string> rewritten = {"algorithm macc bf16x3 20 1 1 1 16",
-                                              "order macc_band macc_panel macc_fp macc_fn macc_rt macc_cb macc_row macc_n macc_g macc_e"};
+                                              "order macc_band macc_panel macc_fp macc_fn macc_rt macc_cb macc_part macc_by macc_row macc_n macc_g macc_e"};
   auto after = [&](std::vector<std::string> lines) {
     lines.insert(lines.begin(), rewritten.begin(), rewritten.end());
     return refusal(product_with({}), lines);
@@ -272,9 +384,9 @@ TEST(TwoTerms, TensorizeIsRefusedByName) {
   EXPECT_EQ(after({"tensorize macc_row macc_n macc_g macc_e"}), "accepted");
   EXPECT_EQ(refusal(product_with({}), {"tensorize macc_m macc_n macc_k macc_k"}, parse_target("x86-64-v3")),
             "target x86-64-v3 has no matrix unit");
-  EXPECT_EQ(after({"tensorize macc_cb macc_n macc_g macc_e"}), "loop macc_n is not directly inside loop macc_cb");
-  EXPECT_EQ(after({"tensorize macc_n macc_g macc_e macc_row"}), "loop macc_e has 2 trips, but the unit has 16 groups");
-  EXPECT_EQ(after({"tensorize macc_cb macc_row macc_n macc_g"}), "loop macc_g has 16 trips, but the unit has 2 members");
+  EXPECT_EQ(after({"tensorize macc_by macc_n macc_g macc_e"}), "loop macc_n is not directly inside loop macc_by");
+  EXPECT_EQ(after({"tensorize macc_n macc_g macc_e macc_row"}), "loop macc_row is not directly inside loop macc_e");
+  EXPECT_EQ(after({"tensorize macc_by macc_row macc_n macc_g"}), "loop macc_g is not the innermost loop of one statement");
   EXPECT_EQ(after({"vectorize macc_e", "tensorize macc_row macc_n macc_g macc_e"}), "loop macc_e is vectorized already; marks come last");
   EXPECT_EQ(after({"tensorize macc_row macc_n macc_g macc_e", "unroll macc_row"}), "loop macc_row is tensorized already; marks come last");
   // A product as the unit takes it, with parts of it replaced.
@@ -299,7 +411,8 @@ TEST(TwoTerms, TensorizeIsRefusedByName) {
   EXPECT_EQ(changed({{"A[i, 2*g + e]", "A[i, g + 16*e]"}}), "operand A of dot does not have the depth of 16 x 2 next to each other");
   EXPECT_EQ(changed({{"A[i, 2*g + e]", "A[{min(max(N[i], 0), 15)}, 2*g + e]"}}), "buffer A is not read at fixed steps");
   EXPECT_EQ(changed({{"B[g, j, e]", "B[j, g, e]"}}), "operand B of dot is not packed as [groups][columns][members]");
-  EXPECT_EQ(changed({{"f32(A[i, 2*g + e])", "F[i, 2*g + e]"}}), "an operand of dot is not read and cast to f32");
+  EXPECT_EQ(changed({{"f32(A[i, 2*g + e])", "F[i, 2*g + e]"}}), "statement dot multiplies f32, which the unit does not");
+  EXPECT_EQ(changed({{"f32(B[g, j, e])", "F[g, j]"}}), "an operand of dot is not read and cast to f32");
   EXPECT_EQ(changed({{"output O f32", "output O f64"}, {"O[i, j] += f32(A[i, 2*g + e]) * f32(B[g, j, e])", "O[i, j] += f64(A[i, 2*g + e]) * f64(B[g, j, e])"}}),
             "buffer O is f64, but the unit takes f32");
   EXPECT_EQ(refusal(R"(kernel "parts"

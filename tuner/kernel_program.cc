@@ -22,11 +22,24 @@ PortInfo port_of(const Buffer& buffer) {
   return port;
 }
 
-TensorPtr constant_of(const Kernel& kernel, const Buffer& buffer, int index, uint64_t seed) {
-  const uint64_t port = kConstantPorts + static_cast<uint64_t>(index);
-  for (const Packing& packing : kernel.packings) {
-    if (packing.buffer != buffer.name) continue;
-    return std::make_shared<Tensor>(pack(packing, kernel, sample_data(packing.original_dtype(buffer.dtype), packing.original_shape, seed, port)));
+// The number of a constant among those of the kernel before all rewrites.
+uint64_t number_of(const Kernel& kernel, const std::string& constant) {
+  uint64_t number = 0;
+  for (const Buffer& buffer : kernel.buffers) {
+    if (buffer.name == constant) break;
+    number += buffer.scope == Scope::Constant && original_of(kernel, buffer.name) == buffer.name;
+  }
+  return number;
+}
+
+TensorPtr constant_of(const Kernel& kernel, const Buffer& buffer, uint64_t seed) {
+  const std::string& original = original_of(kernel, buffer.name);
+  const uint64_t port = kConstantPorts + number_of(kernel, original);
+  if (const Packing* packing = packing_of(kernel, buffer.name)) {
+    const Packing& placed = *packing_of(kernel, original);
+    const DType dtype = kernel.buffers[static_cast<size_t>(kernel.buffer_index(original))].dtype;
+    const Tensor data = sample_data(placed.original_dtype(dtype), placed.original_shape, seed, port);
+    return std::make_shared<Tensor>(pack(*packing, kernel, data));
   }
   return std::make_shared<Tensor>(sample_data(buffer.dtype, sizes_of(port_of(buffer)), seed, port));
 }
@@ -78,7 +91,7 @@ Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_
     } else if (buffer.scope == Scope::Constant) {
       location.kind = Location::Kind::Constant;
       location.index = static_cast<int>(plan.constants.size());
-      plan.constants.push_back(constant_of(kernel, buffer, location.index, constants_seed));
+      plan.constants.push_back(constant_of(kernel, buffer, constants_seed));
     } else {
       continue;
     }

@@ -13,11 +13,24 @@ enum class Arch : uint8_t { X86_64, RiscV64, AArch64 };
 
 // A unit that multiplies small matrices held in registers of its own: none where `registers` is 0.
 struct MatrixUnit {
-  DType operand = DType::BF16, accumulator = DType::F32;
+  // Numbers that it multiplies, and what it sums them up in.
+  struct Format {
+    DType operand, accumulator;
+    int members;                   // times groups: the depth of one instruction
+  };
   int rows = 0, columns = 0;       // of an accumulator
-  int groups = 0, members = 0;     // their product is the depth of one instruction
+  int groups = 0;
   int registers = 0;
   double cycles = 0;               // of one instruction, where others are in flight
+  std::vector<Format> formats;
+
+  // The format of operands of this type, or null.
+  const Format* format(DType operand) const {
+    for (const Format& each : formats) {
+      if (each.operand == operand) return &each;
+    }
+    return nullptr;
+  }
 };
 
 // One machine as the compiler sees it. Numbers are per core.

@@ -7,8 +7,9 @@
 
 namespace tc {
 
-// Each reads the words after its name and replaces the kernel of the state; throws Refusal.
+// Reads the words after its name and replaces the kernel of the state; throws Refusal.
 void apply_winograd(ScheduleState& state, const std::string& statement, Words& words);
-void apply_two_terms(ScheduleState& state, const std::string& statement, Words& words);
+// The same, its name included; false where the next word is none of its names.
+bool apply_terms(ScheduleState& state, const std::string& statement, Words& words);
 
 }  // namespace tc

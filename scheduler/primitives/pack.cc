@@ -66,6 +66,9 @@ Primitive pack_primitive() {
     }
     const auto old = std::find_if(kernel.packings.begin(), kernel.packings.end(),
                                   [&](const Packing& packing) { return packing.buffer == name; });
+    if (old != kernel.packings.end() && (!old->terms.empty() || !old->scales_of.empty())) {
+      refuse("constant ", name, " is packed as the algorithm needs it");
+    }
     Packing packing;
     packing.buffer = name;
     packing.iterators = iterators;

@@ -26,6 +26,16 @@ class Checker {
       : kernel_(state.kernel->kernel), unit_(state.target.matrix) {
     const int which = loops[3]->children[0].statement;
     statement_ = &kernel_.statements[static_cast<size_t>(which)];
+    find_format();
+    const std::array<const char*, 4> meaning = {"rows", "columns", "groups", "members"};
+    const std::array<int64_t, 4> sizes = {unit_.rows, unit_.columns, unit_.groups, format_.members};
+    for (size_t i = 0; i < 4; ++i) {
+      const auto extent = constant_extent(state, *loops[i]);
+      if (!extent || *extent > sizes[i] || (i > 0 && *extent != sizes[i])) {
+        refuse("loop ", loops[i]->name, " has ", extent ? text(*extent) : "no constant number of", " trips, but the unit has ",
+               sizes[i], " ", meaning[i]);
+      }
+    }
     for (size_t i = 0; i < 4; ++i) {
       const LoopPart& part = loops[i]->members.at(which);
       if (!part.steps.empty()) refuse("loop ", loops[i]->name, " counts a part of ", part.iterator, " only: strip it");
@@ -34,35 +44,43 @@ class Checker {
   }
 
   void check() const {
-    if (statement_->reduction != Reduction::Sum) refuse("statement ", statement_->name, " is no sum");
     for (const Affine& constraint : statement_->constraints) {
       for (const std::string& iterator : iterators_) {
         if (constraint.coefficient(iterator) != 0) refuse("statement ", statement_->name, " has the condition ", constraint.str(), " >= 0");
       }
     }
     const Steps result = steps(statement_->write);
-    require_type(statement_->write, unit_.accumulator);
+    require_type(statement_->write, format_.accumulator);
     if (result[0] < unit_.columns || result[1] != 1 || result[2] != 0 || result[3] != 0) {
       refuse("statement ", statement_->name, " does not write rows of columns");
     }
-    std::vector<std::pair<const Expr*, const Expr*>> products;
-    collect_products(statement_->value, products);
-    for (auto [a, b] : products) {
+    for (auto [a, b] : products_) {
       const Access *left = &operand(*a), *right = &operand(*b);
       if (steps(*left)[1] != 0) std::swap(left, right);
       const Steps rows = steps(*left), columns = steps(*right);
-      if (rows[1] != 0 || rows[2] != unit_.members || rows[3] != 1) {
+      if (rows[1] != 0 || rows[2] != format_.members || rows[3] != 1) {
         refuse("operand ", name(*left), " of ", statement_->name, " does not have the depth of ", unit_.groups, " x ",
-               unit_.members, " next to each other");
+               format_.members, " next to each other");
       }
-      if (columns[0] != 0 || columns[1] != unit_.members || columns[3] != 1 ||
-          columns[2] != int64_t{unit_.columns} * unit_.members) {
+      if (columns[0] != 0 || columns[1] != format_.members || columns[3] != 1 ||
+          columns[2] != int64_t{unit_.columns} * format_.members) {
         refuse("operand ", name(*right), " of ", statement_->name, " is not packed as [groups][columns][members]");
       }
     }
   }
 
  private:
+  // What the unit is asked for: the type of the first operand decides.
+  void find_format() {
+    if (statement_->reduction != Reduction::Sum) refuse("statement ", statement_->name, " is no sum");
+    collect_products(statement_->value, products_);
+    const Expr& first = *products_.at(0).first;
+    const Expr& read = first.kind == Expr::Kind::Cast ? *first.operands[0] : first;
+    const MatrixUnit::Format* format = unit_.format(read.dtype);
+    if (format == nullptr) refuse("statement ", statement_->name, " multiplies ", name_of(read.dtype), ", which the unit does not");
+    format_ = *format;
+  }
+
   const std::string& name(const Access& access) const { return kernel_.buffers[static_cast<size_t>(access.buffer)].name; }
 
   void require_type(const Access& access, DType dtype) const {
@@ -74,10 +92,10 @@ class Checker {
 
   // An operand of a product: cast to the accumulator's type.
   const Access& operand(const Expr& expr) const {
-    const bool known = expr.kind == Expr::Kind::Cast && expr.dtype == unit_.accumulator &&
+    const bool known = expr.kind == Expr::Kind::Cast && expr.dtype == format_.accumulator &&
                        expr.operands[0]->kind == Expr::Kind::Load;
-    if (!known) refuse("an operand of ", statement_->name, " is not read and cast to ", name_of(unit_.accumulator));
-    require_type(expr.operands[0]->access, unit_.operand);
+    if (!known) refuse("an operand of ", statement_->name, " is not read and cast to ", name_of(format_.accumulator));
+    require_type(expr.operands[0]->access, format_.operand);
     return expr.operands[0]->access;
   }
 
@@ -94,6 +112,8 @@ class Checker {
   const Kernel& kernel_;
   const MatrixUnit& unit_;
   const Statement* statement_ = nullptr;
+  MatrixUnit::Format format_{};
+  std::vector<std::pair<const Expr*, const Expr*>> products_;
   std::array<std::string, 4> iterators_;
 };
 
@@ -105,21 +125,14 @@ Primitive tensorize_primitive() {
                    "The four innermost loops of a sum of products become one instruction of the target's "
                    "matrix unit: O[.., row, .., column] += A[.., group, member] * B[.., group, column, member]."};
   primitive.apply = [](ScheduleState& state, Words& words) {
-    const MatrixUnit& unit = state.target.matrix;
-    if (unit.registers == 0) refuse("target ", state.target.name, " has no matrix unit");
+    if (state.target.matrix.registers == 0) refuse("target ", state.target.name, " has no matrix unit");
     const std::array<const char*, 4> meaning = {"rows", "columns", "groups", "members"};
-    const std::array<int64_t, 4> sizes = {unit.rows, unit.columns, unit.groups, unit.members};
     std::array<TreeNode*, 4> loops{};
     for (size_t i = 0; i < 4; ++i) {
       loops[i] = &loop_or_refuse(state, words.name(meaning[i]));
       refuse_marked(*loops[i]);
       if (i > 0 && &loops[i - 1]->children[0] != loops[i]) {
         refuse("loop ", loops[i]->name, " is not directly inside loop ", loops[i - 1]->name);
-      }
-      const auto extent = constant_extent(state, *loops[i]);
-      if (!extent || *extent > sizes[i] || (i > 0 && *extent != sizes[i])) {
-        refuse("loop ", loops[i]->name, " has ", extent ? text(*extent) : "no constant number of", " trips, but the unit has ",
-               sizes[i], " ", meaning[i]);
       }
     }
     if (loops[3]->children[0].kind != TreeNode::Kind::Leaf) {

@@ -1,0 +1,339 @@
+// Constants as kernels take them: placed, combined, divided into terms or digits.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ir/error.h"
+#include "ir/loop.h"
+
+namespace tc {
+namespace {
+
+// Copies one packed constant: walks the packed elements in order, following the original's indices.
+class Packer {
+ public:
+  Packer(const Packing& packing, const Tensor& original, Tensor& result)
+      : packing_(packing), shape_(packing.combined_shape()), original_(original), result_(result),
+        index_(packing.index.size()),
+        element_(static_cast<size_t>(size_of(result.dtype))) {
+    size_t rank = shape_.size();
+    strides_.assign(rank, 1);
+    for (size_t i = rank; i-- > 1;) strides_[i - 1] = strides_[i] * shape_[i];
+    for (const std::string& iterator : packing.iterators) {
+      std::vector<int64_t> step;
+      for (const Affine& index : packing.index) step.push_back(index.coefficient(iterator));
+      steps_.push_back(step);
+    }
+    for (size_t d = 0; d < rank; ++d) index_[d] = packing.index[d].constant();
+    Tensor filled(result.dtype, {1});
+    filled.set(0, packing.fill);
+    fill_ = filled.bytes;
+  }
+
+  void run() {
+    if (result_.count() > 0) walk(0);
+  }
+
+ private:
+  void walk(size_t depth) {
+    if (depth + 1 >= steps_.size()) return copy_row();
+    for (int64_t i = 0; i < result_.shape[depth]; ++i) {
+      walk(depth + 1);
+      for (size_t d = 0; d < index_.size(); ++d) index_[d] += steps_[depth][d];
+    }
+    for (size_t d = 0; d < index_.size(); ++d) {
+      index_[d] -= result_.shape[depth] * steps_[depth][d];
+    }
+  }
+
+  // The elements along the innermost iterator: those whose indices are inside are one range.
+  void copy_row() {
+    int64_t extent = steps_.empty() ? 1 : result_.shape.back();
+    int64_t begin = 0, end = extent, flat = 0, flat_step = 0;
+    for (size_t d = 0; d < index_.size(); ++d) {
+      int64_t step = steps_.empty() ? 0 : steps_.back()[d], size = shape_[d];
+      flat += index_[d] * strides_[d];
+      flat_step += step * strides_[d];
+      auto inside = [&](int64_t i) {
+        int64_t at = index_[d] + i * step;
+        return at >= 0 && at < size;
+      };
+      while (begin < end && !inside(begin)) ++begin;
+      while (begin < end && !inside(end - 1)) --end;
+    }
+    for (int64_t i = 0; i < begin; ++i) put(fill_.data());
+    const uint8_t* source = original_.bytes.data();
+    for (int64_t i = begin; i < end; ++i) {
+      put(source + static_cast<size_t>(flat + i * flat_step) * element_);
+    }
+    for (int64_t i = end; i < extent; ++i) put(fill_.data());
+  }
+
+  void put(const uint8_t* source) {
+    uint8_t* target = result_.bytes.data() + written_;
+    written_ += element_;
+    if (element_ == 4) {
+      std::memcpy(target, source, 4);  // a plain move, for the most frequent size
+    } else {
+      std::memcpy(target, source, element_);
+    }
+  }
+
+  const Packing& packing_;
+  const std::vector<int64_t> shape_;         // of the original
+  const Tensor& original_;
+  Tensor& result_;
+  std::vector<int64_t> index_;               // of the original, at the walk's place
+  size_t element_, written_ = 0;
+  std::vector<int64_t> strides_;
+  std::vector<std::vector<int64_t>> steps_;  // per iterator: change of each original index
+  std::vector<uint8_t> fill_;
+};
+
+// One dimension of dense data replaced by combinations of its elements; `inner` elements from one to
+// the next.
+void combine(const Combination& how, size_t inner, const std::vector<double>& data, std::vector<double>& result) {
+  const size_t from = how.rows.at(0).size(), to = how.rows.size(), outer = data.size() / (from * inner);
+  result.assign(outer * to * inner, 0);
+  for (size_t o = 0; o < outer; ++o) {
+    for (size_t i = 0; i < to; ++i) {
+      double* target = result.data() + (o * to + i) * inner;
+      for (size_t k = 0; k < from; ++k) {
+        const double factor = how.rows[i][k];
+        const double* source = data.data() + (o * from + k) * inner;
+        for (size_t j = 0; factor != 0 && j < inner; ++j) target[j] += factor * source[j];
+      }
+    }
+  }
+}
+
+// The original after the packing's combinations, a slice of the dimensions before them at a time.
+Tensor combined(const Packing& packing, const Tensor& original) {
+  Tensor result(original.dtype, packing.combined_shape());
+  size_t first = packing.original_shape.size();
+  for (const Combination& each : packing.combinations) first = std::min(first, each.dimension);
+  int64_t slices = 1;
+  for (size_t d = 0; d < first; ++d) slices *= packing.original_shape[d];
+  std::vector<size_t> inner;
+  std::vector<int64_t> shape = packing.original_shape;
+  for (const Combination& each : packing.combinations) {
+    size_t size = 1;
+    for (size_t d = each.dimension + 1; d < shape.size(); ++d) size *= static_cast<size_t>(shape[d]);
+    inner.push_back(size);
+    shape[each.dimension] = static_cast<int64_t>(each.rows.size());
+  }
+  std::vector<double> data, next;
+  const bool single = original.dtype == DType::F32;
+  auto* numbers = reinterpret_cast<float*>(result.bytes.data());
+  const auto* source = reinterpret_cast<const float*>(original.bytes.data());
+  for (int64_t slice = 0, at = 0, from = 0; slice < slices; ++slice) {
+    data.resize(static_cast<size_t>(original.count() / slices));
+    for (double& value : data) {
+      value = single ? static_cast<double>(source[from]) : original.as_double(from);
+      ++from;
+    }
+    for (size_t i = 0; i < inner.size(); ++i) {
+      combine(packing.combinations[i], inner[i], data, next);
+      std::swap(data, next);
+    }
+    for (double value : data) {
+      if (single) numbers[at] = static_cast<float>(value);
+      else result.set(at, value);
+      ++at;
+    }
+  }
+  return result;
+}
+
+// The tensor's sizes around one of its dimensions.
+struct Along {
+  int64_t outer = 1, count = 1, inner = 1;
+
+  Along(const std::vector<int64_t>& shape, size_t dim) : count(shape[dim]) {
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (d != dim) (d < dim ? outer : inner) *= shape[d];
+    }
+  }
+};
+
+size_t position_of(const Packing& packing, const std::string& iterator) {
+  const auto found = std::find(packing.iterators.begin(), packing.iterators.end(), iterator);
+  TC_CHECK(found != packing.iterators.end(), "an iterator '", iterator, "' of packed buffer '", packing.buffer, "'");
+  return static_cast<size_t>(found - packing.iterators.begin());
+}
+
+// Values that are equal along the iterator of their terms, each replaced by its own term.
+Tensor terms_of(const Packing& packing, DType dtype, const Tensor& values) {
+  Tensor result(dtype, values.shape);
+  const Along along(values.shape, position_of(packing, packing.terms));
+  const auto* numbers = values.data<float>();
+  for (int64_t o = 0; o < along.outer; ++o) {
+    for (int64_t i = 0; i < along.inner; ++i) {
+      float rest = numbers[o * along.count * along.inner + i];
+      for (int64_t term = 0; term < along.count; ++term) {
+        const int64_t at = (o * along.count + term) * along.inner + i;
+        if (dtype == DType::BF16) {
+          const uint16_t bits = float_to_bfloat(rest);
+          result.data<uint16_t>()[at] = bits;
+          rest -= bfloat_to_float(bits);
+        } else {
+          result.set(at, static_cast<double>(rest));
+          rest -= static_cast<float>(result.as_double(at));
+        }
+      }
+    }
+  }
+  return result;
+}
+
+// For each element of the values, in order, the number of its scale.
+class ScaleNumbers {
+ public:
+  ScaleNumbers(const Packing& packing, const std::vector<int64_t>& shape) : shape_(shape), index_(shape.size(), 0), steps_(shape.size(), 0) {
+    for (size_t i = packing.scaled.size(); i-- > 0;) {
+      const size_t dim = position_of(packing, packing.scaled[i]);
+      steps_[dim] = count_;
+      count_ *= shape[dim];
+      scales_shape_.insert(scales_shape_.begin(), shape[dim]);
+    }
+  }
+
+  const std::vector<int64_t>& scales_shape() const { return scales_shape_; }
+
+  int64_t next() {
+    const int64_t result = number_;
+    for (size_t d = shape_.size(); d-- > 0;) {
+      number_ += steps_[d];
+      if (++index_[d] < shape_[d]) break;
+      number_ -= shape_[d] * steps_[d];
+      index_[d] = 0;
+    }
+    return result;
+  }
+
+ private:
+  const std::vector<int64_t> shape_;
+  std::vector<int64_t> index_, steps_, scales_shape_;
+  int64_t count_ = 1, number_ = 0;
+};
+
+Tensor scales_of(const Packing& packing, const Tensor& values) {
+  ScaleNumbers numbers(packing, values.shape);
+  Tensor result(DType::F32, numbers.scales_shape());
+  auto* scales = result.data<float>();
+  const auto largest = static_cast<float>(largest_of_digits(values.shape[position_of(packing, packing.terms)]));
+  for (int64_t i = 0; i < values.count(); ++i) {
+    float& scale = scales[numbers.next()];
+    // Not std::max: a NaN has to stay.
+    const float magnitude = std::abs(values.data<float>()[i]);
+    if (!(magnitude <= scale) && !std::isnan(scale)) scale = magnitude;
+  }
+  for (int64_t i = 0; i < result.count(); ++i) scales[i] /= largest;
+  return result;
+}
+
+// Values that are equal along the iterator of their terms, divided by their scales: digits to base 256,
+// the highest first.
+Tensor digits_of(const Packing& packing, const Tensor& values) {
+  const Tensor scales = scales_of(packing, values);
+  ScaleNumbers numbers(packing, values.shape);
+  const Along along(values.shape, position_of(packing, packing.terms));
+  Tensor result(DType::I8, values.shape);
+  std::vector<int64_t> rest(static_cast<size_t>(along.inner));
+  for (int64_t o = 0, at = 0; o < along.outer; ++o) {
+    for (int64_t digit = 0; digit < along.count; ++digit) {
+      for (int64_t& whole : rest) {
+        const auto scale = static_cast<double>(scales.data<float>()[numbers.next()]);
+        if (digit == 0) {
+          const double quotient = static_cast<double>(values.data<float>()[at]) / scale;
+          // Of zeros the scale is zero; what is infinite makes the scale infinite, or NaN.
+          whole = std::isfinite(quotient) ? std::llrint(quotient) : 0;
+        }
+        int64_t above = whole;
+        for (int64_t lower = along.count - 1; lower > digit; --lower) above = (above + 128) >> 8;
+        result.data<int8_t>()[at++] = static_cast<int8_t>(static_cast<uint8_t>(above & 255));
+      }
+    }
+  }
+  return result;
+}
+
+// Elements as the packing places them, not yet divided into terms.
+Tensor placed(const Packing& packing, const Kernel& kernel, const Tensor& original) {
+  const int index = kernel.buffer_index(packing.buffer);
+  TC_CHECK(index >= 0, "a buffer named '", packing.buffer, "' to pack");
+  const Buffer& buffer = kernel.buffers[static_cast<size_t>(index)];
+  std::vector<int64_t> shape;
+  for (const Affine& size : buffer.shape) shape.push_back(size.evaluate({}));
+  TC_CHECK(original.dtype == packing.original_dtype(buffer.dtype), "for packed buffer '", packing.buffer, "'");
+  TC_CHECK(original.count() == checked_count(packing.original_shape), "for packed buffer '",
+           packing.buffer, "'");
+  TC_CHECK(packing.iterators.size() == shape.size(), "for packed buffer '", packing.buffer, "'");
+  TC_CHECK(packing.index.size() == packing.original_shape.size(), "for packed buffer '",
+           packing.buffer, "'");
+  Tensor result(original.dtype, shape);
+  if (packing.combinations.empty()) {
+    Packer(packing, original, result).run();
+  } else {
+    Packer(packing, combined(packing, original), result).run();
+  }
+  return result;
+}
+
+}  // namespace
+
+double largest_of_digits(int64_t digits) { return std::ldexp(127.0, static_cast<int>(8 * (digits - 1))); }
+
+const Packing* packing_of(const Kernel& kernel, const std::string& buffer) {
+  for (const Packing& packing : kernel.packings) {
+    if (packing.buffer == buffer) return &packing;
+  }
+  return nullptr;
+}
+
+const std::string& original_of(const Kernel& kernel, const std::string& buffer) {
+  const Packing* packing = packing_of(kernel, buffer);
+  return packing == nullptr || packing->scales_of.empty() ? buffer : packing->scales_of;
+}
+
+Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original) {
+  if (!packing.scales_of.empty()) {
+    const Packing* digits = packing_of(kernel, packing.scales_of);
+    TC_CHECK(digits != nullptr, "a packing of '", packing.scales_of, "' for its scales");
+    Tensor scales = scales_of(*digits, placed(*digits, kernel, original));
+    const Buffer& buffer = kernel.buffers.at(static_cast<size_t>(kernel.buffer_index(packing.buffer)));
+    scales.shape.clear();
+    for (const Affine& size : buffer.shape) scales.shape.push_back(size.evaluate({}));
+    return scales;
+  }
+  Tensor result = placed(packing, kernel, original);
+  if (packing.terms.empty()) return result;
+  if (!packing.scaled.empty()) return digits_of(packing, result);
+  return terms_of(packing, kernel.buffers[static_cast<size_t>(kernel.buffer_index(packing.buffer))].dtype, result);
+}
+
+std::string recipe(const Packing& packing, const Kernel& kernel) {
+  const auto part_of = [&](const Packing& each) {
+    const Buffer& buffer = kernel.buffers.at(static_cast<size_t>(kernel.buffer_index(each.buffer)));
+    std::map<std::string, Affine> numbers;
+    for (size_t i = 0; i < each.iterators.size(); ++i) numbers[each.iterators[i]] = Affine::variable(text("i", i));
+    std::string result = name_of(buffer.dtype);
+    for (const Affine& size : buffer.shape) result += " " + size.str();
+    result += " at";
+    for (const Affine& index : each.index) result += " " + index.substitute(numbers).str();
+    result += text(" fill ", each.fill);
+    if (!each.terms.empty()) result += text(" terms ", position_of(each, each.terms));
+    for (const std::string& iterator : each.scaled) result += text(" scaled ", position_of(each, iterator));
+    for (const Combination& combination : each.combinations) {
+      result += text(" combining ", combination.dimension);
+      for (const std::vector<double>& row : combination.rows) {
+        for (double factor : row) result += text(" ", factor);
+      }
+    }
+    return result;
+  };
+  if (packing.scales_of.empty()) return part_of(packing);
+  return "scales of " + part_of(*packing_of(kernel, packing.scales_of));
+}
+
+}  // namespace tc

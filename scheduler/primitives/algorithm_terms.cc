@@ -1,0 +1,466 @@
+// algorithm bf16x3 and int8x6: products of floats as products of shorter numbers, on a matrix unit.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+
+#include "ir/access.h"
+#include "scheduler/primitives/algorithm.h"
+#include "scheduler/primitives/banded_product.h"
+
+namespace tc {
+namespace {
+
+// How a float becomes terms. Products of terms i and j are summed up where i + j is less than the number of
+// terms; what is left out is below what the last term holds.
+struct Division {
+  const char* name;
+  DType operand;
+  int64_t terms;
+  bool digits;                     // of whole numbers to base 256, which have a scale; else a sum of floats
+};
+constexpr Division kDivisions[] = {{"bf16x3", DType::BF16, 2, false}, {"int8x6", DType::I8, 3, true}};
+// Less than what a number of digits rounds to zero, and far from what overflows as the scale's inverse.
+constexpr double kLeastPeak = 1e-30;
+
+// Both operands become terms of the unit's type. The input is divided by statements into a buffer
+// [.., depth / D][terms][positions][D], where D is the depth of one instruction. Digits of the input have
+// one scale in a band, those of the constant one for each feature; their products are summed up in whole
+// numbers, those of one order (i + j) together.
+class TermsRewrite : BandedProduct {
+ public:
+  TermsRewrite(const ScheduleState& state, const std::string& statement, const Division& division,
+               const MatrixUnit::Format& format, const BandSizes& sizes)
+      : BandedProduct(state, statement, format, sizes), division_(division) {}
+
+  Kernel run() {
+    find_operands();
+    if (division_.digits) add_scales();
+    analyse();
+    if (division_.digits) refuse_overflow();
+    pack_constant();
+    std::vector<Statement> statements;
+    input_statements(statements);
+    product_statements(statements);
+    for (const Statement& tail : tails_) statements.push_back(rewritten(tail));
+    kernel_.statements = std::move(statements);
+    remove_result();
+    return std::move(kernel_);
+  }
+
+  // The accumulators, whose last block of features may be padded.
+  BlockedDim padded() const { return {sums_name_, sums_block_, sums_rank_ - 1, unit_.columns, Affine(features_)}; }
+  const std::string& result() const { return result_name_; }
+
+ private:
+  int64_t terms() const { return division_.terms; }
+
+  // --- buffers ---------------------------------------------------------------------------------
+
+  // A constant for the scales of the constant's digits, behind it among the arguments.
+  void add_scales() {
+    scales_ = constant_.buffer + 1;
+    Buffer scales;
+    scales.name = buffer(constant_.buffer).name + "_scales";
+    for (int number = 2; kernel_.buffer_index(scales.name) >= 0; ++number) {
+      scales.name = text(buffer(constant_.buffer).name, "_scales", number);
+    }
+    scales.scope = Scope::Constant;
+    kernel_.buffers.insert(kernel_.buffers.begin() + scales_, std::move(scales));
+    for (Statement& statement : kernel_.statements) {
+      edit_accesses(statement, [&](const Access& each) {
+        Access moved = each;
+        moved.buffer += each.buffer >= scales_;
+        return moved;
+      });
+    }
+    macc_ = kernel_.statements[which_];
+    find_operands();
+  }
+
+  // Sums of products of one order: of digits of up to 128 each, in 31 bits.
+  void refuse_overflow() const {
+    int64_t most = terms() * channels_;
+    for (const std::string& tap : sums_) most *= extent(tap);
+    constexpr int64_t kMost = (int64_t{1} << 31) / (128 * 128) - 1;
+    if (most > kMost) refuse("statement ", macc_.name, " sums up ", most, " products of digits, but i32 holds ", kMost);
+  }
+
+  int add_buffer(const std::string& stem, DType dtype, const std::vector<int64_t>& sizes) {
+    std::vector<Affine> shape;
+    for (const std::string& image : images_) shape.push_back(Affine(extent(image)));
+    shape.push_back(Affine(bands_));
+    for (int64_t size : sizes) shape.push_back(Affine(size));
+    return add_local(stem, dtype, std::move(shape));
+  }
+
+  // The index of a private buffer: images and band, then the rest.
+  std::vector<Affine> at_band(const std::vector<Affine>& rest) const {
+    std::vector<Affine> index;
+    for (const std::string& image : images_) index.push_back(var(image));
+    index.push_back(var(names_.band));
+    index.insert(index.end(), rest.begin(), rest.end());
+    return index;
+  }
+
+  void pack_constant() {
+    Buffer& constant = kernel_.buffers[static_cast<size_t>(constant_.buffer)];
+    Packing packing;
+    packing.buffer = constant.name;
+    packing.terms = names_.part;
+    if (division_.digits) packing.scaled = {names_.panel, names_.pair, names_.block, lane_};
+    for (const Affine& size : constant.shape) {
+      if (!size.is_constant()) refuse("constant ", constant.name, " has a symbolic shape");
+      packing.original_shape.push_back(size.constant());
+    }
+    std::vector<Affine> shape;
+    auto dimension = [&](const std::string& name, int64_t size) {
+      packing.iterators.push_back(name);
+      shape.push_back(Affine(size));
+    };
+    dimension(names_.panel, panels_);
+    dimension(names_.pair, panel_);
+    dimension(names_.depth, depths_);
+    for (const std::string& tap : sums_) dimension(tap, extent(tap));
+    dimension(names_.block, blocks_);
+    dimension(names_.part, terms());
+    dimension(names_.group, unit_.groups);
+    dimension(lane_, unit_.columns);
+    dimension(names_.member, format_.members);
+    std::map<std::string, Affine> values;
+    values[lane_] = feature_block() * unit_.columns + var(lane_);
+    values[channel_] = var(names_.depth, depth_) + in_depth();
+    if (!block_.empty()) values[block_] = Affine(0);
+    if (!channel_outer_.empty()) values[channel_outer_] = Affine(0);
+    for (const Subscript& subscript : constant_.index) packing.index.push_back(subscript.affine.substitute(values));
+    constant.shape = shape;
+    constant.dtype = format_.operand;
+    constant.logical = "packed";
+    kernel_.packings.push_back(std::move(packing));
+    if (!division_.digits) return;
+    Buffer& scales = kernel_.buffers[static_cast<size_t>(scales_)];
+    scales.shape = {Affine(panels_ * panel_ * blocks_), Affine(unit_.columns)};
+    Packing of_scales;
+    of_scales.buffer = scales.name;
+    of_scales.scales_of = buffer(constant_.buffer).name;
+    kernel_.packings.push_back(std::move(of_scales));
+  }
+
+  Affine feature_block() const {
+    return var(names_.panel, panel_ * blocks_) + var(names_.pair, blocks_) + var(names_.block);
+  }
+  Affine in_depth() const { return var(names_.group, format_.members) + var(names_.member); }
+
+  // --- statements ------------------------------------------------------------------------------
+
+  // A statement over images, bands and panels, then the given iterators.
+  Statement statement(const std::string& suffix, const std::vector<Iterator>& rest) const {
+    Statement made;
+    made.name = suffix.empty() ? macc_.name : fresh_statement(suffix);
+    for (const std::string& image : images_) made.iterators.push_back({image, Affine(extent(image))});
+    made.iterators.push_back({names_.band, Affine(bands_)});
+    made.iterators.push_back({names_.panel, Affine(panels_)});
+    made.iterators.insert(made.iterators.end(), rest.begin(), rest.end());
+    return made;
+  }
+
+  void input_statements(std::vector<Statement>& statements) {
+    const std::string& stem = buffer(input_.buffer).name;
+    terms_ = add_buffer(stem + "_terms", format_.operand, {panels_, depths_, terms(), positions_, depth_});
+    const int64_t lanes = channel_block_ > 0 ? channel_block_ : std::min<int64_t>(unit_.columns, depth_);
+    const int64_t halves = channel_block_ > 0 ? std::min(depth_ / lanes, channel_blocks_) : depth_ / lanes;
+    std::vector<Iterator> iterators = {{names_.depth, Affine(depths_)}};
+    Affine position;
+    Access from = input_;
+    for (const Dimension& at : dimensions_) {
+      const Affine& index = input_.index[at.dim].affine;
+      if (at.apart) continue;   // an image's index stays
+      iterators.push_back({at.name, Affine(at.size)});
+      position = position + var(at.name, at.pitch);
+      Affine place = var(at.name, at.step) + Affine(index.constant());
+      if (std::count(at.rows.begin(), at.rows.end(), banded_) > 0) {
+        place = place + var(names_.band, band_ * index.coefficient(banded_));
+      }
+      from.index[at.dim] = {place, nullptr};
+    }
+    iterators.push_back({names_.half, Affine(halves)});
+    iterators.push_back({names_.lane, Affine(lanes)});
+    Statement read;                        // what all that reads the input shares
+    read.iterators = iterators;
+    const Affine lane = var(names_.half, lanes) + var(names_.lane);
+    bool lacks = false;   // channels of the last depth
+    if (channel_block_ > 0) {
+      const Affine block = var(names_.depth, depth_ / lanes) + var(names_.half);
+      from.index[channel_dim_] = {channel_outer_.empty() ? Affine(0) : block, nullptr};
+      from.index.back() = {var(names_.lane), nullptr};
+      lacks = channel_blocks_ * lanes < depths_ * depth_;
+      if (lacks && channel_blocks_ > 1) read.constraints.push_back(Affine(channel_blocks_ - 1) - block);
+    } else {
+      const Affine channel = var(names_.depth, depth_) + lane;
+      from.index.back() = {channel, nullptr};
+      lacks = channels_ < depths_ * depth_;
+      if (lacks) read.constraints.push_back(Affine(channels_ - 1) - channel);
+    }
+    bool borders = false;
+    const auto box = box_of(kernel_, statement("", iterators));
+    for (const Dimension& at : dimensions_) {
+      const Affine& index = from.index[at.dim].affine;
+      for (const Affine& condition : {index, buffer(input_.buffer).shape[at.dim] - Affine(1) - index}) {
+        if (range_of(condition, box).low >= 0) continue;
+        read.constraints.push_back(condition);
+        borders = true;
+      }
+    }
+    const Affine all = var(names_.panel);
+    if (borders) {
+      statements.push_back(zero("_zero", 0, 0));
+    } else {
+      if (lacks) statements.push_back(zero("_zero", depths_ - 1, 0));
+      if (positions_ > read_positions_) statements.push_back(zero("_rest", 0, read_positions_));
+    }
+    const ExprPtr value = load(DType::F32, from.buffer, from.index);
+    if (division_.digits) scale_statements(statements, read, value);
+    for (int64_t term = 0; term < terms(); ++term) {
+      Statement made = statement(text("_term", term), read.iterators);
+      made.constraints = read.constraints;
+      made.write = access_at(terms_, at_band({all, var(names_.depth), Affine(term), position, lane}));
+      made.value = division_.digits ? digit(value, term) : part(value, term);
+      statements.push_back(std::move(made));
+    }
+  }
+
+  // Terms that nothing divides: borders, channels beyond the last.
+  Statement zero(const std::string& suffix, int64_t first_depth, int64_t first_position) const {
+    Statement made = statement(suffix, {{names_.depth, Affine(depths_ - first_depth)}, {names_.part, Affine(terms())},
+                                        {names_.position, Affine(positions_ - first_position)},
+                                        {names_.lane, Affine(depth_)}});
+    made.write = access_at(terms_, at_band({var(names_.panel), var(names_.depth) + Affine(first_depth), var(names_.part),
+                                            var(names_.position) + Affine(first_position), var(names_.lane)}));
+    made.value = none(format_.operand);
+    return made;
+  }
+
+  static ExprPtr none(DType dtype) { return is_float(dtype) ? constant(dtype, 0) : int_constant(dtype, 0); }
+
+  // What the terms before leave of the value, rounded.
+  ExprPtr part(ExprPtr value, int64_t term) const {
+    for (int64_t before = 0; before < term; ++before) {
+      value = binary(BinaryOp::Sub, value, cast(DType::F32, cast(format_.operand, value)));
+    }
+    return cast(format_.operand, value);
+  }
+
+  // A digit of the whole number that the value is in units of the band's scale.
+  ExprPtr digit(const ExprPtr& value, int64_t term) const {
+    const ExprPtr scaled = binary(BinaryOp::Mul, value, load(DType::F32, inverse_, at_band({var(names_.panel)})));
+    const ExprPtr whole = cast(DType::I32, unary(UnaryOp::Round, scaled));
+    const int64_t below = terms() - 1 - term;
+    int64_t half = 0;              // what rounds the digits below away
+    for (int64_t i = 0; i < below; ++i) half = 256 * half + 128;
+    if (below == 0) return cast(format_.operand, whole);
+    return cast(format_.operand, binary(BinaryOp::Shr, binary(BinaryOp::Add, whole, int_constant(DType::I32, half)),
+                                        int_constant(DType::I32, 8 * below)));
+  }
+
+  // The largest magnitude of a band, and what multiplies its numbers. A NaN or an infinity makes both such
+  // that all results of the band are NaN.
+  void scale_statements(std::vector<Statement>& statements, const Statement& read, const ExprPtr& value) {
+    const std::string& stem = buffer(input_.buffer).name;
+    const Iterator half = read.iterators.at(read.iterators.size() - 2);
+    const int64_t halves = half.extent.constant();
+    const int peaks = add_buffer(stem + "_peaks", DType::F32, {panels_, halves});   // sums that need not wait for each other
+    peak_ = add_buffer(stem + "_peak", DType::F32, {panels_});
+    inverse_ = add_buffer(stem + "_inverse", DType::F32, {panels_});
+    Statement least = statement("_least", {half}), most = statement("_peaks", read.iterators);
+    Statement whole = statement("_peak", {}), invert = statement("_inverse", {});
+    least.write = most.write = access_at(peaks, at_band({var(names_.panel), var(half.name)}));
+    least.value = constant(DType::F32, kLeastPeak);
+    most.constraints = read.constraints;
+    most.reduction = Reduction::Max;
+    most.value = unary(UnaryOp::Abs, value);
+    whole.write = access_at(peak_, at_band({var(names_.panel)}));
+    for (int64_t i = 0; i < halves; ++i) {
+      const ExprPtr each = load(DType::F32, peaks, at_band({var(names_.panel), Affine(i)}));
+      whole.value = whole.value == nullptr ? each : binary(BinaryOp::Max, whole.value, each);
+    }
+    invert.write = access_at(inverse_, at_band({var(names_.panel)}));
+    invert.value = binary(BinaryOp::Div, constant(DType::F32, largest_of_digits(terms())),
+                          load(DType::F32, peak_, at_band({var(names_.panel)})));
+    statements.insert(statements.end(), {least, most, whole, invert});
+  }
+
+  void product_statements(std::vector<Statement>& statements) {
+    const int64_t blocks = panels_ * panel_ * blocks_;
+    std::vector<int64_t> shape = {blocks};
+    if (lines_apart_) shape.push_back(band_);
+    shape.push_back(tiles_ * rows_);
+    if (division_.digits) shape.push_back(terms());
+    shape.push_back(unit_.columns);
+    accumulators_ = add_buffer(result_name_ + "_sums", format_.accumulator, shape);
+    sums_name_ = buffer(accumulators_).name;
+    sums_rank_ = buffer(accumulators_).shape.size();
+    sums_block_ = images_.size() + 1;
+    std::vector<Iterator> outputs = {{names_.pair, Affine(panel_)}, {names_.block, Affine(blocks_)}};
+    std::vector<Affine> place = {feature_block()};
+    Affine position = var(names_.tile, strides_[column_] * rows_) + var(names_.row, strides_[column_]);
+    if (lines_apart_) {
+      outputs.push_back({banded_, Affine(band_)});
+      place.push_back(var(banded_));
+      position = position + var(banded_, strides_[banded_]);
+    }
+    outputs.push_back({names_.tile, Affine(tiles_)});
+    place.push_back(var(names_.tile, rows_) + var(names_.row));
+    std::vector<Iterator> starting = outputs, adding = outputs;
+    std::vector<Affine> started = place;
+    if (division_.digits) {
+      starting.push_back({names_.order, Affine(terms())});
+      started.push_back(var(names_.order));
+      place.push_back(var(names_.part) + var(names_.other));
+    }
+    started.push_back(var(lane_));
+    place.push_back(var(lane_));
+    starting.insert(starting.end(), {{names_.row, Affine(rows_)}, {lane_, Affine(unit_.columns)}});
+    adding.push_back({names_.depth, Affine(depths_)});
+    for (const std::string& tap : sums_) {
+      adding.push_back({tap, Affine(extent(tap))});
+      position = position + var(tap, strides_[tap]);
+    }
+    adding.insert(adding.end(), {{names_.part, Affine(terms())}, {names_.other, Affine(terms())},
+                                 {names_.row, Affine(rows_)}, {lane_, Affine(unit_.columns)},
+                                 {names_.group, Affine(unit_.groups)}, {names_.member, Affine(format_.members)}});
+    Statement start = statement("_start", starting), add = statement("", adding);
+    start.write = access_at(accumulators_, at_band(started));
+    start.value = none(format_.accumulator);
+    add.write = access_at(accumulators_, at_band(place));
+    add.constraints = {Affine(terms() - 1) - var(names_.part) - var(names_.other)};
+    add.reduction = Reduction::Sum;
+    const ExprPtr input = load(format_.operand, terms_, at_band({var(names_.panel), var(names_.depth), var(names_.part), position, in_depth()}));
+    std::vector<Affine> index = {var(names_.panel), var(names_.pair), var(names_.depth)};
+    for (const std::string& tap : sums_) index.push_back(var(tap));
+    index.insert(index.end(), {var(names_.block), var(names_.other), var(names_.group), var(lane_), var(names_.member)});
+    const ExprPtr weight = load(format_.operand, constant_.buffer, index);
+    add.value = binary(BinaryOp::Mul, cast(format_.accumulator, input), cast(format_.accumulator, weight));
+    statements.insert(statements.end(), {start, add});
+  }
+
+  // The sum at a place of the accumulators, in f32. Products of order o count 256^(terms - 1 - o) units of
+  // 256^(terms - 1).
+  ExprPtr sum_at(std::vector<Affine> band, const std::vector<Affine>& rows, const Affine& lane) const {
+    std::vector<Affine> index = band;
+    index.push_back(feature_block());
+    index.insert(index.end(), rows.begin(), rows.end());
+    if (!division_.digits) {
+      index.push_back(lane);
+      return load(DType::F32, accumulators_, index);
+    }
+    ExprPtr whole;
+    for (int64_t order = 0; order < terms(); ++order) {
+      std::vector<Affine> at = index;
+      at.insert(at.end(), {Affine(order), lane});
+      const ExprPtr next = cast(DType::F32, load(format_.accumulator, accumulators_, at));
+      whole = whole == nullptr ? next : binary(BinaryOp::Add, binary(BinaryOp::Mul, whole, constant(DType::F32, 256)), next);
+    }
+    band.push_back(var(names_.panel));
+    const double unit = std::ldexp(1.0, static_cast<int>(8 * (terms() - 1))) / largest_of_digits(terms());
+    const ExprPtr scale = binary(BinaryOp::Mul, load(DType::F32, peak_, band), constant(DType::F32, unit));
+    return binary(BinaryOp::Mul, binary(BinaryOp::Mul, whole, load(DType::F32, scales_, std::vector<Affine>{feature_block(), lane})), scale);
+  }
+
+  // The statement over images, bands and panels like the others, then rows and lanes, reading the accumulators.
+  Statement rewritten(const Statement& tail) const {
+    const Access read = *result_of(tail);
+    std::map<std::string, Affine> at;      // the sum's iterators in the tail's
+    for (size_t d = 0; d < read.index.size(); ++d) {
+      const std::string own = macc_.write.index[d].affine.as_variable();
+      if (!own.empty()) at[own] = read.index[d].affine;
+    }
+    Statement result = tail;
+    result.iterators.clear();
+    std::set<std::string> placed;
+    auto place = [&](const std::string& name, const Affine& size) {
+      result.iterators.push_back({name, size});
+      placed.insert(name);
+    };
+    auto own = [&](const std::string& of_sum) { return at.at(of_sum).as_variable(); };
+    for (const std::string& image : images_) place(own(image), Affine(extent(image)));
+    place(names_.band, Affine(bands_));
+    place(names_.panel, Affine(panels_));
+    place(names_.pair, Affine(panel_));
+    place(names_.block, Affine(blocks_));
+    place(own(banded_), Affine(band_));
+    if (column_ != banded_) place(own(column_), Affine(extent(column_)));
+    const std::string lane = own(lane_), block = block_.empty() ? "" : own(block_);
+    for (const Iterator& each : tail.iterators) {
+      if (placed.count(each.name) == 0 && each.name != lane && each.name != block) result.iterators.push_back(each);
+    }
+    place(lane, Affine(unit_.columns));
+
+    const Affine line = var(names_.band, band_) + at.at(banded_);
+    std::map<std::string, Affine> values = {{own(banded_), line}};
+    if (!block.empty()) values[block] = feature_block();
+    for (Affine& constraint : result.constraints) constraint = constraint.substitute(values);
+    if (bands_ * band_ > extent(banded_)) result.constraints.push_back(Affine(extent(banded_) - 1) - line);
+    if (panels_ * panel_ * blocks_ > blocks_of_features_) {
+      result.constraints.push_back(Affine(blocks_of_features_ - 1) - feature_block());
+    }
+    std::vector<Affine> band, rows;
+    for (const std::string& image : images_) band.push_back(at.at(image));
+    band.push_back(var(names_.band));
+    Affine row = at.at(column_);
+    if (lines_apart_) rows.push_back(at.at(banded_));
+    else if (banded_ != column_) row = row + at.at(banded_) * (strides_.at(banded_) / strides_.at(column_));
+    rows.push_back(row);
+    const ExprPtr sum = sum_at(band, rows, at.at(lane_));
+    result.write = substitute(result.write, values);
+    result.value = rewrite(substitute(result.value, values), [&](const ExprPtr& each) {
+      return each->kind == Expr::Kind::Load && each->access.buffer == macc_.write.buffer ? sum : nullptr;
+    });
+    return result;
+  }
+
+  // Nothing uses the buffer of the original sums any more.
+  void remove_result() {
+    const int gone = macc_.write.buffer;
+    for (Statement& statement : kernel_.statements) {
+      edit_accesses(statement, [&](const Access& each) {
+        Access moved = each;
+        moved.buffer -= each.buffer > gone;
+        return moved;
+      });
+    }
+    kernel_.buffers.erase(kernel_.buffers.begin() + gone);
+  }
+
+  const Division& division_;
+  int terms_ = -1, accumulators_ = -1, scales_ = -1, peak_ = -1, inverse_ = -1;   // buffers
+  std::string sums_name_;
+  size_t sums_rank_ = 0, sums_block_ = 0;
+};
+
+}  // namespace
+
+bool apply_terms(ScheduleState& state, const std::string& statement, Words& words) {
+  const auto division = std::find_if(std::begin(kDivisions), std::end(kDivisions),
+                                     [&](const Division& each) { return words.accept(each.name); });
+  if (division == std::end(kDivisions)) return false;
+  BandSizes sizes;
+  sizes.band = words.number("the rows of a band", 1);
+  sizes.panel = words.number("the blocks of a panel", 1);
+  sizes.blocks = words.number("the blocks at a time", 1);
+  sizes.tiles = words.number("the accumulators at a time", 1);
+  sizes.rows = words.number("the rows of an accumulator", 1);
+  const MatrixUnit& unit = state.target.matrix;
+  if (unit.registers == 0) refuse("target ", state.target.name, " has no matrix unit");
+  const MatrixUnit::Format* format = unit.format(division->operand);
+  if (format == nullptr) refuse("the matrix unit of target ", state.target.name, " does not multiply ", name_of(division->operand));
+  TermsRewrite rewrite(state, statement, *division, *format, sizes);
+  Kernel kernel = rewrite.run();
+  state.blocked.erase(std::remove_if(state.blocked.begin(), state.blocked.end(),
+                                     [&](const BlockedDim& dim) { return dim.buffer == rewrite.result(); }),
+                      state.blocked.end());
+  state.blocked.push_back(rewrite.padded());
+  replace_kernel(state, std::move(kernel));
+  return true;
+}
+
+}  // namespace tc

@@ -1,0 +1,74 @@
+// A sum of products of an input and a constant as a matrix unit takes it: bands of rows, panels of features.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/primitives/product_rewrite.h"
+
+namespace tc {
+
+// Rows of a band, pairs of a panel, blocks of features and accumulators at a time, rows of one.
+struct BandSizes {
+  int64_t band = 1, panel = 1, blocks = 1, tiles = 1, rows = 1;
+};
+
+// The input's map, of one band, is read as positions in a row: a position is an element of the map, borders
+// included, so that rows of outputs are positions in steps.
+class BandedProduct : protected ProductRewrite {
+ protected:
+  BandedProduct(const ScheduleState& state, const std::string& statement, const MatrixUnit::Format& format,
+                const BandSizes& sizes);
+
+  // After find_operands: fills in what is below; refuses what does not fit.
+  void analyse();
+
+  static int64_t parts(int64_t size, int64_t part) { return (size + part - 1) / part; }
+  // The one place at which the statement reads the result, by iterators that count as the sum's do.
+  std::optional<Access> result_of(const Statement& statement) const;
+
+  // One dimension of the input that is no channels'.
+  struct Dimension {
+    size_t dim = 0;
+    std::vector<std::string> rows, taps;
+    int64_t step = 1;              // input elements from one position to the next
+    int64_t size = 1;              // positions that a band reads
+    int64_t pitch = 1;             // positions from one to the next along the dimension
+    std::string name;              // iterator of the statements that read the input
+    bool apart = false;            // of images: a dimension of its own
+  };
+  struct Names {
+    std::string band, panel, pair, block, tile, depth, row, group, member, part, other, order, half, lane, position;
+  };
+
+  const MatrixUnit& unit_;
+  const MatrixUnit::Format format_;
+  int64_t band_, panel_, blocks_, tiles_, rows_;   // as BandSizes, but tiles_: all of a band
+  int64_t bands_ = 1, panels_ = 1, depths_ = 1, depth_ = 1;
+  std::string lane_, block_;               // of features
+  std::string channel_, channel_outer_;
+  std::vector<std::string> row_names_, sums_, images_;   // sums_: but channels
+  std::string column_, banded_;            // the innermost rows, and those that bands divide
+  int64_t features_ = 1, blocks_of_features_ = 1, channels_ = 1, channel_block_ = 0, channel_blocks_ = 1;
+  size_t channel_dim_ = 0;
+  std::vector<Dimension> dimensions_;
+  std::map<std::string, int64_t> strides_; // of rows and taps, in positions
+  int64_t positions_ = 1, read_positions_ = 1, flat_rows_ = 1;
+  bool lines_apart_ = false;               // rows of an accumulator do not run on from line to line
+  std::vector<Statement> tails_;
+  Names names_;
+  std::string result_name_;
+
+ private:
+  void find_result();
+  void classify();
+  void find_channels();
+  void find_conditions();
+  void find_neighbours();
+  void find_positions();
+  void size_blocks();
+};
+
+}  // namespace tc
