@@ -132,6 +132,10 @@ void interpret(const Kernel& kernel, const std::map<std::string, int64_t>& param
   memory.finish(kernel, buffers);
 }
 
+double instance_count(const Statement& statement, const std::map<std::string, int64_t>& parameters) {
+  return InstanceCounter(statement, parameters).count();
+}
+
 double flop_count(const Kernel& kernel, const std::map<std::string, int64_t>& parameters) {
   double total = 0;
   for (const Statement& statement : kernel.statements) {
@@ -139,7 +143,7 @@ double flop_count(const Kernel& kernel, const std::map<std::string, int64_t>& pa
     int64_t operations = float_operations(statement.value, seen);
     operations += statement.reduction != Reduction::None && is_float(statement.value->dtype);
     if (operations == 0) continue;
-    total += static_cast<double>(operations) * InstanceCounter(statement, parameters).count();
+    total += static_cast<double>(operations) * instance_count(statement, parameters);
   }
   return total;
 }

@@ -259,6 +259,9 @@ void interpret(const Kernel& kernel, const std::map<std::string, int64_t>& param
 // bound. Used for reports and the analytic model.
 double flop_count(const Kernel& kernel, const std::map<std::string, int64_t>& parameters);
 
+// Instances of a statement, with parameters bound.
+double instance_count(const Statement& statement, const std::map<std::string, int64_t>& parameters);
+
 // Applies a packing to data.
 Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original);
 // The largest whole number of so many digits: the first is at most 127, so that rounding has room.
