@@ -15,6 +15,7 @@ namespace {
 constexpr double kShareOfCache = 0.7;      // of the second cache, for a band's input and a panel
 constexpr double kZero = 1, kStore = 3;    // cycles per native vector of what waits in memory
 constexpr double kStart = 300;             // cycles of a band and panel, before and after the products
+constexpr double kWinogradSlower = 1.4;    // than its closed forms, which know nothing of its transforms' spills
 constexpr int64_t kLeastRows = 8;          // of one accumulator that pay
 
 struct Plan {
@@ -32,7 +33,7 @@ struct Algorithm {
   double divide;                   // cycles per native vector of the input that is divided
   double slower;                   // than the unit at its best
 };
-constexpr Algorithm kAlgorithms[] = {{"int8x6", DType::I8, 3, 3, kDigitsError, 11, 1.45},
+constexpr Algorithm kAlgorithms[] = {{"int8x6", DType::I8, 3, 3, kDigitsError, 11, 1.15},
                                      {"bf16x3", DType::BF16, 2, 1, kTwoTermsError, 8, 1.15}};
 
 // A statement's loops by their meaning.
@@ -55,7 +56,7 @@ class MatrixScheduler {
     find();
     const Plan plan = choose();
     if (plan.cycles > kGain * direct_cycles()) throw Abandon{"no gain over the products in f32"};
-    if (plan.cycles > winograd_cycles(before, tolerance_)) throw Abandon{"no gain over another algorithm"};
+    if (plan.cycles > kWinogradSlower * winograd_cycles(before, tolerance_)) throw Abandon{"no gain over another algorithm"};
     {
       Trust trust;   // the order is checked once, as a whole
       rewrite(plan);
@@ -247,7 +248,8 @@ class MatrixScheduler {
     const double element_bytes = algorithm_->terms * static_cast<double>(size_of(algorithm_->operand));
     const double operand_bytes = element_bytes * (static_cast<double>(plan.blocks) + static_cast<double>(plan.tiles) * row_share) *
                                  unit().rows * depth();
-    const double step = algorithm_->slower * std::max(products * at_once * unit().cycles * row_share, operand_bytes / b_.target().l2_bandwidth);
+    const double step = std::max(algorithm_->slower * products * at_once * unit().cycles * row_share,
+                                 operand_bytes / b_.target().l2_bandwidth);
     const double steps = pairs * lines / static_cast<double>(plan.tiles) * sizes->sums;
     const double results = pairs * static_cast<double>(plan.blocks) * lines * static_cast<double>(plan.rows * unit().columns);
     const double store = kStore * algorithm_->sums * vectors(results);
