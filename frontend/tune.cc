@@ -169,7 +169,8 @@ OpenDevice device_opener(const TuneRequest& request, const Target& target) {
 
 }  // namespace
 
-std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, std::vector<std::string>* notes) {
+std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, double tolerance,
+                                     std::vector<std::string>* notes) {
   std::map<int, int64_t> calls;
   count_calls(model.plan.steps, 1, calls);
   std::vector<KernelTask> tasks;
@@ -191,6 +192,8 @@ std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, st
     task.single_thread = report.single_thread;
     task.calls = static_cast<int>(std::min<int64_t>(calls[report.kernel], 1 << 30));
     task.untuned = report.trace;
+    Schedule start(task.kernel, task.target);
+    if (!start.replay(task.layout_lines)) task.algorithms = algorithm_traces(start, threads, tolerance);
     tasks.push_back(std::move(task));
   }
   if (!symbolic.empty() && notes)
@@ -209,7 +212,7 @@ TuneResult tune_onnx(const std::string& bytes, const std::string& file_name, con
   const int threads = worker_count(untuned.threads);
   const CompiledModel model = plan_onnx(bytes, file_name, folder, untuned);
   std::vector<std::string> notes;
-  const std::vector<KernelTask> tasks = kernel_tasks(model, threads, &notes);
+  const std::vector<KernelTask> tasks = kernel_tasks(model, threads, untuned.tolerance, &notes);
 
   BuildPoolOptions pool;
   pool.program = request.programs + "/tc-builder";

@@ -24,9 +24,10 @@ struct TuneRequest {
   double sample_seconds = 0.01;
 };
 
-// The kernels of a plan that can be tuned, each workload once with the number of its calls in a run;
-// `notes` gets a sentence on those that cannot.
-std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, std::vector<std::string>* notes);
+// The kernels of a plan that can be tuned within the tolerance, each workload once with the number of its
+// calls in a run; `notes` gets a sentence on those that cannot.
+std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, double tolerance,
+                                     std::vector<std::string>* notes);
 
 // Fills the log. Afterwards a compile with that log uses what was found. Errors: those of compiling,
 // of the log, and Device errors where no device of the target answers.

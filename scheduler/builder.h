@@ -114,12 +114,12 @@ void schedule_statement(Builder& builder, const std::string& statement,
 
 // Ways of scheduling, most special first; each throws Abandon where the kernel is not of its kind.
 // A convolution whose error may grow to the tolerance.
-void schedule_winograd(Builder& builder, double tolerance);
+void schedule_winograd(Builder& builder, double tolerance, bool always = false);
 // What the closed forms predict for it; infinite where it is not of that kind.
 double winograd_cycles(Builder builder, double tolerance);
 // A sum of products on the target's matrix unit, whose error may grow to the tolerance, where the closed
-// forms predict fewer cycles than for the others.
-void schedule_matrix(Builder& builder, double tolerance);
+// forms predict fewer cycles than for the others, or always.
+void schedule_matrix(Builder& builder, double tolerance, bool always = false);
 // One reduction into a private buffer, with an initialisation and elementwise statements after it.
 void schedule_reduction(Builder& builder, const ReductionKnobs& knobs = {});
 // Statements that share outer iterators: rows.

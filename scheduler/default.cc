@@ -36,6 +36,21 @@ std::vector<std::string> default_trace(const Schedule& start, int threads, doubl
   return {trace.begin() + static_cast<std::ptrdiff_t>(start.trace().size()), trace.end()};
 }
 
+std::vector<std::vector<std::string>> algorithm_traces(const Schedule& start, int threads, double tolerance) {
+  std::vector<std::vector<std::string>> result;
+  if (tolerance <= 0) return result;
+  for (const bool matrix : {true, false}) {
+    Builder builder(ScheduleAccess::state(start), threads);
+    try {
+      if (matrix) schedule_matrix(builder, tolerance, true);
+      else schedule_winograd(builder, tolerance, true);
+      if (!check_state(builder.state())) result.push_back(builder.state().trace);
+    } catch (const Abandon&) {
+    }
+  }
+  return result;
+}
+
 Schedule default_schedule(Kernel kernel, const Target& target, int threads,
                           const std::vector<std::string>& layout_lines, double tolerance) {
   Schedule schedule(std::move(kernel), target);

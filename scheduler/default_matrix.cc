@@ -49,14 +49,16 @@ class MatrixScheduler {
  public:
   MatrixScheduler(Builder& builder, double tolerance) : b_(builder), tolerance_(tolerance) {}
 
-  void run() {
+  void run(bool always) {
     if (b_.target().matrix.registers == 0) throw Abandon{"no matrix unit"};
     find_algorithm();
     const Builder before = b_;
     find();
     const Plan plan = choose();
-    if (plan.cycles > kGain * direct_cycles()) throw Abandon{"no gain over the products in f32"};
-    if (plan.cycles > kWinogradSlower * winograd_cycles(before, tolerance_)) throw Abandon{"no gain over another algorithm"};
+    if (!always && plan.cycles > kGain * direct_cycles()) throw Abandon{"no gain over the products in f32"};
+    if (!always && plan.cycles > kWinogradSlower * winograd_cycles(before, tolerance_)) {
+      throw Abandon{"no gain over another algorithm"};
+    }
     {
       Trust trust;   // the order is checked once, as a whole
       rewrite(plan);
@@ -506,8 +508,8 @@ class MatrixScheduler {
 
 }  // namespace
 
-void schedule_matrix(Builder& builder, double tolerance) {
-  MatrixScheduler(builder, tolerance).run();
+void schedule_matrix(Builder& builder, double tolerance, bool always) {
+  MatrixScheduler(builder, tolerance).run(always);
 }
 
 }  // namespace tc

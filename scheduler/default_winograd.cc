@@ -46,10 +46,11 @@ class WinogradScheduler {
     return choose().cycles;
   }
 
-  void run() {
+  void run(bool always) {
     find();
     const Blocking plan = choose();
-    if (plan.outputs == 0 || plan.cycles > kGain * direct_) throw Abandon{"no gain over the direct convolution"};
+    const bool gains = always || plan.cycles <= kGain * direct_;
+    if (plan.outputs == 0 || !gains) throw Abandon{"no gain over the direct convolution"};
     {
       Trust trust;   // the order is checked once, as a whole
       rewrite(plan);
@@ -330,8 +331,8 @@ class WinogradScheduler {
 
 }  // namespace
 
-void schedule_winograd(Builder& builder, double tolerance) {
-  WinogradScheduler(builder, tolerance).run();
+void schedule_winograd(Builder& builder, double tolerance, bool always) {
+  WinogradScheduler(builder, tolerance).run(always);
 }
 
 double winograd_cycles(Builder builder, double tolerance) {

@@ -66,6 +66,9 @@ const std::vector<PrimitiveRow>& primitive_table();
 // applied so far (the graph's choice of layouts), with no measurement. Always legal. With a tolerance
 // above 0 it may choose an algorithm of which twenty layers stay within it.
 std::vector<std::string> default_trace(const Schedule& start, int threads, double tolerance = 0);
+// Whole traces of the algorithms within the tolerance, whether the closed forms see a gain or not: for
+// those who measure.
+std::vector<std::vector<std::string>> algorithm_traces(const Schedule& start, int threads, double tolerance);
 // Replays the layout lines, then the default.
 Schedule default_schedule(Kernel kernel, const Target& target, int threads,
                           const std::vector<std::string>& layout_lines = {}, double tolerance = 0);

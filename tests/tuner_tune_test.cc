@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -109,6 +110,27 @@ TEST_F(TunerTune, FindsFasterAndKeepsTheBudget) {
     }
   }
   EXPECT_GT(failures, 0);
+}
+
+TEST_F(TunerTune, OtherAlgorithmsAreTriedFirst) {
+  std::vector<Trace> others;
+  for (KernelTask& task : tasks_) {
+    others.push_back(default_schedule(task.kernel, task.target, 2, task.layout_lines).trace());
+    ASSERT_NE(others.back(), task.untuned);
+    task.algorithms = {task.untuned, others.back()};
+  }
+  FakeDevice device;
+  const TuneResult result = run(device, 16);
+  EXPECT_TRUE(result.notes.empty());       // they are no other target's
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    std::vector<Trace> seen;
+    for (const auto& [workload, trace] : device.seen) {
+      if (workload == tasks_[i].workload && std::find(seen.begin(), seen.end(), trace) == seen.end()) seen.push_back(trace);
+    }
+    ASSERT_GE(seen.size(), 2u);
+    EXPECT_EQ(seen[0], tasks_[i].untuned);
+    EXPECT_EQ(seen[1], others[i]);
+  }
 }
 
 TEST_F(TunerTune, TheSameSeedDoesTheSame) {

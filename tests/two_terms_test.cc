@@ -182,6 +182,27 @@ TEST(Terms, TheToleranceDecides) {
   EXPECT_EQ(digits.tolerance, 20 * kDigitsError);
 }
 
+// Whoever measures gets the algorithms that the default does not choose, too.
+TEST(Terms, AllAlgorithmsWithinTheTolerance) {
+  const Layer small{.channels = 64, .features = 16, .taps = 3, .padding = 1};
+  auto algorithms = [&](double tolerance, const Target& target) {
+    Schedule start(small.kernel(), target);
+    EXPECT_EQ(start.replay(small.layouts()), std::nullopt);
+    std::string result;
+    for (const auto& trace : algorithm_traces(start, 1, tolerance)) {
+      Schedule schedule(small.kernel(), target);
+      EXPECT_EQ(schedule.replay(trace), std::nullopt);
+      EXPECT_EQ(schedule.check(), std::nullopt);
+      result += algorithm_of(trace).text + "; ";
+    }
+    return result;
+  };
+  EXPECT_EQ(algorithms(0, unit_target()), "");
+  EXPECT_EQ(algorithms(1e-4, unit_target()), "int8x6; winograd F(4, 3); ");
+  EXPECT_EQ(algorithms(1e-4, parse_target("x86-64-v4")), "winograd F(4, 3); ");
+  EXPECT_EQ(algorithms(2.5e-5, unit_target()), "int8x6; winograd F(2, 3); ");
+}
+
 // A kernel of a few lines: a product of 20 rows, 32 channels and 16 features with some of them replaced.
 std::string product_with(const std::vector<std::pair<std::string, std::string>>& changes) {
   std::string all = R"(kernel "product"

@@ -21,6 +21,7 @@ struct KernelTask {
   bool single_thread = false;       // so small that one thread runs it in the model
   int calls = 1;                    // of this kernel in one run of the model
   Trace untuned;                    // the analytic default
+  std::vector<Trace> algorithms;    // other traces worth a try: algorithm_traces()
 };
 
 class Measurer {

@@ -102,6 +102,7 @@ class Session {
       else if (record.measurement.outcome == Outcome::Ok && search.seeds.size() < 4) search.seeds.push_back(record.trace);
     }
     seeds_ += search.seeds.size();
+    if (!options_.from_random) search.seeds.insert(search.seeds.begin(), task.algorithms.begin(), task.algorithms.end());
     kernel.search = std::make_unique<KernelSearch>(task, search);
     kernels_.push_back(std::move(kernel));
     result_.last.kernels.emplace_back();
