@@ -1,6 +1,20 @@
 #include "ir/access.h"
 
+#include <algorithm>
+
 namespace tc {
+namespace {
+
+// Whether the computed part of a subscript changes with the iterator.
+bool depends_on(const ExprPtr& expr, const std::string& iterator) {
+  if (!expr) return false;
+  if (expr->kind == Expr::Kind::Index) return expr->affine.coefficient(iterator) != 0;
+  if (expr->kind == Expr::Kind::Load) return tc::depends_on(expr->access, iterator);
+  return std::any_of(expr->operands.begin(), expr->operands.end(),
+                     [&](const ExprPtr& operand) { return depends_on(operand, iterator); });
+}
+
+}  // namespace
 
 std::optional<int64_t> element_stride(const Kernel& kernel, const Access& access,
                                       const std::string& iterator) {
@@ -9,11 +23,7 @@ std::optional<int64_t> element_stride(const Kernel& kernel, const Access& access
   bool known = true;   // sizes of the inner dimensions
   for (size_t d = access.index.size(); d-- > 0;) {
     const Subscript& subscript = access.index[d];
-    bool dynamic = false;
-    for_each_load(subscript.dynamic, [&](const Expr& load) {
-      dynamic = dynamic || depends_on(load.access, iterator);
-    });
-    if (dynamic) return std::nullopt;
+    if (depends_on(subscript.dynamic, iterator)) return std::nullopt;
     const int64_t coefficient = subscript.affine.coefficient(iterator);
     if (coefficient != 0 && !known) return std::nullopt;
     stride += coefficient * size;
@@ -25,12 +35,7 @@ std::optional<int64_t> element_stride(const Kernel& kernel, const Access& access
 
 bool depends_on(const Access& access, const std::string& iterator) {
   for (const Subscript& subscript : access.index) {
-    if (subscript.affine.coefficient(iterator) != 0) return true;
-    bool inside = false;
-    for_each_load(subscript.dynamic, [&](const Expr& load) {
-      inside = inside || depends_on(load.access, iterator);
-    });
-    if (inside) return true;
+    if (subscript.affine.coefficient(iterator) != 0 || depends_on(subscript.dynamic, iterator)) return true;
   }
   return false;
 }

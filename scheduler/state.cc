@@ -71,11 +71,11 @@ void Words::end() {
 
 const std::vector<Primitive>& primitives() {
   static const std::vector<Primitive> table = {
-      layout_primitive(),    strip_primitive(),      pack_primitive(),          merge_primitive(),
-      stage_primitive(),     algorithm_primitive(),  split_primitive(),         order_primitive(),
-      fuse_primitive(),      compute_at_primitive(), register_tile_primitive(), isolate_primitive(),
-      vectorize_primitive(), unroll_primitive(),     tensorize_primitive(),     prefetch_primitive(),
-      parallel_primitive()};
+      layout_primitive(),    strip_primitive(),    join_primitive(),         pack_primitive(),
+      merge_primitive(),     stage_primitive(),    algorithm_primitive(),    split_primitive(),
+      order_primitive(),     fuse_primitive(),     compute_at_primitive(),   register_tile_primitive(),
+      isolate_primitive(),   vectorize_primitive(), unroll_primitive(),      tensorize_primitive(),
+      prefetch_primitive(),  parallel_primitive()};
   return table;
 }
 

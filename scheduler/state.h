@@ -86,6 +86,7 @@ Primitive prefetch_primitive();
 Primitive layout_primitive();
 Primitive pack_primitive();
 Primitive strip_primitive();
+Primitive join_primitive();
 Primitive merge_primitive();
 Primitive stage_primitive();
 Primitive algorithm_primitive();

@@ -128,6 +128,15 @@ std::string LineGenerator::merge(const Kernel& kernel) {
               statement.iterators[at + 1].name, " as ", fresh("m"));
 }
 
+std::string LineGenerator::join(const Kernel& kernel) {
+  const Statement& statement = one_of(kernel.statements);
+  if (statement.iterators.size() < 2) return "";
+  const auto at = static_cast<size_t>(pick(0, static_cast<int64_t>(statement.iterators.size()) - 2));
+  const std::string& inner = statement.iterators[at + 1].name;
+  return text("join ", statement.name, "_", statement.iterators[at].name, " ", statement.name, "_", inner, " as ",
+              chance(2) ? inner : fresh("j"));
+}
+
 std::string LineGenerator::split(const std::vector<const TreeNode*>& loops) {
   const std::string& name = one_of(loops)->name;
   const int64_t size = chance(3) ? one_of<int64_t>({2, 4, 8, 16}) : pick(1, 9);
@@ -196,6 +205,7 @@ std::string LineGenerator::line(const std::string& primitive, const ScheduleStat
   if (primitive == "strip") return strip(kernel);
   if (primitive == "pack") return pack(kernel);
   if (primitive == "merge") return merge(kernel);
+  if (primitive == "join") return join(kernel);
   if (primitive == "algorithm") return algorithm(kernel);
   if (primitive == "stage") return "stage " + one_of(kernel.buffers).name;
   std::vector<const TreeNode*> loops, innermost, plain, sequences;

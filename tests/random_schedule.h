@@ -58,6 +58,7 @@ class LineGenerator {
   std::string strip(const Kernel& kernel);
   std::string pack(const Kernel& kernel);
   std::string merge(const Kernel& kernel);
+  std::string join(const Kernel& kernel);
   std::string algorithm(const Kernel& kernel);
   std::string split(const std::vector<const TreeNode*>& loops);
   std::string order(const std::vector<const TreeNode*>& loops);

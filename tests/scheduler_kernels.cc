@@ -42,6 +42,16 @@ const std::vector<NamedKernel>& small_kernels() {
   macc[g:2, f:6, y:3, x:4, c:4, r:3, s:3]: T[0, 6*g + f, y, x] += I[0, 4*g + c, y + r, x + s] * K[6*g + f, c, r, s]
   tail[f:12, y:3, x:4]: O[0, f, y, x] = T[0, f, y, x] + B[f]
 )", {}},
+      {"conv_groups", R"(kernel "convolution with two groups in each block"
+  input I f32[1, 8, 5, 6]
+  constant K f32[8, 2, 3, 3]
+  constant B f32[8]
+  output O f32[1, 8, 5, 6]
+  local T f32[1, 8, 5, 6]
+  init[g:4, f:2, y:5, x:6]: T[0, 2*g + f, y, x] = 0
+  macc[g:4, f:2, y:5, x:6, c:2, r:3, s:3] where r + y - 1 >= 0, 5 - r - y >= 0, s + x - 1 >= 0, 6 - s - x >= 0: T[0, 2*g + f, y, x] += I[0, 2*g + c, r + y - 1, s + x - 1] * K[2*g + f, c, r, s]
+  tail[f:8, y:5, x:6]: O[0, f, y, x] = T[0, f, y, x] + B[f]
+)", {"layout I 1 4", "layout O 1 4"}},
       {"pointwise", R"(kernel "1x1 convolution with residual"
   input I f32[1, 8, 4, 5]
   input R f32[1, 12, 4, 5]

@@ -20,9 +20,12 @@ bool applies(const NamedKernel& named, const std::string& primitive) {
   static const std::set<std::string> contiguous = {"pointwise",   "gemm",    "average",
                                                    "softmax",     "elementwise", "reorder",
                                                    "concat",      "gather",  "in_place"};
+  static const std::set<std::string> joined = {"conv_direct", "conv_group", "conv_groups", "conv_all"};
   if (named.name == "scalar") {   // it has no loops
     return primitive == "layout" || primitive == "stage" || primitive == "register_tile";
   }
+  // What a statement writes has to be affine in one of its pairs of iterators.
+  if (primitive == "join") return joined.count(named.name) > 0;
   if (primitive == "merge") return contiguous.count(named.name) > 0;
   if (primitive == "algorithm") return named.name == "conv" || named.name == "conv_direct";
   if (primitive == "pack" || primitive == "prefetch") return named.text.find("\n  constant ") != std::string::npos;

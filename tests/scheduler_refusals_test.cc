@@ -64,6 +64,13 @@ const std::map<std::string, std::string> kKernels = {
   fill[i:5000, j:300]: C[i, j] = K[0]
   add[i:4, j:4]: S[i, j] += 1
 )"},
+    {"counts", R"(kernel "counts"
+  parameter n = seq in [1, 1000]
+  output C f32[20]
+  output D f32[4, n]
+  number[i:4, j:5]: C[5*i + j] = f32(index(i))
+  whole[i:4, j:n]: D[i, j] = 1
+)"},
     {"running", R"(kernel "running"
   output C f32[9]
   step[i:8]: C[i + 1] = C[i] + 1
@@ -274,6 +281,19 @@ const std::vector<Case> kCases = {
     {"product", {"strip macc_k 2 as a a"}},
     {"product", {"strip macc_k 2 as i b"}},
     {"symbolic", {"strip copy_i 2 as a b"}},
+    // join
+    {"product", {"join macc_z macc_k as a"}},
+    {"product", {"join macc_i macc_z as a"}},
+    {"product", {"join macc_i macc_k as a"}},
+    {"product", {"join macc_i init_j as a"}},
+    {"product", {"join macc_i macc_j a"}},
+    {"product", {"join macc_i macc_j as a"}},
+    {"grouped", {"join macc_g macc_f as y"}},
+    {"grouped", {"join macc_g macc_f as a b"}},
+    {"odd", {"join flat_i flat_j as a", "join ends_i ends_j as a"}},
+    {"odd", {"join count_i count_j as a"}},
+    {"counts", {"join number_i number_j as a"}},
+    {"counts", {"join whole_i whole_j as n"}},
     // pack
     {"product", {"pack A : i k"}},
     {"product", {"pack B : k k"}},

@@ -19,25 +19,34 @@ bool divide(const Affine& index, int64_t block, const std::map<std::string, Inte
   return range.low >= 0 && range.high < block;
 }
 
-// Strip-mines the iterator that keeps the index from being divided.
+// Strip-mines the iterator that keeps the index from being divided: the one that moves along a block, or
+// the one that steps over equal parts of a block where the others stay in such a part (`4*g + f`).
 void strip_for(const Kernel& kernel, Statement& statement, const Affine& index, int64_t block,
-               const std::string& buffer) {
+               const std::string& buffer, bool whole_blocks) {
   std::string name;
+  int64_t step = 0;
+  Affine within(index.constant() % block);
   for (const auto& [each, coefficient] : index.terms()) {
     if (coefficient % block == 0) continue;
-    if (!name.empty() || coefficient != 1) name = "?";
-    else name = each;
+    within = within + Affine::variable(each, coefficient);
+    if (coefficient > step) {
+      step = coefficient;
+      name = each;
+    }
   }
   size_t position = 0;
   while (position < statement.iterators.size() && statement.iterators[position].name != name) ++position;
-  if (name.empty() || position == statement.iterators.size() || index.constant() % block != 0 ||
+  const Interval part = range_of(within - Affine::variable(name, step), box_of(kernel, statement));
+  const bool divides = step == 1 ? within.terms().size() == 1 && within.constant() == 0
+                                 : whole_blocks && step != 0 && block % step == 0;
+  if (!divides || part.low < 0 || part.high >= step || position == statement.iterators.size() ||
       !statement.iterators[position].extent.is_constant()) {
     refuse("statement ", statement.name, " accesses ", buffer, " at ", index.str(),
            ", which does not divide into blocks of ", block);
   }
   const std::string outer = fresh_iterator(kernel, statement, name + "_o");
   const std::string inner = fresh_iterator(kernel, statement, name + "_i");
-  strip_iterator(statement, position, block, outer, inner);
+  strip_iterator(statement, position, block / step, outer, inner);
 }
 
 }  // namespace
@@ -92,7 +101,7 @@ Primitive layout_primitive() {
           }
         });
         if (!obstacle) break;
-        strip_for(kernel, statement, *obstacle, block, name);
+        strip_for(kernel, statement, *obstacle, block, name, extent.constant() % block == 0);
       }
       const auto box = box_of(kernel, statement);
       edit_accesses(statement, [&](const Access& access) {
