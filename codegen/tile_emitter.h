@@ -95,6 +95,12 @@ class TileEmitter {
     }
   };
 
+  // Lanes that read elements of one row of the buffer's last dimension, known while compiling.
+  struct RowShuffle {
+    int64_t first = 0, extent = 0;         // the address's element in the row; elements of the row
+    std::vector<int> elements;             // of the row, per lane
+  };
+
   using Constraints = std::vector<Affine>;
 
   // tile_emitter.cc: statements and their loop nests.
@@ -154,6 +160,8 @@ class TileEmitter {
   llvm::Value* guarded_pointer(const Address& address, llvm::Value* scalar, int level, int id,
                                int64_t bytes);
   llvm::Value* lane_offsets(const Address& address);
+  llvm::Value* shuffled_row(const RowShuffle& row, llvm::Type* type, llvm::Value* from, llvm::Align align);
+  std::optional<RowShuffle> row_shuffle(const Access& access, const Address& address) const;
   // Where the leaf wants it, brings near what lies ahead of a load of a constant.
   void prefetch(const Access& access, const Address& address);
   Value load(const Access& access, DType dtype, const Guard& guard, bool must_guard);

@@ -208,6 +208,57 @@ llvm::Value* TileEmitter::lane_offsets(const Address& address) {
   return offsets;
 }
 
+// Lanes of several groups read each their own group's element of a block: where the loops along the block
+// are copies, that is a vector load and a shuffle.
+std::optional<TileEmitter::RowShuffle> TileEmitter::row_shuffle(const Access& access,
+                                                                const Address& address) const {
+  constexpr int64_t kMostVectors = 4;   // in the row
+  if (address.dynamic != nullptr || address.dynamic_lanes == nullptr || !address.symbolic_lane.empty()) {
+    return std::nullopt;
+  }
+  auto* offsets = llvm::dyn_cast<llvm::Constant>(address.dynamic_lanes);
+  const Buffer& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
+  const BufferSlot& slot = context_.buffers[static_cast<size_t>(access.buffer)];
+  const int64_t element = size_of(buffer.dtype);
+  if (offsets == nullptr || !buffer.shape.back().is_constant() || slot.symbolic_stride.back() != nullptr ||
+      slot.stride.back() != element) {
+    return std::nullopt;
+  }
+  Affine first = access.index.back().affine.substitute(iterators_);
+  first = first - Affine::variable(lane_, first.coefficient(lane_));
+  RowShuffle row{first.constant(), buffer.shape.back().constant(), {}};
+  if (!first.is_constant() || row.extent < 2 || row.extent > kMostVectors * lanes_) return std::nullopt;
+  for (int i = 0; i < lanes_; ++i) {
+    auto* added = llvm::dyn_cast_or_null<llvm::ConstantInt>(offsets->getAggregateElement(static_cast<unsigned>(i)));
+    if (added == nullptr) return std::nullopt;
+    const int64_t bytes = address.lane_bytes * i + added->getSExtValue();
+    const int64_t at = row.first + bytes / element;
+    if (bytes % element != 0 || at < 0 || at >= row.extent) return std::nullopt;
+    row.elements.push_back(static_cast<int>(at));
+  }
+  return row;
+}
+
+// Two broadcasts where there are two elements, which loads do alone but for one blend; else the row shuffled.
+llvm::Value* TileEmitter::shuffled_row(const RowShuffle& row, llvm::Type* type, llvm::Value* from,
+                                       llvm::Align align) {
+  const std::set<int> elements(row.elements.begin(), row.elements.end());
+  if (elements.size() > 2) {
+    return builder_.CreateShuffleVector(
+        builder_.CreateAlignedLoad(widen(type, static_cast<int>(row.extent)), from, align), row.elements);
+  }
+  auto all_lanes = [&](int element) {
+    llvm::Value* place = builder_.CreateConstGEP1_64(type, from, static_cast<uint64_t>(element));
+    llvm::Value* value = builder_.CreateAlignedLoad(type, place, align);
+    return builder_.CreateVectorSplat(static_cast<unsigned>(lanes_), value);
+  };
+  llvm::Value* value = all_lanes(*elements.begin());
+  if (elements.size() == 1) return value;
+  llvm::SmallVector<llvm::Constant*, 64> first;
+  for (const int element : row.elements) first.push_back(builder_.getInt1(element == *elements.begin()));
+  return builder_.CreateSelect(llvm::ConstantVector::get(first), value, all_lanes(*elements.rbegin()));
+}
+
 void TileEmitter::prefetch(const Access& access, const Address& address) {
   constexpr int64_t kLine = 64;
   if (address.dynamic != nullptr || !address.symbolic.empty()) return;
@@ -265,9 +316,11 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
   const llvm::Align align(static_cast<uint64_t>(element));
   llvm::Type* scalar_type = memory_type(builder_.getContext(), dtype);
 
+  const auto row = guard.mask == nullptr ? row_shuffle(access, address) : std::nullopt;
   std::string key;
-  if (!dynamic && is_read_only(access.buffer)) {
+  if ((!dynamic || row) && is_read_only(access.buffer)) {
     key = text(access.buffer, " ", address.bytes.str(), " ", address.lane_bytes, " ", guard.id);
+    for (size_t i = 0; row && i < row->elements.size(); ++i) key += text(" row ", row->elements[i]);
     for (const auto& [stride, affine] : address.symbolic) {
       key += text(" + ", stride->getName().str(), "*(", affine.str(), ")");
     }
@@ -282,7 +335,14 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
 
   llvm::Value* value = nullptr;
   const bool invariant = address.lane_invariant();
-  if (invariant || (guard.mask == nullptr && address.contiguous(element))) {
+  if (row) {
+    Address start = address;
+    start.bytes = start.bytes - Affine(row->first * element);
+    llvm::Value* from = guard.scalar == nullptr
+                            ? pointer(start)
+                            : guarded_pointer(start, guard.scalar, guard.level, guard.id, row->extent * element);
+    value = shuffled_row(*row, scalar_type, from, align);
+  } else if (invariant || (guard.mask == nullptr && address.contiguous(element))) {
     llvm::Type* type = invariant ? scalar_type : widen(scalar_type, lanes_);
     llvm::Value* scalar = guard.scalar;
     int level = guard.level;
