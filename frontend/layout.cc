@@ -11,7 +11,7 @@ namespace {
 class LayoutChooser {
  public:
   LayoutChooser(Graph& graph, const Target& target, const std::set<std::string>& plain)
-      : graph_(graph), block_(target.block), plain_(plain) {
+      : graph_(graph), block_(target.block), shuffles_(target.vector_bits > 0 && !target.scalable), plain_(plain) {
     for (ValueId id : graph.outputs) fixed_.insert(id);
   }
 
@@ -36,12 +36,21 @@ class LayoutChooser {
   bool blocked(ValueId id) const { return id != kNoValue && layouts_.count(id) > 0; }
   bool whole_blocks(ValueId id) const { return channels(id) % block_ == 0; }
 
-  // A convolution computes blocked channels where groups do not cut a block.
+  bool blocks_hold_groups(const Node& node) const {
+    const int64_t groups = int_attribute(node, "group"), filters = channels(node.outputs[0]) / groups;
+    return groups > 1 && filters > 1 && filters < block_ && block_ % filters == 0;
+  }
+
+  // A convolution computes blocked channels where groups do not cut a block. Where a block holds several
+  // groups, each lane reads the channels of its own; the plain layout is as good if the input has it.
   bool convolution_fits(const Node& node) const {
     const int64_t groups = int_attribute(node, "group");
     const int64_t in = channels(node.inputs[0]), out = channels(node.outputs[0]);
     if (groups == 1) return true;
     if (groups == in && in == out) return true;
+    if (blocks_hold_groups(node)) {
+      return shuffles_ && in == out && whole_blocks(node.outputs[0]) && blocked(node.inputs[0]);
+    }
     if ((out / groups) % block_ != 0) return false;
     return (in / groups) % block_ == 0 || !blocked(node.inputs[0]);
   }
@@ -103,7 +112,7 @@ class LayoutChooser {
     const bool out_blocked = node.outputs.size() == 1 && blocked(node.outputs[0]);
     if (op == "Conv") {
       return input == node.inputs[0] && worth(input) && convolution_fits(node) &&
-             graph_[node.inputs[1]].constant;
+             graph_[node.inputs[1]].constant && (out_blocked || !blocks_hold_groups(node));
     }
     if (op == "GlobalAveragePool" || op == "GlobalMaxPool") return blocked(input);
     if (!out_blocked) return false;
@@ -142,6 +151,7 @@ class LayoutChooser {
 
   Graph& graph_;
   int block_;
+  bool shuffles_;                  // lanes can cheaply read each another one's element
   const std::set<std::string>& plain_;
   std::set<ValueId> fixed_;
   Layouts layouts_;

@@ -17,13 +17,20 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
                 double panel_bytes) {
   const double parts = parts_of(problem, target);
   const auto accumulators = static_cast<double>(vectors * columns);
-  double loads = 0, held = 0, streamed = 0;
+  double loads = 0, held = 0, streamed = 0, shuffles = 0;
   for (const TileProblem::Operand& operand : problem.operands) {
     double count = operand.along_columns ? static_cast<double>(columns) : 1;
     if (operand.along_vector) {
       count *= static_cast<double>(vectors);
       loads += count * parts * operand.vector_cost;
-      held += operand.along_columns ? 1 : static_cast<double>(vectors);
+      if (operand.taps > 0) {
+        // Windows of neighbouring columns share what a shuffle gave, while it is in a register.
+        const double given = count + static_cast<double>(vectors) * (operand.taps - 1);
+        shuffles += given / operand.taps * parts;
+        held += operand.taps > 1 ? given : 1;
+      } else {
+        held += operand.along_columns ? 1 : static_cast<double>(vectors);
+      }
       if (operand.streams) {
         streamed += static_cast<double>(vectors) * problem.lanes * problem.element_bytes;
       }
@@ -32,7 +39,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
       if (!target.broadcast_operand) held += 1;
     }
   }
-  double step = std::max({accumulators * parts / target.multiply_adds, loads / target.loads,
+  double step = std::max({(accumulators * parts + shuffles) / target.multiply_adds, loads / target.loads,
                           static_cast<double>(target.latency)});
   // Packed constants larger than the cache come from the next level, step by step.
   if (panel_bytes > static_cast<double>(target.l1_bytes) / 2) {

@@ -16,6 +16,7 @@ struct TileProblem {
     bool along_vector = false, along_columns = false;
     double vector_cost = 1;        // loads per vector where it is along the vector: 1, or a gather's
     bool streams = false;          // a packed constant, read once per tile
+    double taps = 0;               // where a shuffle gives it: of the window along the columns that it serves
   };
   std::vector<Operand> operands;
   double steps = 1;                // of the reduction

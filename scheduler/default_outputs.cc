@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tc {
 namespace {
@@ -54,7 +55,13 @@ void ReductionScheduler::schedule_over_outputs() {
   const int64_t blocks = vector_outer_.empty() ? 1 : extent_or(macc(), vector_outer_, 1);
   const int64_t vectors = std::min(choice_.tile.vectors, blocks);
   std::string vector_in = "";
-  if (vectors > 1) {
+  // Where the tile takes all blocks of a group, groups are what counts the tiles.
+  if (vectors > 1 && vectors == blocks && macc().write.index[dim].affine.terms().size() > 1) {
+    for (const auto& [name, coefficient] : macc().write.index[dim].affine.terms()) {
+      if (name != vector_outer_) group_ = name;
+    }
+    vector_in = std::exchange(vector_outer_, "");
+  } else if (vectors > 1) {
     const std::string outer = fresh(vector_outer_ + "t"), in = fresh(vector_outer_ + "n");
     b_.apply("strip ", macc_, "_", vector_outer_, " ", vectors, " as ", outer, " ", in);
     vector_outer_ = outer;
@@ -145,17 +152,25 @@ void ReductionScheduler::schedule_over_outputs() {
     const std::string panel = loop(vector_outer_);
     if (!vector_outer_.empty() && panel != around && panel != tile) b_.apply("isolate ", panel);
   }
-  prefetch_panels(static_cast<double>(trips), others);
+  prefetch_panels(others);
 }
 
-void ReductionScheduler::prefetch_panels(double panels, double others) {
+void ReductionScheduler::prefetch_panels(double uses) {
   constexpr double kLeastUses = 4, kLeastBytes = 128 << 10;
-  if (!b_.target().prefetches || panels < 2 || others < kLeastUses) return;
+  std::string outer = vector_outer_;
+  if (outer.empty()) {
+    // The tile takes all of a group: each has its panel.
+    outer = group_;
+    uses /= static_cast<double>(outer.empty() ? 1 : extent_or(macc(), outer, kAssumedSymbolic));
+  }
+  if (outer.empty()) return;
+  const auto panels = static_cast<double>(extent_or(macc(), outer, 1));
+  if (!b_.target().prefetches || panels < 2 || uses < kLeastUses) return;
   for (const Access& load : loads_of(macc())) {
-    if (!is_constant(load) || !depends_on(load, vector_outer_)) continue;
+    if (!is_constant(load) || !depends_on(load, outer)) continue;
     const double bytes = bytes_of(load);
     if (bytes < kLeastBytes || bytes / panels > 0.6 * static_cast<double>(b_.target().l2_bytes)) continue;
-    b_.attempt("prefetch ", kernel().buffers[static_cast<size_t>(load.buffer)].name, " ", macc_, "_", vector_outer_);
+    b_.attempt("prefetch ", kernel().buffers[static_cast<size_t>(load.buffer)].name, " ", macc_, "_", outer);
   }
 }
 
@@ -288,11 +303,16 @@ void ReductionScheduler::unroll_reductions(const std::vector<std::string>& reduc
   if (reductions.empty()) return;
   auto loop = [&](const std::string& iterator) { return macc_ + "_" + iterator; };
   auto copies = static_cast<double>(tile);
+  for (const std::string& name : reductions) {
+    if (!moves_groups(name)) continue;
+    b_.apply("unroll ", loop(name));
+    copies *= static_cast<double>(extent_or(macc(), name, 1));
+  }
   const std::string& last = reductions.back();
   const bool window = is_window(last, columns);
   const int64_t extent = extent_or(macc(), last, 0);
   const bool channels = reductions.size() > 1 && !window;
-  if (!window) {
+  if (!window && !moves_groups(last)) {
     const int64_t wanted = knobs_.unroll > 0 ? knobs_.unroll : copies >= 16 ? 4 : 8;
     if (wanted == 1 || copies * static_cast<double>(wanted) > kMostCopies) {
       // A loop.

@@ -4,8 +4,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace tc {
+namespace {
+
+// Whether the subscript has a part that is computed from iterators alone, as `join` makes them.
+bool is_computed(const Subscript& subscript) {
+  if (!subscript.dynamic) return false;
+  bool loads = false;
+  for_each_load(subscript.dynamic, [&](const Expr&) { loads = true; });
+  return !loads;
+}
+
+}  // namespace
 
 void ReductionScheduler::run() {
   prepare();
@@ -21,6 +33,7 @@ void ReductionScheduler::run() {
 void ReductionScheduler::prepare() {
   find_statements();
   stage();
+  join_groups();
   align();
   merge();
 }
@@ -105,6 +118,41 @@ void ReductionScheduler::align() {
       }
     }
   }
+}
+
+void ReductionScheduler::join_groups() {
+  const Buffer target = kernel().buffers[static_cast<size_t>(macc().write.buffer)];
+  for (size_t d = 0; d < macc().write.index.size(); ++d) {
+    const BlockedDim* own = nullptr;
+    for (const BlockedDim& dim : b_.state().blocked) {
+      if (dim.buffer == target.name && dim.inner == d) own = &dim;
+    }
+    int64_t block = own != nullptr ? own->block : block_of(d);
+    if (block == 0) {
+      // One block holds all.
+      for (const BlockedDim& dim : b_.state().blocked) {
+        if (target.shape[d] == Affine(dim.block)) block = dim.block;
+      }
+    }
+    if (block > 1 && join_along(macc_, d, block)) join_along(init_, d, block);
+  }
+}
+
+bool ReductionScheduler::join_along(const std::string& name, size_t dim, int64_t block) {
+  const Statement& statement = b_.statement(name);
+  const Affine& index = statement.write.index[dim].affine;
+  const std::string finest = outer_part(index);
+  const int64_t size = finest.empty() ? 0 : extent_or(statement, finest, 0);
+  if (size < 2 || size >= block || block % size != 0) return false;
+  for (const auto& [group, coefficient] : index.terms()) {
+    if (coefficient != size) continue;
+    const int64_t groups = extent_or(statement, group, 0);
+    if (groups % (block / size) != 0) return false;
+    const std::string loop = name + "_" + group;
+    if (groups > block / size) b_.apply("strip ", loop, " ", block / size, " as ", fresh(group + "b"), " ", group);
+    return b_.attempt("join ", loop, " ", name, "_", finest, " as ", finest);
+  }
+  return false;
 }
 
 void ReductionScheduler::merge() {
@@ -241,6 +289,13 @@ TileProblem::Operand ReductionScheduler::operand_for(const Access& load, const s
   if (operand.along_vector && stride != 1 && !packable(load)) {
     operand.vector_cost = 1.5 * static_cast<double>(lanes);
   }
+  if (operand.along_vector && !stride && std::any_of(load.index.begin(), load.index.end(), is_computed)) {
+    operand.vector_cost = operand.taps = 1;
+    for (const Iterator& iterator : macc().iterators) {
+      if (is_output(iterator.name) || !is_window(iterator.name, columns)) continue;
+      operand.taps = static_cast<double>(extent_or(macc(), iterator.name, 1));
+    }
+  }
   return operand;
 }
 
@@ -267,8 +322,26 @@ std::vector<ReductionChoice> ReductionScheduler::choices() const {
         continue;
       } else if (const int64_t block = block_of(dim)) {
         width = block;
+        bool divides = true;
         for (const auto& [name, coefficient] : macc().write.index[dim].affine.terms()) {
           if (coefficient == block) outer = name;
+          divides = divides && (name == vector || coefficient % block == 0);
+        }
+        if (!divides) continue;
+      } else {
+        // Blocks that no group cuts; small groups as a whole.
+        const Affine& index = macc().write.index[dim].affine;
+        const int64_t size = iterator.extent.constant(), least = std::min<int64_t>(lanes, 4);
+        for (const auto& [name, coefficient] : index.terms()) {
+          if (name != vector) width = std::gcd(width, coefficient);
+        }
+        const bool whole = std::all_of(index.terms().begin(), index.terms().end(), [&](const auto& term) {
+          return term.first == vector || term.second % size == 0;
+        });
+        if (width < least && whole && size <= lanes) width = size;
+        if (width < least) continue;
+        for (const auto& [name, coefficient] : index.terms()) {
+          if (name != vector && coefficient == width) outer = name;
         }
       }
       if (width > 4 * lanes) continue;
@@ -350,15 +423,26 @@ std::string ReductionScheduler::fresh(const std::string& base) const {
 }
 
 std::vector<std::string> ReductionScheduler::reduction_order(const std::string& vector) const {
-  std::vector<std::string> order, last;
+  std::vector<std::string> order, along, last;
   for (const Iterator& iterator : macc().iterators) {
     if (is_output(iterator.name)) continue;
+    if (moves_groups(iterator.name)) {
+      along.push_back(iterator.name);
+      continue;
+    }
     bool innermost = false;
     for (const Access& load : loads_of(macc())) {
       if (is_constant(load) || depends_on(load, vector)) continue;
       innermost = innermost || element_stride(kernel(), load, iterator.name) == 1;
     }
     (innermost ? last : order).push_back(iterator.name);
+  }
+  if (!along.empty()) {
+    // What a shuffle gives serves the next columns' taps.
+    const auto windows = std::stable_partition(order.begin(), order.end(), [&](const std::string& name) {
+      return !is_window(name, choice_.columns);
+    });
+    order.insert(windows, along.begin(), along.end());
   }
   order.insert(order.end(), last.begin(), last.end());
   return order;
@@ -379,6 +463,15 @@ bool ReductionScheduler::is_window(const std::string& reduction, const std::stri
 bool ReductionScheduler::constrained(const std::string& iterator) const {
   for (const Affine& constraint : macc().constraints) {
     if (constraint.coefficient(iterator) != 0) return true;
+  }
+  return false;
+}
+
+bool ReductionScheduler::moves_groups(const std::string& iterator) const {
+  for (const Access& load : loads_of(macc())) {
+    for (const Subscript& subscript : load.index) {
+      if (is_computed(subscript) && subscript.affine.coefficient(iterator) != 0) return true;
+    }
   }
   return false;
 }

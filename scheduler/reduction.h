@@ -58,6 +58,10 @@ class ReductionScheduler {
   // An epilogue may read `64*h + d` where the reduction writes `n`: the reduction and its
   // initialisation count the same way then.
   void align();
+  // Where a block of the layouts around has several groups, their iterator and the one of a group's
+  // features become one, over the lanes of the block.
+  void join_groups();
+  bool join_along(const std::string& statement, size_t dim, int64_t block);
   // Iterators over contiguous dimensions become one, innermost pairs first.
   void merge();
   bool is_output(const std::string& iterator) const;
@@ -83,11 +87,13 @@ class ReductionScheduler {
   static std::string outer_part(const Affine& affine);
   std::string fresh(const std::string& base) const;
   // Reduction iterators in the order in which they run: those along the innermost dimension of what
-  // is read by columns come last.
+  // is read by columns come last, or windows along the columns where lanes read several groups.
   std::vector<std::string> reduction_order(const std::string& vector) const;
   // Whether some load has both iterators in one subscript: a window that slides along `columns`.
   bool is_window(const std::string& reduction, const std::string& columns) const;
   bool constrained(const std::string& iterator) const;
+  // Whether it moves along a row of which each lane reads an element of its own group.
+  bool moves_groups(const std::string& iterator) const;
   double bytes_of(const Access& access) const;
   // Whether the loop over tiles of the vector iterator is outside of the other output loops: the
   // packed panel is then read again and again from a near cache, else the other operand is.
@@ -106,7 +112,7 @@ class ReductionScheduler {
   void unroll_reductions(const std::vector<std::string>& reductions, const std::string& columns,
                          int64_t tile);
   // The packed panel that comes next, of constants that are not in the cache from the last run.
-  void prefetch_panels(double panels, double others);
+  void prefetch_panels(double uses);
   // What the knobs divide: the longest loop that sums, and the rows, whose number it returns.
   void divide_sum(const std::string& columns);
   int64_t divide_rows(const std::vector<std::string>& outer, std::vector<std::string>& order,
@@ -121,7 +127,8 @@ class ReductionScheduler {
   std::string init_, macc_;
   std::vector<std::string> tails_;
   Choice choice_;
-  std::string vector_outer_;
+  std::string vector_outer_;       // counts the tiles along the vector; empty where there is one
+  std::string group_;              // counts the groups where each has one such tile
 };
 
 }  // namespace tc
