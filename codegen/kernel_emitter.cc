@@ -119,8 +119,9 @@ class KernelEmitter {
         }
         [[fallthrough]];
       case Kind::Leaf: {
-        llvm::Argument* thread = argument(1);
-        guarded(builder_.CreateICmpEQ(thread, builder_.getInt32(0)),
+        // The last thread's parts of parallel loops are the smallest.
+        llvm::Value* last = builder_.CreateSub(argument(0), builder_.getInt32(1));
+        guarded(builder_.CreateICmpEQ(argument(1), last),
                 [&] { perhaps(node, [&] { inside(node); }); });
         return;
       }
