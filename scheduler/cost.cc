@@ -17,7 +17,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
                 double panel_bytes) {
   const double parts = parts_of(problem, target);
   const auto accumulators = static_cast<double>(vectors * columns);
-  double loads = 0, held = 0, streamed = 0, shuffles = 0;
+  double loads = 0, held = 0, streamed = 0, once = 0, shuffles = 0;
   for (const TileProblem::Operand& operand : problem.operands) {
     double count = operand.along_columns ? static_cast<double>(columns) : 1;
     if (operand.along_vector) {
@@ -34,6 +34,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
       if (operand.streams) {
         streamed += static_cast<double>(vectors) * problem.lanes * problem.element_bytes;
       }
+      if (operand.once) once += count * problem.lanes * problem.element_bytes;
     } else {
       loads += count;
       if (!target.broadcast_operand) held += 1;
@@ -45,6 +46,9 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   if (panel_bytes > static_cast<double>(target.l1_bytes) / 2) {
     step = std::max(step, streamed / target.l2_bandwidth);
   }
+  // What is read once comes from there as well, and its loads wait for sums whose latency a small tile
+  // does not hide.
+  if (once > 0) step = overlapped(step, once / target.l2_bandwidth);
   const double registers = (accumulators + std::max(held, 1 + problem.epilogue_loads)) * parts;
   if (registers > target.vector_registers) {
     step *= 1 + 0.25 * (registers - target.vector_registers) / parts / std::max(1.0, accumulators / 4);
@@ -54,6 +58,13 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
                          problem.finish);
   constexpr double kStart = 12;   // of the tile's loops
   return problem.steps * step + finish + kStart;
+}
+
+// A matrix times a vector: the matrix comes from afar and is all that matters.
+bool streams_alone(const TileProblem& problem) {
+  return problem.columns == 1 && std::any_of(problem.operands.begin(), problem.operands.end(), [](const auto& operand) {
+    return operand.once && operand.along_vector;
+  });
 }
 
 }  // namespace
@@ -75,6 +86,16 @@ double tile_cycles(const TileProblem& problem, const Target& target, int64_t vec
     // The conditions of the last block cost something.
     cycles *= 1.02;
   }
+  const int64_t tiles = (problem.blocks - problem.partial) / vectors;
+  if (tiles > 1 && problem.threads > 1 && problem.others == 1 && streams_alone(problem)) {
+    // The first thread has most tiles, the last one what is left over.
+    const auto most = static_cast<double>((tiles + problem.threads - 1) / problem.threads);
+    const auto least = static_cast<double>(tiles / problem.threads);
+    const double one = one_tile(problem, target, vectors, columns, panel);
+    const int64_t left = problem.blocks - tiles * vectors;
+    const double rest = left > 0 ? one_tile(problem, target, left, columns, panel) : 0;
+    return std::max(most * one, least * one + rest);
+  }
   return cycles * problem.others;
 }
 
@@ -90,6 +111,14 @@ TileChoice choose_tile(const TileProblem& problem, const Target& target) {
     const double cycles = tile_cycles(problem, target, blocks, width) * preference;
     preference *= 1.002;   // the menu's order decides between near equals
     if (cycles < best.cycles) best = {blocks, width, cycles};
+  }
+  if (target.vector_bits == 0 || !streams_alone(problem)) return best;
+  // The menu is of tiles with columns. More streams than these are not fetched ahead.
+  constexpr int64_t kMostStreams = 10;
+  best.cycles = INFINITY;
+  for (int64_t vectors = 1; vectors <= std::min(kMostStreams, problem.blocks); ++vectors) {
+    const double cycles = tile_cycles(problem, target, vectors, 1);
+    if (cycles < best.cycles) best = {vectors, 1, cycles};
   }
   return best;
 }

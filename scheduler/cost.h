@@ -16,18 +16,21 @@ struct TileProblem {
     bool along_vector = false, along_columns = false;
     double vector_cost = 1;        // loads per vector where it is along the vector: 1, or a gather's
     bool streams = false;          // a packed constant, read once per tile
+    bool once = false;             // a large constant, of which no element is read again
     double taps = 0;               // where a shuffle gives it: of the window along the columns that it serves
   };
   std::vector<Operand> operands;
   double steps = 1;                // of the reduction
   double others = 1;               // trips of all other loops
   int64_t blocks = 1;              // vectors along the vector iterator
+  bool partial = false;            // the last one of them has fewer lanes
   int64_t columns = 1;             // extent of the column iterator
   double store_cost = 1;           // per vector stored
   double epilogue_loads = 0;       // per vector stored
   double finish = 0;               // per accumulator: horizontal sums
   int lanes = 16;                  // of one vector
   int element_bytes = 4;
+  int threads = 1;                 // that share the tiles where there is nothing else to share
 };
 
 struct TileChoice {

@@ -259,11 +259,13 @@ TileProblem ReductionScheduler::problem_for(const std::string& vector, const std
   problem.element_bytes = static_cast<int>(std::max<int64_t>(4, size_of(
       kernel().buffers[static_cast<size_t>(macc().write.buffer)].dtype)));
   problem.epilogue_loads = epilogue_loads();
+  problem.threads = b_.threads();
   for (const Iterator& iterator : macc().iterators) {
     const auto extent = static_cast<double>(extent_or(macc(), iterator.name, kAssumedSymbolic));
     if (iterator.name == vector) {
       if (is_output(vector)) {
         problem.blocks = static_cast<int64_t>(std::ceil(extent / static_cast<double>(lanes)));
+        problem.partial = static_cast<int64_t>(extent) % lanes != 0;
       } else {
         problem.steps *= std::ceil(extent / static_cast<double>(lanes));
       }
@@ -284,7 +286,12 @@ TileProblem::Operand ReductionScheduler::operand_for(const Access& load, const s
   TileProblem::Operand operand;
   operand.along_vector = depends_on(load, vector);
   operand.along_columns = !columns.empty() && depends_on(load, columns);
-  operand.streams = packable(load) && !operand.along_columns;
+  operand.once = packable(load) && bytes_of(load) > static_cast<double>(b_.target().l1_bytes) / 2;
+  for (const std::string& name : outputs()) {
+    const bool again = extent_or(macc(), name, kAssumedSymbolic) > 1 && !depends_on(load, name);
+    operand.once = operand.once && !again;
+  }
+  operand.streams = packable(load) && !operand.along_columns && !operand.once;
   const auto stride = element_stride(kernel(), load, vector);
   if (operand.along_vector && stride != 1 && !packable(load)) {
     operand.vector_cost = 1.5 * static_cast<double>(lanes);
