@@ -64,6 +64,11 @@ const std::map<std::string, std::string> kKernels = {
   fill[i:5000, j:300]: C[i, j] = K[0]
   add[i:4, j:4]: S[i, j] += 1
 )"},
+    {"twice", R"(kernel "twice"
+  input A f32[3]
+  output C f32[6]
+  twice[i:3, j:2]: C[2*i + j] = A[i]
+)"},
     {"counts", R"(kernel "counts"
   parameter n = seq in [1, 1000]
   output C f32[20]
@@ -276,6 +281,7 @@ const std::vector<Case> kCases = {
     {"gather", {"layout B 0 4"}},
     {"odd", {"layout A 1 4"}},
     {"odd", {"layout D 0 16"}},
+    {"twice", {"layout A 0 4", "layout C 0 8"}},
     // strip
     {"product", {"strip macc_z 2 as a b"}},
     {"product", {"strip macc_k 2 as a a"}},

@@ -1,4 +1,7 @@
 // layout: one dimension of a buffer in blocks, the block innermost.
+#include <algorithm>
+
+#include "ir/domain.h"
 #include "scheduler/rewriting.h"
 
 namespace tc {
@@ -17,6 +20,18 @@ bool divide(const Affine& index, int64_t block, const std::map<std::string, Inte
   }
   const Interval range = range_of(inner, box);
   return range.low >= 0 && range.high < block;
+}
+
+// Whether a condition keeps the statement from all elements from `extent` on that its loops reach, other
+// than the very condition `index < extent`, which goes where padded lanes are settled.
+bool cuts_padding(const Statement& statement, const Affine& index, const Affine& extent,
+                  const std::map<std::string, Interval>& box) {
+  const Affine inside = extent - Affine(1) - index;
+  if (statement.reduction != Reduction::None || range_of(inside, box).low >= 0) return false;
+  return std::any_of(statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
+    return condition != inside &&
+           Domain(box, {condition}).is_nonnegative(inside, nullptr) == Domain::Answer::Yes;
+  });
 }
 
 // Strip-mines the iterator that keeps the index from being divided: the one that moves along a block, or
@@ -95,7 +110,9 @@ Primitive layout_primitive() {
                              (inner.is_constant() && !is_write) ||
                              range_of(inner, box).high == block - 1;
           if (!divided || (!whole && !index.as_variable().empty())) obstacle = index;
-          if (divided && !whole && is_write && index.as_variable().empty()) {
+          const bool cut = is_write && divided && extent.constant() % block != 0 &&
+                           cuts_padding(statement, index, extent, box);
+          if (cut || (divided && !whole && is_write && index.as_variable().empty())) {
             refuse("statement ", statement.name, " writes ", name, " at ", index.str(),
                    ", which leaves lanes of the last block unwritten");
           }
