@@ -69,12 +69,12 @@ def measure(program, model, threads=1, symbols=None):
     return json.loads(done.stdout)
 
 
-def measure_artefact(path, name, threads=1, tolerance=0):
+def measure_artefact(path, name, threads=1, tolerance=0, target="native"):
     """Compiles the ONNX file and measures the shared artefact. With a tolerance filters that an
-    algorithm transforms take more room than those of the file."""
+    algorithm transforms take more room than those of the file, and digits less."""
     with tempfile.TemporaryDirectory() as folder:
         artefact = Path(folder) / "model.so"
-        tc.compile(str(path), threads=threads, tolerance=tolerance).save(artefact)
+        tc.compile(str(path), threads=threads, tolerance=tolerance, target=target).save(artefact)
         return measure(run_model_program(), artefact, threads, SYMBOLS.get(name))
 
 

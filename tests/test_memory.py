@@ -40,12 +40,14 @@ def test_peak_is_constants_and_arena(name):
     assert row["peak"] - row["inputs_outputs"] <= constants + row["arena"] + memory.ALLOWANCE
 
 
+@pytest.mark.parametrize("target", ["native", "native,-amx-tile"])
 @pytest.mark.parametrize("name", ["superres", "googlenet"])
-def test_transformed_filters_count_once(name):
+def test_transformed_filters_count_once(name, target):
     """With the default tolerance the constants are the artefact's, some of them transformed."""
     path = zoo.export(name)
-    row = memory.measure_artefact(path, name, tolerance=1e-4)
-    assert row["constants"] > 1.1 * memory.constants_once(path)
+    row = memory.measure_artefact(path, name, tolerance=1e-4, target=target)
+    if "-amx" in target:   # else digits may be smaller by as much as filters are larger
+        assert row["constants"] > 1.1 * memory.constants_once(path)
     assert row["peak"] - row["inputs_outputs"] <= row["constants"] + row["arena"] + memory.ALLOWANCE
 
 
