@@ -102,6 +102,11 @@ class KernelEmitter {
     if (configured_ != before) configured_.reset();
   }
 
+  static bool has_parallel(const LoopNode& node) {
+    return node.parallel || std::any_of(node.children.begin(), node.children.end(),
+                                        [](const LoopNodePtr& child) { return has_parallel(*child); });
+  }
+
   // A node that all threads reach.
   void top(const LoopNode& node) {
     switch (node.kind) {
@@ -120,8 +125,9 @@ class KernelEmitter {
         [[fallthrough]];
       case Kind::Leaf: {
         // The last thread's parts of parallel loops are the smallest.
-        llvm::Value* last = builder_.CreateSub(argument(0), builder_.getInt32(1));
-        guarded(builder_.CreateICmpEQ(argument(1), last),
+        llvm::Value* own = builder_.getInt32(0);
+        if (has_parallel(*context_.scheduled.root)) own = builder_.CreateSub(argument(0), builder_.getInt32(1));
+        guarded(builder_.CreateICmpEQ(argument(1), own),
                 [&] { perhaps(node, [&] { inside(node); }); });
         return;
       }

@@ -9,8 +9,8 @@ namespace tc {
 //
 // Parallel loops at the top of the tree are divided among the threads in equal contiguous parts; two
 // perfectly nested ones are divided as one range. What stands beside them at the top and is not
-// parallel runs on the last thread, whose parts are the smallest. Nothing waits: the scheduler puts
-// dependent parts into one iteration or into different kernels.
+// parallel runs on the last thread, whose parts are the smallest; where there are none, on thread 0.
+// Nothing waits: the scheduler puts dependent parts into one iteration or into different kernels.
 void emit_kernel(Unit& unit, const ScheduledKernel& scheduled);
 
 }  // namespace tc
