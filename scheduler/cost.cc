@@ -117,7 +117,9 @@ TileChoice choose_tile(const TileProblem& problem, const Target& target) {
   constexpr int64_t kMostStreams = 10;
   best.cycles = INFINITY;
   for (int64_t vectors = 1; vectors <= std::min(kMostStreams, problem.blocks); ++vectors) {
-    const double cycles = tile_cycles(problem, target, vectors, 1);
+    // The last tile's panel is packed as a whole: what it lacks takes memory.
+    const auto packed = static_cast<double>((problem.blocks + vectors - 1) / vectors * vectors);
+    const double cycles = tile_cycles(problem, target, vectors, 1) * packed / static_cast<double>(problem.blocks);
     if (cycles < best.cycles) best = {vectors, 1, cycles};
   }
   return best;
