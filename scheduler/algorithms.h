@@ -1,7 +1,11 @@
 // What defaults and reports know of the algorithms' errors and gains.
 #pragma once
 
+#include "ir/dtype.h"
+
 namespace tc {
+
+class Words;
 
 // Layers of a network whose errors may add up within its tolerance.
 constexpr double kLayers = 20;
@@ -14,5 +18,25 @@ constexpr double kTwoTermsError = 1e-5;
 // Of one layer whose numbers are three digits to base 256 of whole numbers, in units of the largest of a
 // band and of a feature.
 constexpr double kDigitsError = 1e-6;
+
+// How a matrix unit computes products of floats from products of shorter numbers, their terms. Products of
+// terms i and j are summed up where i + j is less than the number of terms; what is left out is below what
+// the last term holds.
+struct TermsAlgorithm {
+  const char* name;                // in traces
+  DType operand;
+  int terms;
+  bool digits;                     // of whole numbers to base 256, which have a scale; else a sum of floats
+  double error;                    // of a layer, relative to its largest output
+  double divide;                   // cycles per native vector of the input that is divided
+  double slower;                   // than the unit at its best
+
+  int sums() const { return digits ? terms : 1; }   // accumulators for a tile of results
+};
+// The best first.
+inline constexpr TermsAlgorithm kTermsAlgorithms[] = {{"int8x6", DType::I8, 3, true, kDigitsError, 11, 1.15},
+                                                      {"bf16x3", DType::BF16, 2, false, kTwoTermsError, 8, 1.15}};
+// That of which the next word is the name, which is taken then; else null.
+const TermsAlgorithm* accept_terms_algorithm(Words& words);
 
 }  // namespace tc

@@ -23,19 +23,6 @@ struct Plan {
   double cycles = INFINITY;
 };
 
-// An algorithm by which the unit computes products of f32, the best first. Products of terms: those of
-// which the orders add up to less than the number of terms.
-struct Algorithm {
-  const char* name;
-  DType operand;
-  int terms, sums;                 // accumulators for a tile of results
-  double error;                    // of a layer, relative to its largest output
-  double divide;                   // cycles per native vector of the input that is divided
-  double slower;                   // than the unit at its best
-};
-constexpr Algorithm kAlgorithms[] = {{"int8x6", DType::I8, 3, 3, kDigitsError, 11, 1.15},
-                                     {"bf16x3", DType::BF16, 2, 1, kTwoTermsError, 8, 1.15}};
-
 // A statement's loops by their meaning.
 struct Loops {
   std::vector<std::string> images;
@@ -75,7 +62,7 @@ class MatrixScheduler {
 
   // The first that the unit knows and the tolerance allows.
   void find_algorithm() {
-    for (const Algorithm& each : kAlgorithms) {
+    for (const TermsAlgorithm& each : kTermsAlgorithms) {
       const MatrixUnit::Format* format = unit().format(each.operand);
       if (format == nullptr || each.error * kLayers > tolerance_) continue;
       algorithm_ = &each;
@@ -200,7 +187,7 @@ class MatrixScheduler {
       if (!sizes) continue;
       // Accumulators of equal height: one of each order of products, or an even number.
       const int64_t flat = sizes->tiles, least = parts(flat, unit().rows);
-      if (algorithm_->sums == 1) {
+      if (algorithm_->sums() == 1) {
         plan.tiles = std::min<int64_t>(least, blocks == 1 ? 3 : 2);
         plan.blocks = std::min<int64_t>(least == 1 ? 4 : 2, blocks);
       }
@@ -254,7 +241,7 @@ class MatrixScheduler {
                                  operand_bytes / b_.target().l2_bandwidth);
     const double steps = pairs * lines / static_cast<double>(plan.tiles) * sizes->sums;
     const double results = pairs * static_cast<double>(plan.blocks) * lines * static_cast<double>(plan.rows * unit().columns);
-    const double store = kStore * algorithm_->sums * vectors(results);
+    const double store = kStore * algorithm_->sums() * vectors(results);
     const double input = vectors(sizes->input);
     const double divide = static_cast<double>(sizes->panels) * input * (algorithm_->divide + algorithm_->terms * kZero);
     const auto cache = static_cast<double>(b_.target().l2_bytes);
@@ -319,6 +306,7 @@ class MatrixScheduler {
   void order(const Plan& plan) {
     const auto sum = static_cast<size_t>(b_.index_of(macc_));
     const size_t band = band_position(kernel().statements.at(sum - 1));
+    if (sum + 1 == kernel().statements.size()) throw Abandon{"no epilogue"};
     joint_ = rows_of(kernel().statements.at(sum + 1), band + 5) == rows_of(kernel().statements.at(sum - 1), band + 6 + orders());
     order_inputs(sum, band);
     order_products(plan, sum, band);
@@ -343,7 +331,7 @@ class MatrixScheduler {
     finish(plan);
   }
 
-  size_t orders() const { return algorithm_->sums > 1; }   // loops over them
+  size_t orders() const { return algorithm_->sums() > 1; }   // loops over them
   static size_t rows_of(const Statement& statement, size_t others) { return statement.iterators.size() - others; }
 
   // Before the products: what sets terms to zero; a band's scale; terms of the input, positions outside,
@@ -461,7 +449,6 @@ class MatrixScheduler {
       b_.apply("order", joined(order));
       tails_.push_back(loops);
     }
-    if (tails_.empty()) throw Abandon{"no epilogue"};
     for (const Loops& loops : tails_) {
       if (loops.rows.size() != tails_[0].rows.size()) throw Abandon{"epilogues of other loops"};
     }
@@ -497,7 +484,7 @@ class MatrixScheduler {
   const double tolerance_;
   std::string macc_, constant_;
   double steps_ = 1, features_ = 1, all_rows_ = 1;
-  const Algorithm* algorithm_ = nullptr;
+  const TermsAlgorithm* algorithm_ = nullptr;
   int members_ = 0;
   bool joint_ = false;                     // epilogues are in the tiles' loops
   std::string peak_;                       // the statement, where terms have a scale

@@ -349,12 +349,8 @@ TraceAlgorithm algorithm_of(const std::vector<std::string>& trace) {
     Words words(line);
     if (!words.accept("algorithm")) continue;
     words.name("a statement");
-    if (words.accept("bf16x3")) {
-      result = {"bf16x3", kTwoTermsError, kTwoTermsError * kLayers};
-      continue;
-    }
-    if (words.accept("int8x6")) {
-      result = {"int8x6", kDigitsError, kDigitsError * kLayers};
+    if (const TermsAlgorithm* algorithm = accept_terms_algorithm(words)) {
+      result = {algorithm->name, algorithm->error, algorithm->error * kLayers};
       continue;
     }
     words.expect("winograd");

@@ -203,9 +203,20 @@ TEST(Terms, AllAlgorithmsWithinTheTolerance) {
   EXPECT_EQ(algorithms(2.5e-5, unit_target()), "int8x6; winograd F(2, 3); ");
 }
 
+using Changes = std::vector<std::pair<std::string, std::string>>;
+
+std::string replaced(std::string all, const Changes& changes) {
+  for (const auto& [from, to] : changes) {
+    const size_t at = all.find(from);
+    if (at == std::string::npos) throw std::runtime_error("no '" + from + "' to replace");
+    all.replace(at, from.size(), to);
+  }
+  return all;
+}
+
 // A kernel of a few lines: a product of 20 rows, 32 channels and 16 features with some of them replaced.
-std::string product_with(const std::vector<std::pair<std::string, std::string>>& changes) {
-  std::string all = R"(kernel "product"
+std::string product_with(const Changes& changes) {
+  const std::string all = R"(kernel "product"
   input I f32[20, 32]
   constant K f32[32, 16]
   output O f32[20, 16]
@@ -214,12 +225,7 @@ std::string product_with(const std::vector<std::pair<std::string, std::string>>&
   macc[m:20, n:16, k:32]: T[m, n] += I[m, k] * K[k, n]
   tail[m:20, n:16]: O[m, n] = T[m, n]
 )";
-  for (const auto& [from, to] : changes) {
-    const size_t at = all.find(from);
-    if (at == std::string::npos) throw std::runtime_error("no '" + from + "' to replace");
-    all.replace(at, from.size(), to);
-  }
-  return all;
+  return replaced(all, changes);
 }
 
 std::string refusal(const std::string& kernel, const std::vector<std::string>& lines, const Target& target = unit_target()) {
@@ -236,7 +242,7 @@ std::string refusal(const std::string& kernel, const std::vector<std::string>& l
 TEST(Terms, RewritesAreRefusedByName) {
   const std::string line = "algorithm macc bf16x3 20 1 1 1 16";
   const std::string macc = "macc[m:20, n:16, k:32]: T[m, n] += I[m, k] * K[k, n]";
-  auto with = [&](const std::vector<std::pair<std::string, std::string>>& changes, std::vector<std::string> before = {}) {
+  auto with = [&](const Changes& changes, std::vector<std::string> before = {}) {
     before.push_back(line);
     return refusal(product_with(changes), before);
   };
@@ -371,11 +377,9 @@ TEST(Terms, DigitsAreOfWholeNumbersInUnitsOfTheirScale) {
 }
 
 TEST(Terms, WrongDigitsAreRefused) {
-  auto refused = [](const std::vector<std::pair<std::string, std::string>>& changes) {
-    std::string all = kDigitsOfFour;
-    for (const auto& [from, to] : changes) all.replace(all.find(from), from.size(), to);
+  auto refused = [](const Changes& changes) {
     try {
-      verify(parse_kernel(all));
+      verify(parse_kernel(replaced(kDigitsOfFour, changes)));
     } catch (const Error& error) {
       const std::string what = error.what();
       return what.substr(what.find(": ", what.find("kernel '")) + 2);
@@ -411,8 +415,8 @@ TEST(Terms, TensorizeIsRefusedByName) {
   EXPECT_EQ(after({"vectorize macc_e", "tensorize macc_row macc_n macc_g macc_e"}), "loop macc_e is vectorized already; marks come last");
   EXPECT_EQ(after({"tensorize macc_row macc_n macc_g macc_e", "unroll macc_row"}), "loop macc_row is tensorized already; marks come last");
   // A product as the unit takes it, with parts of it replaced.
-  auto changed = [&](const std::vector<std::pair<std::string, std::string>>& changes) {
-    std::string all = R"(kernel "unit"
+  auto changed = [&](const Changes& changes) {
+    const std::string all = R"(kernel "unit"
   input A bf16[16, 32]
   input B bf16[16, 16, 2]
   input F f32[16, 32]
@@ -421,8 +425,7 @@ TEST(Terms, TensorizeIsRefusedByName) {
   zero[i:16, j:16]: O[i, j] = 0
   dot[i:16, j:16, g:16, e:2]: O[i, j] += f32(A[i, 2*g + e]) * f32(B[g, j, e])
 )";
-    for (const auto& [from, to] : changes) all.replace(all.find(from), from.size(), to);
-    return refusal(all, {"tensorize dot_i dot_j dot_g dot_e"});
+    return refusal(replaced(all, changes), {"tensorize dot_i dot_j dot_g dot_e"});
   };
   EXPECT_EQ(changed({}), "accepted");
   EXPECT_EQ(changed({{"O[i, j] += f32(A[i, 2*g + e]) * f32(B[g, j, e])", "O[i, j] += f32(A[i, 2*g + e])"}}), "its value is no sum of products");

@@ -1,25 +1,16 @@
 // algorithm bf16x3 and int8x6: products of floats as products of shorter numbers, on a matrix unit.
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <set>
 
 #include "ir/access.h"
+#include "scheduler/algorithms.h"
 #include "scheduler/primitives/algorithm.h"
 #include "scheduler/primitives/banded_product.h"
 
 namespace tc {
 namespace {
 
-// How a float becomes terms. Products of terms i and j are summed up where i + j is less than the number of
-// terms; what is left out is below what the last term holds.
-struct Division {
-  const char* name;
-  DType operand;
-  int64_t terms;
-  bool digits;                     // of whole numbers to base 256, which have a scale; else a sum of floats
-};
-constexpr Division kDivisions[] = {{"bf16x3", DType::BF16, 2, false}, {"int8x6", DType::I8, 3, true}};
 // Less than what a number of digits rounds to zero, and far from what overflows as the scale's inverse.
 constexpr double kLeastPeak = 1e-30;
 
@@ -29,15 +20,15 @@ constexpr double kLeastPeak = 1e-30;
 // numbers, those of one order (i + j) together.
 class TermsRewrite : BandedProduct {
  public:
-  TermsRewrite(const ScheduleState& state, const std::string& statement, const Division& division,
+  TermsRewrite(const ScheduleState& state, const std::string& statement, const TermsAlgorithm& algorithm,
                const MatrixUnit::Format& format, const BandSizes& sizes)
-      : BandedProduct(state, statement, format, sizes), division_(division) {}
+      : BandedProduct(state, statement, format, sizes), algorithm_(algorithm) {}
 
   Kernel run() {
     find_operands();
-    if (division_.digits) add_scales();
+    if (algorithm_.digits) add_scales();
     analyse();
-    if (division_.digits) refuse_overflow();
+    if (algorithm_.digits) refuse_overflow();
     pack_constant();
     std::vector<Statement> statements;
     input_statements(statements);
@@ -53,7 +44,7 @@ class TermsRewrite : BandedProduct {
   const std::string& result() const { return result_name_; }
 
  private:
-  int64_t terms() const { return division_.terms; }
+  int64_t terms() const { return algorithm_.terms; }
 
   // --- buffers ---------------------------------------------------------------------------------
 
@@ -108,7 +99,7 @@ class TermsRewrite : BandedProduct {
     Packing packing;
     packing.buffer = constant.name;
     packing.terms = names_.part;
-    if (division_.digits) packing.scaled = {names_.panel, names_.pair, names_.block, lane_};
+    if (algorithm_.digits) packing.scaled = {names_.panel, names_.pair, names_.block, lane_};
     for (const Affine& size : constant.shape) {
       if (!size.is_constant()) refuse("constant ", constant.name, " has a symbolic shape");
       packing.original_shape.push_back(size.constant());
@@ -137,7 +128,7 @@ class TermsRewrite : BandedProduct {
     constant.dtype = format_.operand;
     constant.logical = "packed";
     kernel_.packings.push_back(std::move(packing));
-    if (!division_.digits) return;
+    if (!algorithm_.digits) return;
     Buffer& scales = kernel_.buffers[static_cast<size_t>(scales_)];
     scales.shape = {Affine(panels_ * panel_ * blocks_), Affine(unit_.columns)};
     Packing of_scales;
@@ -219,12 +210,12 @@ class TermsRewrite : BandedProduct {
       if (positions_ > read_positions_) statements.push_back(zero("_rest", 0, read_positions_));
     }
     const ExprPtr value = load(DType::F32, from.buffer, from.index);
-    if (division_.digits) scale_statements(statements, read, value);
+    if (algorithm_.digits) scale_statements(statements, read, value);
     for (int64_t term = 0; term < terms(); ++term) {
       Statement made = statement(text("_term", term), read.iterators);
       made.constraints = read.constraints;
       made.write = access_at(terms_, at_band({all, var(names_.depth), Affine(term), position, lane}));
-      made.value = division_.digits ? digit(value, term) : part(value, term);
+      made.value = algorithm_.digits ? digit(value, term) : part(value, term);
       statements.push_back(std::move(made));
     }
   }
@@ -294,7 +285,7 @@ class TermsRewrite : BandedProduct {
     std::vector<int64_t> shape = {blocks};
     if (lines_apart_) shape.push_back(band_);
     shape.push_back(tiles_ * rows_);
-    if (division_.digits) shape.push_back(terms());
+    if (algorithm_.digits) shape.push_back(terms());
     shape.push_back(unit_.columns);
     accumulators_ = add_buffer(result_name_ + "_sums", format_.accumulator, shape);
     sums_name_ = buffer(accumulators_).name;
@@ -312,7 +303,7 @@ class TermsRewrite : BandedProduct {
     place.push_back(var(names_.tile, rows_) + var(names_.row));
     std::vector<Iterator> starting = outputs, adding = outputs;
     std::vector<Affine> started = place;
-    if (division_.digits) {
+    if (algorithm_.digits) {
       starting.push_back({names_.order, Affine(terms())});
       started.push_back(var(names_.order));
       place.push_back(var(names_.part) + var(names_.other));
@@ -349,7 +340,7 @@ class TermsRewrite : BandedProduct {
     std::vector<Affine> index = band;
     index.push_back(feature_block());
     index.insert(index.end(), rows.begin(), rows.end());
-    if (!division_.digits) {
+    if (!algorithm_.digits) {
       index.push_back(lane);
       return load(DType::F32, accumulators_, index);
     }
@@ -431,7 +422,7 @@ class TermsRewrite : BandedProduct {
     kernel_.buffers.erase(kernel_.buffers.begin() + gone);
   }
 
-  const Division& division_;
+  const TermsAlgorithm& algorithm_;
   int terms_ = -1, accumulators_ = -1, scales_ = -1, peak_ = -1, inverse_ = -1;   // buffers
   std::string sums_name_;
   size_t sums_rank_ = 0, sums_block_ = 0;
@@ -439,10 +430,16 @@ class TermsRewrite : BandedProduct {
 
 }  // namespace
 
+const TermsAlgorithm* accept_terms_algorithm(Words& words) {
+  for (const TermsAlgorithm& each : kTermsAlgorithms) {
+    if (words.accept(each.name)) return &each;
+  }
+  return nullptr;
+}
+
 bool apply_terms(ScheduleState& state, const std::string& statement, Words& words) {
-  const auto division = std::find_if(std::begin(kDivisions), std::end(kDivisions),
-                                     [&](const Division& each) { return words.accept(each.name); });
-  if (division == std::end(kDivisions)) return false;
+  const TermsAlgorithm* algorithm = accept_terms_algorithm(words);
+  if (algorithm == nullptr) return false;
   BandSizes sizes;
   sizes.band = words.number("the rows of a band", 1);
   sizes.panel = words.number("the blocks of a panel", 1);
@@ -451,9 +448,9 @@ bool apply_terms(ScheduleState& state, const std::string& statement, Words& word
   sizes.rows = words.number("the rows of an accumulator", 1);
   const MatrixUnit& unit = state.target.matrix;
   if (unit.registers == 0) refuse("target ", state.target.name, " has no matrix unit");
-  const MatrixUnit::Format* format = unit.format(division->operand);
-  if (format == nullptr) refuse("the matrix unit of target ", state.target.name, " does not multiply ", name_of(division->operand));
-  TermsRewrite rewrite(state, statement, *division, *format, sizes);
+  const MatrixUnit::Format* format = unit.format(algorithm->operand);
+  if (format == nullptr) refuse("the matrix unit of target ", state.target.name, " does not multiply ", name_of(algorithm->operand));
+  TermsRewrite rewrite(state, statement, *algorithm, *format, sizes);
   Kernel kernel = rewrite.run();
   state.blocked.erase(std::remove_if(state.blocked.begin(), state.blocked.end(),
                                      [&](const BlockedDim& dim) { return dim.buffer == rewrite.result(); }),
