@@ -89,9 +89,7 @@ Primitive layout_primitive() {
     for (const BlockedDim& other : state.blocked) {
       if (other.buffer == name) refuse("buffer ", name, " is in blocks already");
     }
-    for (const Packing& packing : kernel.packings) {
-      if (packing.buffer == name) refuse("constant ", name, " is packed already");
-    }
+    if (packing_of(kernel, name) != nullptr) refuse("constant ", name, " is packed already");
     for (Statement& statement : kernel.statements) {
       while (true) {
         const auto box = box_of(kernel, statement);

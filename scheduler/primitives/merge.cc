@@ -113,9 +113,7 @@ class Merger {
         refuse("dimension ", d, " of ", buffer.name, " is in blocks");
       }
     }
-    for (const Packing& packing : kernel_.packings) {
-      if (packing.buffer == buffer.name) refuse("constant ", buffer.name, " is packed");
-    }
+    if (packing_of(kernel_, buffer.name) != nullptr) refuse("constant ", buffer.name, " is packed");
     for (size_t s = 0; s < kernel_.statements.size(); ++s) {
       const Statement& statement = kernel_.statements[s];
       visit_accesses(statement, [&](const Access& access, bool) {

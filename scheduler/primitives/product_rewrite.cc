@@ -32,9 +32,7 @@ void ProductRewrite::find_operands() {
     visit_accesses(statement, [&](const Access& access, bool) { reads += access.buffer == constant_.buffer; });
   }
   if (reads != 1) refuse("constant ", name, " is read at ", reads, " places, not at one");
-  for (const Packing& packing : kernel_.packings) {
-    if (packing.buffer == name) refuse("constant ", name, " is packed already");
-  }
+  if (packing_of(kernel_, name) != nullptr) refuse("constant ", name, " is packed already");
 }
 
 void ProductRewrite::refuse_dynamic() const {
