@@ -7,6 +7,7 @@
 #include "scheduler/builder.h"
 #include "scheduler/cost.h"
 #include "scheduler/legality.h"
+#include "scheduler/reduction.h"
 #include "scheduler/trust.h"
 
 namespace tc {
@@ -16,11 +17,13 @@ constexpr double kShareOfCache = 0.7;      // of the second cache, for a band's 
 constexpr double kZero = 1, kStore = 3;    // cycles per native vector of what waits in memory
 constexpr double kStart = 300;             // cycles of a band and panel, before and after the products
 constexpr double kWinogradSlower = 1.4;    // than its closed forms, which know nothing of its transforms' spills
+constexpr int64_t kBandOfSymbolic = 128;   // rows, at most
 constexpr int64_t kLeastRows = 8;          // of one accumulator that pay
 
 struct Plan {
   int64_t band = 1, panel = 1, blocks = 1, tiles = 1, rows = 1;
   double cycles = INFINITY;
+  bool prefetch = true;
 };
 
 // A statement's loops by their meaning.
@@ -91,7 +94,7 @@ class MatrixScheduler {
     if (!blocked) b_.apply("layout ", result.name, " ", feature_dimension(), " ", unit().columns);
     double other = 1;
     for (const Iterator& iterator : macc().iterators) {
-      const auto extent = static_cast<double>(extent_or(macc(), iterator.name, 1));
+      const auto extent = static_cast<double>(extent_or(macc(), iterator.name, kAssumedSymbolic));
       if (!depends_on(macc().write, iterator.name)) steps_ *= extent;
       else if (is_feature(iterator.name)) features_ *= extent;
       else other *= extent;
@@ -118,6 +121,7 @@ class MatrixScheduler {
   // What a plan's rewrite makes of the statement.
   struct Sizes {
     int64_t images = 1, bands = 1, panels = 1, pairs = 1, blocks = 1, lines = 1, tiles = 1, rows = 1;
+    bool digits_are_rows = false;          // of an accumulator: there is one row
     double sums = 1;                       // instructions' steps per accumulator
     double input = 0;                      // elements of the divided input of a band, all terms once
   };
@@ -128,9 +132,10 @@ class MatrixScheduler {
     Sizes sizes;
     const Statement& start = trial.statement(start_of(trial));
     const size_t band = band_position(start);
-    auto extent = [&](size_t position) { return start.iterators.at(position).extent.constant(); };
+    auto extent = [&](size_t position) { return extent_or(start, start.iterators.at(position).name, kAssumedSymbolic); };
     for (size_t i = 0; i < band; ++i) sizes.images *= extent(i);
-    sizes.bands = extent(band);
+    const Affine& bands = start.iterators.at(band).extent;
+    sizes.bands = bands.is_constant() ? bands.constant() : parts(kAssumedSymbolic, plan.band);
     sizes.panels = extent(band + 1);
     sizes.pairs = extent(band + 2);
     sizes.blocks = extent(band + 3);
@@ -139,7 +144,9 @@ class MatrixScheduler {
     sizes.tiles = extent(count - 3 - orders());
     for (size_t i = band + 4; i + 3 + orders() < count; ++i) sizes.lines *= extent(i);
     const Statement& sum = trial.statement(macc_);
-    for (size_t i = count - 2 - orders(); i + 6 < sum.iterators.size(); ++i) {   // depth and taps
+    sizes.digits_are_rows = sizes.rows != plan.rows;
+    const size_t inside = sizes.digits_are_rows ? 5 : 6;   // terms, and the unit's four
+    for (size_t i = count - 2 - orders(); i + inside < sum.iterators.size(); ++i) {   // depth and taps
       sizes.sums *= static_cast<double>(sum.iterators[i].extent.constant());
     }
     for (const Access& load : loads_of(sum)) {
@@ -174,7 +181,9 @@ class MatrixScheduler {
   Plan choose() const {
     constexpr int64_t kAll = int64_t{1} << 40;
     const int64_t blocks = parts(static_cast<int64_t>(features_), unit().columns);
-    Plan whole{kAll, kAll, 1, 1, 1, INFINITY};
+    Plan whole;
+    whole.band = kernel().parameters.empty() ? kAll : kBandOfSymbolic;
+    whole.panel = kAll;
     if (Builder trial = b_; auto refused = refusal(trial, line_of(whole))) throw Abandon{*refused};
     const int64_t lines = banded_extent(whole);
     Plan best;
@@ -192,13 +201,18 @@ class MatrixScheduler {
         plan.blocks = std::min<int64_t>(least == 1 ? 4 : 2, blocks);
       }
       plan.rows = parts(flat, plan.tiles * parts(least, plan.tiles));
-      if (plan.rows < kLeastRows) continue;
+      if (sizes->digits_are_rows) plan.blocks = std::min<int64_t>(2, blocks);
+      else if (plan.rows < kLeastRows) continue;
       const int64_t pairs = parts(blocks, plan.blocks);
       for (int64_t panels : {1, 2, 4, 8}) {
         if (panels > pairs || (panels > 1 && b_.threads() == 1)) break;
         plan.panel = parts(pairs, panels);
         plan.cycles = cycles_of(plan);
         if (plan.cycles >= best.cycles) continue;
+        // Weights that are read once: those that stay in the cache from run to run need none, and the next
+        // pair has to fit beside this one.
+        const double pair = pair_bytes(plan, *sizes), cache = static_cast<double>(b_.target().l2_bytes);
+        plan.prefetch = !sizes->digits_are_rows || (pair * static_cast<double>(pairs) > cache && pair < 0.5 * cache);
         best = plan;
         best_bands = bands;
       }
@@ -220,6 +234,11 @@ class MatrixScheduler {
     return tail.iterators.at(band_position(tail) + 4).extent.constant();
   }
 
+  // Of the weights that a pair of blocks and a depth have in all.
+  double pair_bytes(const Plan& plan, const Sizes& sizes) const {
+    return static_cast<double>(plan.blocks * unit().columns * depth() * algorithm_->terms * size_of(algorithm_->operand)) * sizes.sums;
+  }
+
   double vectors(double elements) const { return elements * 32 / std::max(32, b_.target().vector_bits); }
   // Cycles in which so many bytes come from beyond the second cache.
   double far(double bytes) const { return bytes / b_.target().l3_bandwidth; }
@@ -232,22 +251,21 @@ class MatrixScheduler {
     const auto chunks = static_cast<double>(sizes->images * sizes->bands);
     // Products at a time, of all terms of each operand, which are loaded.
     const double at_once = static_cast<double>(plan.blocks * plan.tiles);
-    const double products = 0.5 * algorithm_->terms * (algorithm_->terms + 1);
-    const double row_share = static_cast<double>(plan.rows) / unit().rows;
+    const double products = algorithm_->terms * (sizes->digits_are_rows ? 1 : 0.5 * (algorithm_->terms + 1));
+    const double row_share = static_cast<double>(sizes->rows) / unit().rows;
     const double element_bytes = algorithm_->terms * static_cast<double>(size_of(algorithm_->operand));
     const double operand_bytes = element_bytes * (static_cast<double>(plan.blocks) + static_cast<double>(plan.tiles) * row_share) *
                                  unit().rows * depth();
     const double step = std::max(algorithm_->slower * products * at_once * unit().cycles * row_share,
                                  operand_bytes / b_.target().l2_bandwidth);
     const double steps = pairs * lines / static_cast<double>(plan.tiles) * sizes->sums;
-    const double results = pairs * static_cast<double>(plan.blocks) * lines * static_cast<double>(plan.rows * unit().columns);
+    const double results = pairs * static_cast<double>(plan.blocks) * lines * static_cast<double>(sizes->rows * unit().columns);
     const double store = kStore * algorithm_->sums() * vectors(results);
     const double input = vectors(sizes->input);
     const double divide = static_cast<double>(sizes->panels) * input * (algorithm_->divide + algorithm_->terms * kZero);
     const auto cache = static_cast<double>(b_.target().l2_bytes);
-    const double weights = static_cast<double>(sizes->panels * sizes->pairs * plan.blocks * unit().columns) * sizes->sums *
-                           depth() * element_bytes;
-    const double near = sizes->input * element_bytes + weights / pairs;
+    const double pair = pair_bytes(plan, *sizes), weights = pairs * pair;
+    const double near = sizes->input * element_bytes + (sizes->digits_are_rows ? 0 : pair);   // what is read again
     if (near > cache) return INFINITY;
     const double missing = std::clamp((weights + near) / cache - kShareOfCache, 0.0, 1.0);
     const double compute = steps * step + store + kStart * static_cast<double>(sizes->panels);
@@ -307,6 +325,8 @@ class MatrixScheduler {
     const auto sum = static_cast<size_t>(b_.index_of(macc_));
     const size_t band = band_position(kernel().statements.at(sum - 1));
     if (sum + 1 == kernel().statements.size()) throw Abandon{"no epilogue"};
+    const Statement& start = kernel().statements.at(sum - 1);
+    digits_are_rows_ = start.iterators.at(start.iterators.size() - 2).extent != Affine(plan.rows);
     joint_ = rows_of(kernel().statements.at(sum + 1), band + 5) == rows_of(kernel().statements.at(sum - 1), band + 6 + orders());
     order_inputs(sum, band);
     order_products(plan, sum, band);
@@ -411,7 +431,8 @@ class MatrixScheduler {
       b_.apply("order", joined(order));
       copies_.insert(copies_.end(), {loops.block, tile + "_i"});
       if (i == sum) {
-        copies_.insert(copies_.end(), {name(count - 6), name(count - 5)});   // terms of both operands
+        if (!digits_are_rows_) copies_.push_back(name(count - 6));   // terms of both operands
+        copies_.push_back(name(count - 5));
         unit_loops_ = joined({name(count - 4), name(count - 3), name(count - 2), name(count - 1)});
       } else {
         if (orders() > 0) copies_.push_back(name(count - 3));
@@ -476,7 +497,7 @@ class MatrixScheduler {
     for (const std::string& name : copies_) b_.apply("unroll ", name);
     b_.apply("tensorize", unit_loops_);
     b_.attempt("isolate pair");
-    if (b_.target().prefetches && plan.panel > 1) b_.attempt("prefetch ", constant_, " pair");
+    if (b_.target().prefetches && plan.panel > 1 && plan.prefetch) b_.attempt("prefetch ", constant_, " pair");
     b_.parallelise();
   }
 
@@ -486,6 +507,7 @@ class MatrixScheduler {
   double steps_ = 1, features_ = 1, all_rows_ = 1;
   const TermsAlgorithm* algorithm_ = nullptr;
   int members_ = 0;
+  bool digits_are_rows_ = false;           // of an accumulator
   bool joint_ = false;                     // epilogues are in the tiles' loops
   std::string peak_;                       // the statement, where terms have a scale
   std::vector<Loops> zeros_, scales_, inputs_, products_, tails_;

@@ -234,15 +234,34 @@ class Simplifier {
       for (const LoopExprPtr& operand : bound.operands) add_facts(*operand, variable, upper);
       return;
     }
+    // rest + inner / divisor
     const LoopExpr* inner = &bound;
+    Affine rest;
     int64_t divisor = 1;
-    if (bound.kind == Kind::FloorDiv && upper && bound.operands[1]->kind == Kind::Const) {
-      divisor = bound.operands[1]->value;
-      inner = bound.operands[0].get();
+    auto is_quotient = [&](const LoopExpr& each) {
+      return each.kind == Kind::FloorDiv && upper && each.operands[1]->kind == Kind::Const;
+    };
+    auto take_quotient = [&](const LoopExpr& quotient) {
+      divisor = quotient.operands[1]->value;
+      inner = quotient.operands[0].get();
+    };
+    if (is_quotient(bound)) take_quotient(bound);
+    if (bound.kind == Kind::Add) {
+      for (const LoopExprPtr& operand : bound.operands) {
+        if (divisor == 1 && is_quotient(*operand)) {
+          take_quotient(*operand);
+        } else if (auto affine = as_affine(*operand)) {
+          rest = rest + *affine;
+        } else {
+          return;
+        }
+      }
     }
+    if (inner == &bound) rest = Affine();
     auto affine = as_affine(*inner);
     if (!affine || (affine->is_constant() && divisor == 1)) return;
-    known_.push_back(upper ? *affine - variable * divisor : variable - *affine);
+    const Affine limit = *affine + rest * divisor;
+    known_.push_back(upper ? limit - variable * divisor : variable - limit);
   }
 
   LoopNodePtr loop(const LoopNodePtr& node) {

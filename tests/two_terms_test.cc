@@ -130,6 +130,113 @@ TEST(Terms, RewritesComputeTheSame) {
   }
 }
 
+// One row, with or without an iterator of its own; a convolution with one output.
+std::vector<Kernel> one_row(int64_t channels, int64_t features) {
+  const Layer row{.channels = channels, .features = features, .rows = 1, .blocked = false};
+  const Kernel plain = parse_kernel(text("kernel \"row\"\n  input I f32[1, ", channels, "]\n  constant K f32[", channels, ", ", features,
+                                         "]\n  output O f32[1, ", features, "]\n  local T f32[1, ", features, "]\n  init[n:", features,
+                                         "]: T[0, n] = 0\n  macc[n:", features, ", k:", channels,
+                                         "]: T[0, n] += I[0, k] * K[k, n]\n  tail[j:", features, "]: O[0, j] = T[0, j]\n"));
+  return {row.kernel(), plain};
+}
+
+TEST(Terms, DigitsOfOneRowAreRows) {
+  const Layer pixel{.channels = 40, .features = 40, .rows = 3, .columns = 3, .taps = 3, .residual = true};
+  std::vector<Kernel> kernels = one_row(70, 40);
+  kernels.push_back(pixel.kernel());
+  for (const Kernel& kernel : kernels) {
+    for (const char* line : {"1 1 1 1 1", "1 2 1 1 1", "9 9 2 1 1"}) {
+      Schedule schedule(kernel, unit_target());
+      std::vector<std::string> lines = kernel.name == "convolution" ? pixel.layouts() : std::vector<std::string>{};
+      lines.push_back("layout T 1 16");
+      lines.push_back(text("algorithm macc int8x6 ", line));
+      ASSERT_EQ(schedule.replay(lines), std::nullopt) << line;
+      verify(schedule.kernel());
+      const Statement& sum = *schedule.kernel().find("macc");
+      const auto row = std::find_if(sum.iterators.begin(), sum.iterators.end(), [](const Iterator& each) { return each.name == "row"; });
+      EXPECT_EQ(row->extent, Affine(3)) << str(schedule.kernel());
+      EXPECT_EQ(difference(kernel, schedule, 7, {}, {}, kDigits.error), "") << line << str(kernel);
+    }
+  }
+}
+
+TEST(Terms, OneRowIsChosenWhereWeightsStream) {
+  Target target = unit_target();
+  target.l2_bytes = 16384;
+  for (const Kernel& kernel : one_row(448, 512)) {
+    for (int threads : {1, 2}) {
+      const Schedule schedule = default_schedule(kernel, target, threads, {}, 1e-4);
+      EXPECT_EQ(algorithm_of(schedule.trace()).text, "int8x6") << str(kernel);
+      EXPECT_EQ(difference(kernel, schedule, 7, {}, {}, kDigits.error), "") << str(kernel);
+    }
+  }
+  // Weights that stay near are read at the speed of the products in f32.
+  for (const Kernel& kernel : one_row(128, 128)) {
+    EXPECT_EQ(algorithm_of(default_schedule(kernel, unit_target(), 1, {}, 1e-4).trace()).text, "");
+  }
+}
+
+// A product of so many rows, and a convolution of so many images and lines.
+Kernel symbolic_product() {
+  return parse_kernel(R"(kernel "product"
+  parameter p = rows in [1, 100000]
+  input I f32[p, 70]
+  constant K f32[70, 40]
+  output O f32[p, 40]
+  local T f32[p, 40]
+  init[m:p, n:40]: T[m, n] = 0
+  macc[m:p, n:40, k:70]: T[m, n] += I[m, k] * K[k, n]
+  tail[i:p, j:40]: O[i, j] = max(T[i, j], 0)
+)");
+}
+Kernel symbolic_convolution() {
+  return parse_kernel(R"(kernel "convolution"
+  parameter p = images in [1, 9]
+  parameter q = lines in [3, 20]
+  input I f32[p, q, 3, 40]
+  constant K f32[24, 40, 3]
+  output O f32[p, q - 2, 3, 24]
+  local T f32[p, q - 2, 3, 24]
+  init[b:p, y:q - 2, x:3, f:24]: T[b, y, x, f] = 0
+  macc[b:p, y:q - 2, x:3, f:24, c:40, r:3]: T[b, y, x, f] += I[b, y + r, x, c] * K[f, c, r]
+  tail[b:p, y:q - 2, x:3, f:24]: O[b, y, x, f] = max(T[b, y, x, f], 0)
+)");
+}
+
+TEST(Terms, RowsMayBeSymbolic) {
+  for (const Division& division : {kHalves, kDigits}) {
+    for (const char* line : {"20 2 1 1 7", "33 1 2 2 16"}) {
+      for (const Kernel& kernel : {symbolic_product(), symbolic_convolution()}) {
+        Schedule schedule(kernel, unit_target());
+        const bool product = kernel.name == "product";
+        const std::vector<std::string> lines = {text("layout T ", product ? 1 : 3, " 16"), text("algorithm macc ", division.name, " ", line)};
+        ASSERT_EQ(schedule.replay(lines), std::nullopt) << line;
+        verify(schedule.kernel());
+        for (const auto& [p, q] : {std::pair(1, 3), std::pair(3, 8)}) {
+          const std::map<std::string, int64_t> sizes = product ? std::map<std::string, int64_t>{{"p", p * q}}
+                                                               : std::map<std::string, int64_t>{{"p", p}, {"q", q}};
+          EXPECT_EQ(difference(kernel, schedule, 7, sizes, {}, division.error), "") << line << " " << p << " " << q;
+        }
+      }
+    }
+  }
+}
+
+TEST(Terms, DefaultsOfSymbolicRows) {
+  for (const Division& division : {kHalves, kDigits}) {
+    Target target = unit_target({division.format});
+    target.multiply_adds = 0.05;
+    for (int threads : {1, 2}) {
+      const Kernel kernel = symbolic_product();
+      const Schedule schedule = default_schedule(kernel, target, threads, {}, 1e-3);
+      EXPECT_EQ(algorithm_of(schedule.trace()).text, division.name);
+      for (int64_t p : {1, 16, 50, 129}) {
+        EXPECT_EQ(difference(kernel, schedule, 7, {{"p", p}}, {}, division.error), "") << p << " " << threads << " " << division.name;
+      }
+    }
+  }
+}
+
 const std::vector<Layer>& layers() {
   static const std::vector<Layer> all = {
       {.channels = 64, .features = 64, .rows = 32, .blocked = false},
@@ -267,7 +374,8 @@ TEST(Terms, RewritesAreRefusedByName) {
   EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 1 1 1 1 0"}),
             "the rows of an accumulator must be at least 1, got 0");
   EXPECT_EQ(refusal(product_with({}), {"algorithm tail bf16x3 1 1 1 1 1"}), "statement tail is no sum of products in f32");
-  EXPECT_EQ(with({{"I f32[20, 32]", "I f32[20, 32]\n  parameter p = seq in [1, 9]"}}), "the kernel has symbolic sizes");
+  EXPECT_EQ(refusal(str(symbolic_product()), {"layout T 1 16", "algorithm macc bf16x3 1025 1 1 1 16"}),
+            "the number of rows, p, is symbolic: a band has at most 1024");
   EXPECT_EQ(with({{"constant K", "input K"}}), "statement macc does not multiply an input by a constant");
   EXPECT_EQ(with({{"O[m, n] = T[m, n]", "O[m, n] = T[m, n] + K[0, n]"}}), "constant K is read at 2 places, not at one");
   EXPECT_EQ(with({}, {"pack K : n k"}), "constant K is packed already");

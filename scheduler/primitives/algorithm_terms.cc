@@ -17,7 +17,8 @@ constexpr double kLeastPeak = 1e-30;
 // Both operands become terms of the unit's type. The input is divided by statements into a buffer
 // [.., depth / D][terms][positions][D], where D is the depth of one instruction. Digits of the input have
 // one scale in a band, those of the constant one for each feature; their products are summed up in whole
-// numbers, those of one order (i + j) together.
+// numbers, those of one order (i + j) together. Of one row, its digits are the rows of an accumulator, and
+// products of each two digits are summed up apart.
 class TermsRewrite : BandedProduct {
  public:
   TermsRewrite(const ScheduleState& state, const std::string& statement, const TermsAlgorithm& algorithm,
@@ -45,6 +46,8 @@ class TermsRewrite : BandedProduct {
 
  private:
   int64_t terms() const { return algorithm_.terms; }
+  // Whether digits of the input are an accumulator's rows.
+  bool digits_are_rows() const { return algorithm_.digits && tiles_ * rows_ == 1; }
 
   // --- buffers ---------------------------------------------------------------------------------
 
@@ -79,8 +82,8 @@ class TermsRewrite : BandedProduct {
 
   int add_buffer(const std::string& stem, DType dtype, const std::vector<int64_t>& sizes) {
     std::vector<Affine> shape;
-    for (const std::string& image : images_) shape.push_back(Affine(extent(image)));
-    shape.push_back(Affine(bands_));
+    for (const std::string& image : images_) shape.push_back(size(image));
+    shape.push_back(bands());
     for (int64_t size : sizes) shape.push_back(Affine(size));
     return add_local(stem, dtype, std::move(shape));
   }
@@ -148,10 +151,11 @@ class TermsRewrite : BandedProduct {
   Statement statement(const std::string& suffix, const std::vector<Iterator>& rest) const {
     Statement made;
     made.name = suffix.empty() ? macc_.name : fresh_statement(suffix);
-    for (const std::string& image : images_) made.iterators.push_back({image, Affine(extent(image))});
-    made.iterators.push_back({names_.band, Affine(bands_)});
+    for (const std::string& image : images_) made.iterators.push_back({image, size(image)});
+    made.iterators.push_back({names_.band, bands()});
     made.iterators.push_back({names_.panel, Affine(panels_)});
     made.iterators.insert(made.iterators.end(), rest.begin(), rest.end());
+    made.constraints = in_bands();
     return made;
   }
 
@@ -178,6 +182,7 @@ class TermsRewrite : BandedProduct {
     iterators.push_back({names_.lane, Affine(lanes)});
     Statement read;                        // what all that reads the input shares
     read.iterators = iterators;
+    read.constraints = in_bands();
     const Affine lane = var(names_.half, lanes) + var(names_.lane);
     bool lacks = false;   // channels of the last depth
     if (channel_block_ > 0) {
@@ -286,6 +291,7 @@ class TermsRewrite : BandedProduct {
     if (lines_apart_) shape.push_back(band_);
     shape.push_back(tiles_ * rows_);
     if (algorithm_.digits) shape.push_back(terms());
+    if (digits_are_rows()) shape.push_back(terms());
     shape.push_back(unit_.columns);
     accumulators_ = add_buffer(result_name_ + "_sums", format_.accumulator, shape);
     sums_name_ = buffer(accumulators_).name;
@@ -293,39 +299,51 @@ class TermsRewrite : BandedProduct {
     sums_block_ = images_.size() + 1;
     std::vector<Iterator> outputs = {{names_.pair, Affine(panel_)}, {names_.block, Affine(blocks_)}};
     std::vector<Affine> place = {feature_block()};
-    Affine position = var(names_.tile, strides_[column_] * rows_) + var(names_.row, strides_[column_]);
+    Affine position = var(names_.tile, strides_[column_] * rows_);
+    if (!digits_are_rows()) position = position + var(names_.row, strides_[column_]);
     if (lines_apart_) {
       outputs.push_back({banded_, Affine(band_)});
       place.push_back(var(banded_));
       position = position + var(banded_, strides_[banded_]);
     }
     outputs.push_back({names_.tile, Affine(tiles_)});
-    place.push_back(var(names_.tile, rows_) + var(names_.row));
+    place.push_back(digits_are_rows() ? var(names_.tile) : var(names_.tile, rows_) + var(names_.row));
     std::vector<Iterator> starting = outputs, adding = outputs;
     std::vector<Affine> started = place;
+    const int64_t rows = digits_are_rows() ? terms() : rows_;
     if (algorithm_.digits) {
       starting.push_back({names_.order, Affine(terms())});
       started.push_back(var(names_.order));
-      place.push_back(var(names_.part) + var(names_.other));
+      place.push_back(digits_are_rows() ? var(names_.other) : var(names_.part) + var(names_.other));
+    }
+    if (digits_are_rows()) {
+      started.push_back(var(names_.row));
+      place.push_back(var(names_.row));
     }
     started.push_back(var(lane_));
     place.push_back(var(lane_));
-    starting.insert(starting.end(), {{names_.row, Affine(rows_)}, {lane_, Affine(unit_.columns)}});
+    starting.insert(starting.end(), {{names_.row, Affine(rows)}, {lane_, Affine(unit_.columns)}});
     adding.push_back({names_.depth, Affine(depths_)});
     for (const std::string& tap : sums_) {
       adding.push_back({tap, Affine(extent(tap))});
       position = position + var(tap, strides_[tap]);
     }
-    adding.insert(adding.end(), {{names_.part, Affine(terms())}, {names_.other, Affine(terms())},
-                                 {names_.row, Affine(rows_)}, {lane_, Affine(unit_.columns)},
+    if (!digits_are_rows()) adding.push_back({names_.part, Affine(terms())});
+    adding.insert(adding.end(), {{names_.other, Affine(terms())}, {names_.row, Affine(rows)}, {lane_, Affine(unit_.columns)},
                                  {names_.group, Affine(unit_.groups)}, {names_.member, Affine(format_.members)}});
     Statement start = statement("_start", starting), add = statement("", adding);
     start.write = access_at(accumulators_, at_band(started));
     start.value = none(format_.accumulator);
     add.write = access_at(accumulators_, at_band(place));
-    add.constraints = {Affine(terms() - 1) - var(names_.part) - var(names_.other)};
+    if (rows_are_symbolic() && at_once_ == 1 && banded_ == column_) {   // tiles without rows
+      const Affine left = size(banded_) - Affine(1) - var(names_.band, band_) - var(names_.tile, rows_);
+      start.constraints.push_back(left);
+      add.constraints.push_back(left);
+    }
+    if (!digits_are_rows()) add.constraints.push_back(Affine(terms() - 1) - var(names_.part) - var(names_.other));
     add.reduction = Reduction::Sum;
-    const ExprPtr input = load(format_.operand, terms_, at_band({var(names_.panel), var(names_.depth), var(names_.part), position, in_depth()}));
+    const Affine part = var(digits_are_rows() ? names_.row : names_.part);
+    const ExprPtr input = load(format_.operand, terms_, at_band({var(names_.panel), var(names_.depth), part, position, in_depth()}));
     std::vector<Affine> index = {var(names_.panel), var(names_.pair), var(names_.depth)};
     for (const std::string& tap : sums_) index.push_back(var(tap));
     index.insert(index.end(), {var(names_.block), var(names_.other), var(names_.group), var(lane_), var(names_.member)});
@@ -345,10 +363,18 @@ class TermsRewrite : BandedProduct {
       return load(DType::F32, accumulators_, index);
     }
     ExprPtr whole;
-    for (int64_t order = 0; order < terms(); ++order) {
+    auto summed = [&](std::vector<int64_t> place) {
       std::vector<Affine> at = index;
-      at.insert(at.end(), {Affine(order), lane});
-      const ExprPtr next = cast(DType::F32, load(format_.accumulator, accumulators_, at));
+      for (int64_t each : place) at.push_back(Affine(each));
+      at.push_back(lane);
+      return load(format_.accumulator, accumulators_, at);
+    };
+    for (int64_t order = 0; order < terms(); ++order) {
+      ExprPtr sum = digits_are_rows() ? summed({order, 0}) : summed({order});
+      for (int64_t part = 1; digits_are_rows() && part <= order; ++part) {
+        sum = binary(BinaryOp::Add, sum, summed({order - part, part}));
+      }
+      const ExprPtr next = cast(DType::F32, sum);
       whole = whole == nullptr ? next : binary(BinaryOp::Add, binary(BinaryOp::Mul, whole, constant(DType::F32, 256)), next);
     }
     band.push_back(var(names_.panel));
@@ -373,8 +399,8 @@ class TermsRewrite : BandedProduct {
       placed.insert(name);
     };
     auto own = [&](const std::string& of_sum) { return at.at(of_sum).as_variable(); };
-    for (const std::string& image : images_) place(own(image), Affine(extent(image)));
-    place(names_.band, Affine(bands_));
+    for (const std::string& image : images_) place(own(image), size(image));
+    place(names_.band, bands());
     place(names_.panel, Affine(panels_));
     place(names_.pair, Affine(panel_));
     place(names_.block, Affine(blocks_));
@@ -390,7 +416,7 @@ class TermsRewrite : BandedProduct {
     std::map<std::string, Affine> values = {{own(banded_), line}};
     if (!block.empty()) values[block] = feature_block();
     for (Affine& constraint : result.constraints) constraint = constraint.substitute(values);
-    if (bands_ * band_ > extent(banded_)) result.constraints.push_back(Affine(extent(banded_) - 1) - line);
+    if (rows_are_symbolic() || bands_ * band_ > extent(banded_)) result.constraints.push_back(size(banded_) - Affine(1) - line);
     if (panels_ * panel_ * blocks_ > blocks_of_features_) {
       result.constraints.push_back(Affine(blocks_of_features_ - 1) - feature_block());
     }

@@ -28,6 +28,7 @@ class WinogradRewrite : ProductRewrite {
       : ProductRewrite(state, statement), algebra_(algebra), rows_(rows), columns_(columns) {}
 
   Kernel run() {
+    if (!kernel_.parameters.empty()) refuse("the kernel has symbolic sizes");
     find_operands();
     find_channels();
     find_window();

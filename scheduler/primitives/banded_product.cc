@@ -16,6 +16,7 @@ BandedProduct::BandedProduct(const ScheduleState& state, const std::string& stat
 }
 
 void BandedProduct::analyse() {
+  add_row();
   find_result();
   classify();
   find_channels();
@@ -23,6 +24,38 @@ void BandedProduct::analyse() {
   find_neighbours();
   find_positions();
   size_blocks();
+}
+
+// A sum without rows gets one: where the result and the input have a dimension of one element.
+void BandedProduct::add_row() {
+  for (const Iterator& iterator : macc_.iterators) {
+    if (depends_on(macc_.write, iterator.name) && depends_on(input_, iterator.name)) return;
+  }
+  auto single = [&](const Access& access) -> std::optional<size_t> {
+    for (size_t d = 0; d + 1 < access.index.size(); ++d) {
+      const bool blocks = std::any_of(state_.blocked.begin(), state_.blocked.end(), [&](const BlockedDim& dim) {
+        return dim.buffer == buffer(access.buffer).name && dim.outer == d;
+      });
+      if (!blocks && access.index[d].affine == Affine(0) && buffer(access.buffer).shape[d] == Affine(1)) return d;
+    }
+    return std::nullopt;
+  };
+  const auto written = single(macc_.write), read = single(input_);
+  if (!written || !read) return;
+  const std::string row = fresh("m");
+  for (size_t i = 0; i < kernel_.statements.size(); ++i) {
+    Statement& statement = kernel_.statements[i];
+    if (i < which_) continue;
+    statement.iterators.insert(statement.iterators.begin(), {row, Affine(1)});
+    edit_accesses(statement, [&](const Access& each) {
+      Access result = each;
+      if (each.buffer == macc_.write.buffer && each.index[*written].affine == Affine(0)) result.index[*written].affine = var(row);
+      if (i == which_ && each.buffer == input_.buffer) result.index[*read].affine = var(row);
+      return result;
+    });
+  }
+  macc_ = kernel_.statements[which_];
+  find_operands();
 }
 
 // A private buffer, its features in blocks of the unit's columns.
@@ -41,9 +74,9 @@ void BandedProduct::find_result() {
 void BandedProduct::classify() {
   for (const Iterator& iterator : macc_.iterators) {
     const std::string& name = iterator.name;
-    extent(name);
     const bool output = depends_on(macc_.write, name), in = depends_on(input_, name), by = depends_on(constant_, name);
     if (output && in && by) refuse("iterator ", name, " counts groups: they are not supported");
+    if (!output || by) extent(name);
     if (!in && !by) refuse("iterator ", name, " is in no operand of ", macc_.name);
     if (output && by) {
       if (name == lane_) continue;
@@ -178,7 +211,7 @@ std::optional<Access> BandedProduct::result_of(const Statement& statement) const
     const std::string own = macc_.write.index[d].affine.as_variable();
     const Affine& index = read->index[d].affine;
     if (own.empty() ? index != Affine(0)
-                    : index.as_variable().empty() || iterator_extent(statement, index.as_variable()) != Affine(extent(own))) {
+                    : index.as_variable().empty() || iterator_extent(statement, index.as_variable()) != size(own)) {
       return std::nullopt;
     }
   }
@@ -215,8 +248,13 @@ void BandedProduct::find_positions() {
     image.apart = true;
     images_.push_back(rows[i].first);
   }
-  band_ = std::min(band_, extent(banded_));
-  bands_ = parts(extent(banded_), band_);
+  if (rows_are_symbolic()) {
+    constexpr int64_t kMostRows = 1024;
+    if (band_ > kMostRows) refuse("the number of rows, ", size(banded_).str(), ", is symbolic: a band has at most ", kMostRows);
+  } else {
+    band_ = std::min(band_, extent(banded_));
+    bands_ = parts(extent(banded_), band_);
+  }
   int64_t pitch = 1;
   for (size_t i = dimensions_.size(); i-- > 0;) {
     Dimension& at = dimensions_[i];
@@ -225,7 +263,7 @@ void BandedProduct::find_positions() {
     for (const std::vector<std::string>* names : {&at.rows, &at.taps}) {
       for (const std::string& name : *names) {
         const int64_t step = index.coefficient(name) / at.step;
-        const int64_t count = name == banded_ ? band_ : extent(name);
+        const int64_t count = name == banded_ ? band_ : at.apart ? 1 : extent(name);
         strides_[name] = step * pitch;
         at.size += step * (count - 1);
       }
@@ -249,12 +287,18 @@ void BandedProduct::find_positions() {
   lines_apart_ = lines > 1 && flat_rows_ == width;
 }
 
+std::vector<Affine> BandedProduct::in_bands() const {
+  if (!rows_are_symbolic()) return {};
+  return {size(banded_) - Affine(1) - var(names_.band, band_)};
+}
+
 void BandedProduct::size_blocks() {
   const int64_t blocks = blocks_of_features_;
   blocks_ = std::min(blocks_, blocks);
   panel_ = std::min(panel_, parts(blocks, blocks_));
   panels_ = parts(blocks, blocks_ * panel_);
   rows_ = std::min(rows_, flat_rows_);
+  at_once_ = tiles_;
   tiles_ *= parts(parts(flat_rows_, rows_), tiles_);
   int64_t reach = strides_[column_] * (tiles_ * rows_ - 1) + 1;
   if (lines_apart_) reach += strides_[banded_] * (band_ - 1);

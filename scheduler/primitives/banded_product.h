@@ -25,6 +25,12 @@ class BandedProduct : protected ProductRewrite {
   // After find_operands: fills in what is below; refuses what does not fit.
   void analyse();
 
+  // Of an iterator of the sum, which may be symbolic.
+  const Affine& size(const std::string& iterator) const { return iterator_extent(macc_, iterator); }
+  // The bands' number; of symbolic rows an upper bound, and what holds for those that there are.
+  Affine bands() const { return rows_are_symbolic() ? size(banded_) : Affine(bands_); }
+  std::vector<Affine> in_bands() const;
+  bool rows_are_symbolic() const { return !size(banded_).is_constant(); }
   static int64_t parts(int64_t size, int64_t part) { return (size + part - 1) / part; }
   // The one place at which the statement reads the result, by iterators that count as the sum's do.
   std::optional<Access> result_of(const Statement& statement) const;
@@ -46,6 +52,7 @@ class BandedProduct : protected ProductRewrite {
   const MatrixUnit& unit_;
   const MatrixUnit::Format format_;
   int64_t band_, panel_, blocks_, tiles_, rows_;   // as BandSizes, but tiles_: all of a band
+  int64_t at_once_ = 1;                    // tiles
   int64_t bands_ = 1, panels_ = 1, depths_ = 1, depth_ = 1;
   std::string lane_, block_;               // of features
   std::string channel_, channel_outer_;
@@ -62,6 +69,7 @@ class BandedProduct : protected ProductRewrite {
   std::string result_name_;
 
  private:
+  void add_row();
   void find_result();
   void classify();
   void find_channels();

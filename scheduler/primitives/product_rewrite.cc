@@ -13,7 +13,6 @@ ProductRewrite::ProductRewrite(const ScheduleState& state, const std::string& st
 }
 
 void ProductRewrite::find_operands() {
-  if (!kernel_.parameters.empty()) refuse("the kernel has symbolic sizes");
   const Expr& value = *macc_.value;
   const bool product = macc_.reduction == Reduction::Sum && value.kind == Expr::Kind::Binary &&
                        value.binary == BinaryOp::Mul && value.dtype == DType::F32 &&
