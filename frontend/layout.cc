@@ -55,6 +55,10 @@ class LayoutChooser {
     return (in / groups) % block_ == 0 || !blocked(node.inputs[0]);
   }
 
+  bool transposed_fits(const Node& node) const {
+    return int_attribute(node, "group") == 1 && graph_[node.inputs[1]].constant;
+  }
+
   // Shape [n or 1, c, 1, 1], [c, 1, 1] or one element: reads fine against blocked channels.
   bool broadcasts(ValueId id) const {
     if (!graph_[id].shape) return false;
@@ -90,6 +94,8 @@ class LayoutChooser {
     bool fits = false;
     if (op == "Conv") {
       fits = convolution_fits(node) && graph_[node.inputs[1]].constant;
+    } else if (op == "ConvTranspose") {
+      fits = transposed_fits(node);
     } else if (op == "MaxPool" || op == "AveragePool" || op == "GlobalAveragePool" ||
                op == "GlobalMaxPool" || op == "BatchNormalization") {
       fits = blocked(node.inputs[0]);
@@ -114,6 +120,7 @@ class LayoutChooser {
       return input == node.inputs[0] && worth(input) && convolution_fits(node) &&
              graph_[node.inputs[1]].constant && (out_blocked || !blocks_hold_groups(node));
     }
+    if (op == "ConvTranspose") return input == node.inputs[0] && worth(input) && out_blocked && transposed_fits(node);
     if (op == "GlobalAveragePool" || op == "GlobalMaxPool") return blocked(input);
     if (!out_blocked) return false;
     if (node.op->elementwise) return is_map(input) && !broadcasts(input) && !graph_[input].constant;

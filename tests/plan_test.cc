@@ -96,6 +96,26 @@ const NamedGraph kNetworks[] = {
   output e f
 }
 )"},
+    {"transposed", R"(graph transposed {
+  input x f32[1, 20, 7, 9]
+  constant w1 f32[48, 20, 3, 3] #0
+  constant w2 f32[48, 32, 2, 2] #0
+  constant b2 f32[32] #0
+  constant w3 f32[48, 24, 3, 3] #0
+  constant w4 f32[16, 20, 1, 1] #0
+  constant w5 f32[40, 48, 3, 3] #0
+  constant w6 f32[40, 8, 2, 2] #0
+  a f32[?] = Conv(x, w1) {pads = [1, 1, 1, 1]}
+  b f32[?] = ConvTranspose(a, w2, b2) {strides = [2, 2]}
+  c f32[?] = ConvTranspose(a, w3) {strides = [2, 3], pads = [1, 0, 0, 1], output_padding = [0, 1]}
+  e f32[?] = Conv(x, w4) {pads = [3, 4, 4, 5]}
+  all f32[?] = Concat(e, b) {axis = 1}
+  f f32[?] = Conv(all, w5) {pads = [1, 1, 1, 1]}
+  g f32[?] = Relu(f)
+  h f32[?] = ConvTranspose(g, w6) {strides = [2, 2]}
+  output c h
+}
+)"},
     {"grouped_and_depthwise", R"(graph grouped_and_depthwise {
   input x f32[1, 20, 13, 11]
   constant w0 f32[48, 20, 1, 1] #0

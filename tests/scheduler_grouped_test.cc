@@ -175,5 +175,20 @@ TEST(GroupedLayouts, BlocksOfWholeGroupsStay) {
   EXPECT_EQ(reorders(8, "rv64gcv"), 2u);
 }
 
+TEST(GroupedLayouts, BlocksStayInTransposedConvolutions) {
+  for (const auto& [groups, expected] : {std::pair(1, 0u), std::pair(2, 3u)}) {
+    Graph graph = parse_graph(text("graph g {\n  input x f32[1, 3, 9, 9]\n  constant a f32[32, 3, 1, 1] #0\n  constant b f32[32, ", 32 / groups,
+                                   ", 2, 2] #0\n  constant c f32[16, 64, 1, 1] #0\n  constant d f32[32, 3, 1, 1] #0\n  p f32[?] = Conv(x, a)\n"
+                                   "  q f32[?] = ConvTranspose(p, b) {strides = [2, 2], group = ", groups, "}\n"
+                                   "  r f32[?] = Conv(x, d) {pads = [4, 4, 5, 5]}\n  all f32[?] = Concat(q, r) {axis = 1}\n"
+                                   "  y f32[?] = Conv(all, c)\n  output y\n}\n"));
+    infer_shapes(graph);
+    choose_layouts(graph, parse_target("x86-64-v4"), {});
+    size_t count = 0;
+    for (const Node& node : graph.nodes) count += node.op->name == "Reorder";
+    EXPECT_EQ(count, expected) << groups;
+  }
+}
+
 }  // namespace
 }  // namespace tc
