@@ -10,6 +10,9 @@ namespace {
 
 constexpr double kMostCopies = 900;        // multiply-adds of one tile's straight-line code
 constexpr double kHeavyEpilogue = 250;     // operations of the epilogue's straight-line code
+// Of the second cache: a panel of constants that leaves too little for what it is multiplied by, the part
+// of it that does not, and the sums that wait in memory meanwhile.
+constexpr double kLargePanel = 0.4, kPartOfPanel = 0.15, kWaitingSums = 0.25;
 
 }  // namespace
 
@@ -67,9 +70,14 @@ void ReductionScheduler::schedule_over_outputs() {
     vector_outer_ = outer;
     vector_in = in;
   }
-  divide_sum(columns);
-  const std::vector<std::string> reductions = moved(reduction_order(inner), knobs_.sum_order);
   const int64_t trips = (blocks + vectors - 1) / vectors;
+  const std::string panel_part = divide_panel(trips);
+  divide_sum(columns);
+  std::vector<std::string> reductions = moved(reduction_order(inner), knobs_.sum_order);
+  if (!panel_part.empty()) {
+    reductions.erase(std::find(reductions.begin(), reductions.end(), panel_part));
+    reductions.insert(reductions.begin(), panel_part);
+  }
   pack_constants(reductions, vector_in, inner, columns.empty());
 
   // Output loops: the panel's, then the others in their order, the columns' last.
@@ -87,14 +95,17 @@ void ReductionScheduler::schedule_over_outputs() {
   // Groups and batch stay outside of the panels.
   size_t place = 0;
   while (place < outer.size() && shares_dimension(outer[place], dim)) ++place;
-  if (!vector_outermost(static_cast<double>(trips), others)) place = outer.size();
+  if (panel_part.empty() && !vector_outermost(static_cast<double>(trips), others)) place = outer.size();
   if (!vector_outer_.empty()) {
     outer.insert(outer.begin() + static_cast<std::ptrdiff_t>(place), vector_outer_);
   }
 
   auto loop = [&](const std::string& iterator) { return macc_ + "_" + iterator; };
   std::vector<std::string> order, inside;
-  for (const std::string& name : outer) order.push_back(loop(name));
+  for (const std::string& name : outer) {
+    order.push_back(loop(name));
+    if (name == vector_outer_ && !panel_part.empty()) order.push_back(loop(panel_part));
+  }
   if (!columns.empty()) {
     b_.apply("split ", loop(columns), " ", choice_.tile.columns, " as ", loop(columns), "_o ",
              loop(columns), "_i");
@@ -105,7 +116,7 @@ void ReductionScheduler::schedule_over_outputs() {
   order = moved(order, knobs_.outer_order);
   const std::string last = order.empty() ? "" : order.back();
   std::string around = last;
-  const bool outside = knobs_.outside != 0 && reductions.size() > 1 && !last.empty();
+  const bool outside = panel_part.empty() && knobs_.outside != 0 && reductions.size() > 1 && !last.empty();
   if (knobs_.outer_block > 0) {
     if (order.size() < (outside ? 1 : 2)) throw Abandon{"one loop around the tile"};
     // So many trips of the innermost loop come before the next of the others.
@@ -129,22 +140,27 @@ void ReductionScheduler::schedule_over_outputs() {
     // The sums are in memory between the blocks of what is summed.
     tile = knobs_.outer_block > 0 ? last : loop(reductions.front());
     apart = true;
+  } else if (!panel_part.empty()) {
+    apart = true;
   } else if (apart) {
     // A loop of one trip holds the accumulators' part; the epilogue follows in loops of its own.
     tile = around + "_t";
     b_.apply("split ", around, " 1 as ", around, " ", tile);
   }
-  if (!around.empty()) {
+  if (!panel_part.empty()) {
+    b_.apply("compute_at ", init_, " at ", loop(vector_outer_));
+    b_.apply("compute_at", joined(tails_), " at ", loop(vector_outer_));
+  } else if (!around.empty()) {
     b_.apply("compute_at ", init_, " at ", outside ? around : tile);
     b_.apply("compute_at", joined(tails_), " at ", around);
   }
-  finish_copies(init_, !outside);
+  finish_copies(init_, !outside && panel_part.empty());
   for (const std::string& name : tails_) finish_copies(name, !apart);
   b_.apply("register_tile ", around.empty() ? "root" : tile);
   b_.apply("vectorize ", loop(inner));
   for (const std::string& name : inside) b_.apply("unroll ", name);
   std::vector<std::string> inner_sums = reductions;
-  if (outside) inner_sums.erase(inner_sums.begin());
+  if (outside || !panel_part.empty()) inner_sums.erase(inner_sums.begin());
   unroll_reductions(inner_sums, columns, copies);
   if (knobs_.isolate == 0) {
     // Loops whose conditions are worth a version without.
@@ -152,19 +168,53 @@ void ReductionScheduler::schedule_over_outputs() {
     const std::string panel = loop(vector_outer_);
     if (!vector_outer_.empty() && panel != around && panel != tile) b_.apply("isolate ", panel);
   }
-  prefetch_panels(others);
+  if (panel_part.empty()) prefetch_panels(others);
+  else prefetch_panels(others, panel_part);
 }
 
-void ReductionScheduler::prefetch_panels(double uses) {
+// Channels in blocks, outside of all loops but the panels', where the panel would fill the second cache:
+// returns the iterator that counts them, or nothing.
+std::string ReductionScheduler::divide_panel(int64_t panels) {
+  const auto cache = static_cast<double>(b_.target().l2_bytes);
+  const bool otherwise = knobs_.sum_block != 0 || knobs_.outer_order != 0 || knobs_.outer_block != 0 ||
+                         knobs_.outside != 0 || knobs_.apart == 1;
+  if (otherwise || vector_outer_.empty() || panels < 2 * b_.threads()) return "";
+  double panel = 0, uses = 1;
+  std::string longest;
+  for (const Access& load : loads_of(macc())) {
+    if (!packable(load) || !depends_on(load, vector_outer_)) continue;
+    panel = bytes_of(load) / static_cast<double>(panels);
+    for (const Iterator& iterator : macc().iterators) {
+      const int64_t extent = extent_or(macc(), iterator.name, 0);
+      if (extent == 0) return "";
+      if (!depends_on(load, iterator.name)) uses *= static_cast<double>(extent);
+      if (is_output(iterator.name) || !depends_on(load, iterator.name)) continue;
+      if (longest.empty() || extent > extent_or(macc(), longest, 0)) longest = iterator.name;
+    }
+  }
+  const double sums = bytes_of(macc().write) / static_cast<double>(panels);
+  constexpr double kLeastUses = 32;
+  if (longest.empty() || panel < kLargePanel * cache || sums > kWaitingSums * cache || uses < kLeastUses) return "";
+  const int64_t extent = extent_or(macc(), longest, 1);
+  const auto parts = static_cast<int64_t>(std::ceil(panel / (kPartOfPanel * cache)));
+  const int64_t part = (extent + parts - 1) / parts;
+  if (extent % part != 0) return "";
+  const std::string outer = fresh(longest + "p");
+  b_.apply("strip ", macc_, "_", longest, " ", part, " as ", outer, " ", longest);
+  return outer;
+}
+
+void ReductionScheduler::prefetch_panels(double uses, const std::string& part) {
   constexpr double kLeastUses = 4, kLeastBytes = 128 << 10;
-  std::string outer = vector_outer_;
+  std::string outer = part.empty() ? vector_outer_ : part;
   if (outer.empty()) {
     // The tile takes all of a group: each has its panel.
     outer = group_;
     uses /= static_cast<double>(outer.empty() ? 1 : extent_or(macc(), outer, kAssumedSymbolic));
   }
   if (outer.empty()) return;
-  const auto panels = static_cast<double>(extent_or(macc(), outer, 1));
+  auto panels = static_cast<double>(extent_or(macc(), outer, 1));
+  if (!part.empty()) panels *= static_cast<double>(extent_or(macc(), vector_outer_, 1));
   if (!b_.target().prefetches || panels < 2 || uses < kLeastUses) return;
   for (const Access& load : loads_of(macc())) {
     if (!is_constant(load) || !depends_on(load, outer)) continue;

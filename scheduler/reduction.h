@@ -112,7 +112,9 @@ class ReductionScheduler {
   void unroll_reductions(const std::vector<std::string>& reductions, const std::string& columns,
                          int64_t tile);
   // The packed panel that comes next, of constants that are not in the cache from the last run.
-  void prefetch_panels(double uses);
+  // Where parts of a panel come one after the other, the next part, counted by that iterator.
+  void prefetch_panels(double uses, const std::string& part = "");
+  std::string divide_panel(int64_t panels);
   // What the knobs divide: the longest loop that sums, and the rows, whose number it returns.
   void divide_sum(const std::string& columns);
   int64_t divide_rows(const std::vector<std::string>& outer, std::vector<std::string>& order,
