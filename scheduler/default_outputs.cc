@@ -100,6 +100,7 @@ void ReductionScheduler::schedule_over_outputs() {
     outer.insert(outer.begin() + static_cast<std::ptrdiff_t>(place), vector_outer_);
   }
 
+  pack_input(outer, reductions, vector_in, inner);
   auto loop = [&](const std::string& iterator) { return macc_ + "_" + iterator; };
   std::vector<std::string> order, inside;
   for (const std::string& name : outer) {
@@ -153,6 +154,10 @@ void ReductionScheduler::schedule_over_outputs() {
   } else if (!around.empty()) {
     b_.apply("compute_at ", init_, " at ", outside ? around : tile);
     b_.apply("compute_at", joined(tails_), " at ", around);
+  }
+  if (!packed_.empty()) {
+    b_.apply("compute_at ", packed_, " at ", loop(packed_at_));
+    finish_copies(packed_, false);
   }
   finish_copies(init_, !outside && panel_part.empty());
   for (const std::string& name : tails_) finish_copies(name, !apart);
@@ -315,6 +320,42 @@ void ReductionScheduler::pack_constants(const std::vector<std::string>& reductio
     lines.push_back(line + " " + inner);
   }
   for (const std::string& line : lines) b_.attempt(line);
+}
+
+void ReductionScheduler::pack_input(const std::vector<std::string>& outer, const std::vector<std::string>& reductions,
+                                     const std::string& vector_in, const std::string& inner) {
+  if (knobs_.outer_order != 0 || knobs_.outer_block != 0 || knobs_.outside != 0 || knobs_.rows > 1) return;
+  for (const Access& load : loads_of(macc())) {
+    const Buffer& buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
+    const bool dynamic = std::any_of(load.index.begin(), load.index.end(), [](const Subscript& each) { return each.dynamic; });
+    const auto step = element_stride(kernel(), load, inner);
+    if (buffer.scope != Scope::Input || dynamic || times_read(load.buffer) != 1 || !step || *step <= 1) continue;
+    // Loops inside of all that it depends on read it again.
+    size_t last = outer.size();
+    for (size_t i = 0; i < outer.size(); ++i) {
+      if (depends_on(load, outer[i])) last = i;
+    }
+    if (last == outer.size()) continue;
+    double again = 1;
+    for (size_t i = last + 1; i < outer.size(); ++i) again *= static_cast<double>(extent_or(macc(), outer[i], kAssumedSymbolic));
+    if (!choice_.columns.empty()) {
+      if (depends_on(load, choice_.columns)) continue;
+      again *= std::ceil(static_cast<double>(extent_or(macc(), choice_.columns, kAssumedSymbolic)) / static_cast<double>(choice_.tile.columns));
+    }
+    if (again < 2) continue;
+    std::string line = "pack " + buffer.name + " :";
+    auto add = [&](const std::string& name) {
+      if (!name.empty() && depends_on(load, name)) line += " " + name;
+    };
+    for (const std::string& name : outer) add(name);
+    for (const std::string& name : reductions) add(name);
+    add(vector_in);
+    add(inner);
+    if (!b_.attempt(line)) continue;
+    packed_ = kernel().statements.front().name;
+    packed_at_ = outer[last];
+    return;
+  }
 }
 
 void ReductionScheduler::finish_copies(const std::string& name, bool unroll) {

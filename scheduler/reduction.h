@@ -106,6 +106,10 @@ class ReductionScheduler {
   void pack_constants(const std::vector<std::string>& reductions, const std::string& vector_in,
                       const std::string& inner, bool no_columns);
   // The loops of an initialisation or epilogue inside the tile: copies, and lanes.
+  // An input that lanes read apart, again and again: a copy with lanes side by side, made where the loops
+  // begin that read it again.
+  void pack_input(const std::vector<std::string>& outer, const std::vector<std::string>& reductions,
+                  const std::string& vector_in, const std::string& inner);
   void finish_copies(const std::string& name, bool unroll);
   // The iterator of the statement that runs along the lanes of the private buffer.
   std::string lane_iterator(const std::string& name) const;
@@ -128,6 +132,7 @@ class ReductionScheduler {
   ReductionKnobs knobs_;
   std::string init_, macc_;
   std::vector<std::string> tails_;
+  std::string packed_, packed_at_;  // the statement that packs an input, and the loop that holds it
   Choice choice_;
   std::string vector_outer_;       // counts the tiles along the vector; empty where there is one
   std::string group_;              // counts the groups where each has one such tile

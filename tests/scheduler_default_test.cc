@@ -41,4 +41,41 @@ INSTANTIATE_TEST_SUITE_P(All, DefaultSchedule, ::testing::ValuesIn(testing::smal
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
+// Queries times keys, whose rows are what lanes run over.
+Kernel attention(int64_t keys, const std::string& rows) {
+  std::string all = text("kernel \"attention\"\n", rows == "p" ? "  parameter p = rows in [1, 200]\n" : "", "  input Q f32[", rows,
+                         ", 3, 20]\n  input K f32[", keys, ", 3, 20]\n  output O f32[3, ", rows, ", ", keys, "]\n  local T f32[3, ", rows, ", ",
+                         keys, "]\n  init[h:3, m:", rows, ", n:", keys, "]: T[h, m, n] = 0\n  macc[h:3, m:", rows, ", n:", keys,
+                         ", k:20]: T[h, m, n] += Q[m, h, k] * K[n, h, k]\n  tail[h:3, m:", rows, ", n:", keys,
+                         "]: O[h, m, n] = T[h, m, n] * 0.5\n");
+  return parse_kernel(all);
+}
+
+TEST(Default, WhatLanesReadApartIsPacked) {
+  for (const char* target : {"x86-64-v4", "x86-64-v3", "rv64gcv"}) {
+    for (const auto& [keys, rows] : {std::pair(64, "96"), std::pair(50, "96"), std::pair(64, "p")}) {
+      const Kernel kernel = attention(keys, rows);
+      for (int threads : {1, 2}) {
+        const Schedule schedule = default_schedule(kernel, parse_target(target), threads);
+        EXPECT_NE(schedule.kernel().find("pack_K"), nullptr) << target << keys << rows;
+        const std::map<std::string, int64_t> sizes = rows[0] == 'p' ? std::map<std::string, int64_t>{{"p", 37}} : std::map<std::string, int64_t>{};
+        EXPECT_EQ(testing::difference(kernel, schedule, 7, sizes), "") << target << keys << rows;
+      }
+    }
+  }
+  // Read once, it is not worth a copy.
+  EXPECT_EQ(default_schedule(attention(64, "4"), parse_target("x86-64-v4"), 1).kernel().find("pack_K"), nullptr);
+}
+
+TEST(Pack, OfInputsIsRefusedByName) {
+  Schedule schedule(parse_kernel("kernel \"half\"\n  input I f32[8]\n  output O f32[8, 9]\n"
+                                 "  fill[i:8, j:9] where j - i >= 0, 7 - j >= 0: O[i, j] = I[j]\n"
+                                 "  rest[i:8, j:9] where j - 8 >= 0: O[i, j] = 0\n"), parse_target("x86-64-v4"));
+  EXPECT_EQ(schedule.apply("pack I : j"), std::nullopt);
+  Schedule other(parse_kernel("kernel \"half\"\n  input I f32[8]\n  output O f32[8, 9]\n"
+                              "  fill[i:8, j:9] where i - j >= 0: O[i, j] = I[j]\n"), parse_target("x86-64-v4"));
+  EXPECT_EQ(other.apply("pack I : j"), "pack I : j: what iterators besides those listed allow decides whether I is read inside its shape");
+  EXPECT_EQ(other.apply("pack I : i"), "pack I : i: the index of I depends on j, which is not listed");
+}
+
 }  // namespace tc

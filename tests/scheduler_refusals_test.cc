@@ -301,7 +301,7 @@ const std::vector<Case> kCases = {
     {"counts", {"join number_i number_j as a"}},
     {"counts", {"join whole_i whole_j as n"}},
     // pack
-    {"product", {"pack A : i k"}},
+    {"product", {"pack T : i k"}},
     {"product", {"pack B : k k"}},
     {"product", {"pack B : k z"}},
     {"product", {"pack B : k"}},

@@ -1,16 +1,163 @@
-// pack: a constant stored in the order in which one statement reads it.
+// pack: a constant or an input stored in the order in which one statement reads it.
 #include <algorithm>
 
 #include "scheduler/rewriting.h"
 
 namespace tc {
+namespace {
+
+// The one statement that reads the buffer, where it does, and the dimensions of the packed buffer.
+struct Reading {
+  size_t statement = 0;
+  Access access;
+  std::vector<Affine> shape, index;
+};
+
+Reading reading_of(const Kernel& kernel, int which, const std::vector<std::string>& iterators) {
+  const Buffer& buffer = kernel.buffers[static_cast<size_t>(which)];
+  const char* kind = buffer.scope == Scope::Constant ? "constant " : "input ";
+  Reading reading;
+  int count = 0;
+  for (size_t i = 0; i < kernel.statements.size(); ++i) {
+    visit_accesses(kernel.statements[i], [&](const Access& each, bool) {
+      if (each.buffer != which) return;
+      ++count;
+      reading.statement = i;
+      reading.access = each;
+    });
+  }
+  if (count != 1) refuse(kind, buffer.name, " is read at ", count, " places, not at one");
+  const Statement& reader = kernel.statements[reading.statement];
+  for (const std::string& iterator : iterators) {
+    if (std::count(iterators.begin(), iterators.end(), iterator) > 1) refuse("iterator ", iterator, " is named twice");
+    const auto found = std::find_if(reader.iterators.begin(), reader.iterators.end(),
+                                    [&](const Iterator& each) { return each.name == iterator; });
+    if (found == reader.iterators.end()) refuse("statement ", reader.name, " has no iterator '", iterator, "'");
+    reading.shape.push_back(found->extent);
+    reading.index.push_back(Affine::variable(iterator));
+  }
+  for (const Subscript& subscript : reading.access.index) {
+    if (subscript.dynamic) refuse(kind, buffer.name, " is read at an index that depends on data");
+    for (const auto& [variable, coefficient] : subscript.affine.terms()) {
+      const bool size = std::any_of(kernel.parameters.begin(), kernel.parameters.end(),
+                                    [&](const Parameter& parameter) { return parameter.name == variable; });
+      if (!size && std::count(iterators.begin(), iterators.end(), variable) == 0) {
+        refuse("the index of ", buffer.name, " depends on ", variable, ", which is not listed");
+      }
+    }
+  }
+  return reading;
+}
+
+void read_packed(Statement& reader, int from, int to, const std::vector<Affine>& index) {
+  edit_accesses(reader, [&](const Access& each) {
+    if (each.buffer != from) return each;
+    Access result{to, {}};
+    for (const Affine& affine : index) result.index.push_back({affine, nullptr});
+    return result;
+  });
+}
+
+void pack_constant(ScheduleState& state, Kernel& kernel, int which, const std::vector<std::string>& iterators) {
+  Buffer& buffer = kernel.buffers[static_cast<size_t>(which)];
+  const Reading reading = reading_of(kernel, which, iterators);
+  int64_t elements = 1, original = 1;
+  for (size_t i = 0; i < iterators.size(); ++i) {
+    if (!reading.shape[i].is_constant()) refuse("iterator ", iterators[i], " has a symbolic extent");
+    if (__builtin_mul_overflow(elements, reading.shape[i].constant(), &elements)) elements = -1;
+  }
+  for (const Affine& size : buffer.shape) {
+    if (!size.is_constant()) refuse("constant ", buffer.name, " has a symbolic shape");
+    original *= size.constant();
+  }
+  if (elements < 0 || elements > 16 * original + 4096) {
+    refuse("the packed constant would be ", elements, " elements instead of ", original);
+  }
+  const auto old = std::find_if(kernel.packings.begin(), kernel.packings.end(),
+                                [&](const Packing& packing) { return packing.buffer == buffer.name; });
+  if (old != kernel.packings.end() && (!old->terms.empty() || !old->scales_of.empty())) {
+    refuse("constant ", buffer.name, " is packed as the algorithm needs it");
+  }
+  Packing packing;
+  packing.buffer = buffer.name;
+  packing.iterators = iterators;
+  if (old == kernel.packings.end()) {
+    for (const Affine& size : buffer.shape) packing.original_shape.push_back(size.constant());
+    for (const Subscript& subscript : reading.access.index) packing.index.push_back(subscript.affine);
+    kernel.packings.push_back(std::move(packing));
+  } else {
+    packing.original_shape = old->original_shape;
+    packing.combinations = old->combinations;
+    std::map<std::string, Affine> values;
+    for (size_t d = 0; d < reading.access.index.size(); ++d) {
+      values[old->iterators[d]] = reading.access.index[d].affine;
+    }
+    for (const Affine& each : old->index) packing.index.push_back(each.substitute(values));
+    *old = std::move(packing);
+  }
+  state.blocked.erase(std::remove_if(state.blocked.begin(), state.blocked.end(),
+                                     [&](const BlockedDim& dim) { return dim.buffer == buffer.name; }),
+                      state.blocked.end());
+  read_packed(kernel.statements[reading.statement], which, which, reading.index);
+  buffer.shape = reading.shape;
+  buffer.logical = "packed";
+}
+
+// A statement before all others copies what the reader reads, under those of its conditions that are on
+// listed iterators.
+void pack_input(Kernel& kernel, int which, const std::vector<std::string>& iterators) {
+  const Reading reading = reading_of(kernel, which, iterators);
+  auto fresh = [](std::string name, const auto& taken) {
+    const std::string stem = name;
+    for (int number = 2; taken(name); ++number) name = stem + std::to_string(number);
+    return name;
+  };
+  const Buffer input = kernel.buffers[static_cast<size_t>(which)];
+  Statement& reader = kernel.statements[reading.statement];
+  Buffer packed;
+  packed.name = fresh(input.name + "_packed", [&](const std::string& name) { return kernel.buffer_index(name) >= 0; });
+  packed.dtype = input.dtype;
+  packed.shape = reading.shape;
+  packed.scope = Scope::Local;
+  const auto local = static_cast<int>(kernel.buffers.size());
+  Statement copy;
+  copy.name = fresh("pack_" + input.name, [&](const std::string& name) { return kernel.find(name) != nullptr; });
+  for (size_t i = 0; i < iterators.size(); ++i) copy.iterators.push_back({iterators[i], reading.shape[i]});
+  for (const Affine& constraint : reader.constraints) {
+    const auto& terms = constraint.terms();
+    const bool own = std::all_of(terms.begin(), terms.end(), [&](const auto& term) {
+      const bool other = std::any_of(reader.iterators.begin(), reader.iterators.end(),
+                                     [&](const Iterator& each) { return each.name == term.first; });
+      return !other || std::count(iterators.begin(), iterators.end(), term.first) > 0;
+    });
+    if (own) copy.constraints.push_back(constraint);
+  }
+  const auto box = box_of(kernel, copy);
+  for (size_t d = 0; d < reading.access.index.size(); ++d) {
+    const Affine& index = reading.access.index[d].affine;
+    for (const Affine& inside : {index, input.shape[d] - Affine(1) - index}) {
+      const bool holds = range_of(inside, box).low >= 0 ||
+                         std::count(copy.constraints.begin(), copy.constraints.end(), inside) > 0;
+      if (!holds) refuse("what iterators besides those listed allow decides whether ", input.name, " is read inside its shape");
+    }
+  }
+  copy.write.buffer = local;
+  for (const Affine& index : reading.index) copy.write.index.push_back({index, nullptr});
+  copy.value = load(input.dtype, which, reading.access.index);
+  read_packed(reader, which, local, reading.index);
+  kernel.buffers.push_back(std::move(packed));
+  kernel.statements.insert(kernel.statements.begin(), std::move(copy));
+}
+
+}  // namespace
 
 Primitive pack_primitive() {
   Primitive primitive;
   primitive.row = {"pack", "rewrite", "pack BUFFER : ITERATOR ...",
                    "S reads K[index(i, j, ..)]  ->  S reads K[i][j][..]: the constant is stored, while "
                    "compiling, with one dimension per listed iterator of the one statement that "
-                   "reads it. Elements outside of the original are 0."};
+                   "reads it. Elements outside of the original are 0. An input I is copied by a statement "
+                   "that comes before all others: { P[i][j][..] = I[index(i, j, ..)]; S reads P[i][j][..] }."};
   primitive.apply = [](ScheduleState& state, Words& words) {
     Kernel kernel = state.kernel->kernel;
     const std::string name = words.name("a buffer");
@@ -18,85 +165,10 @@ Primitive pack_primitive() {
     words.expect(":");
     std::vector<std::string> iterators;
     while (!words.at_end()) iterators.push_back(words.name("an iterator"));
-    Buffer& buffer = kernel.buffers[static_cast<size_t>(which)];
-    if (buffer.scope != Scope::Constant) refuse("buffer ", name, " is not a constant");
-    Statement* reader = nullptr;
-    std::optional<Access> access;
-    int count = 0;
-    for (Statement& statement : kernel.statements) {
-      visit_accesses(statement, [&](const Access& each, bool) {
-        if (each.buffer != which) return;
-        ++count;
-        reader = &statement;
-        access = each;
-      });
-    }
-    if (count != 1) refuse("constant ", name, " is read at ", count, " places, not at one");
-    std::vector<Affine> shape, index;
-    int64_t elements = 1;
-    for (const std::string& iterator : iterators) {
-      if (std::count(iterators.begin(), iterators.end(), iterator) > 1) {
-        refuse("iterator ", iterator, " is named twice");
-      }
-      const auto found = std::find_if(reader->iterators.begin(), reader->iterators.end(),
-                                      [&](const Iterator& each) { return each.name == iterator; });
-      if (found == reader->iterators.end()) {
-        refuse("statement ", reader->name, " has no iterator '", iterator, "'");
-      }
-      if (!found->extent.is_constant()) refuse("iterator ", iterator, " has a symbolic extent");
-      shape.push_back(found->extent);
-      index.push_back(Affine::variable(iterator));
-      if (__builtin_mul_overflow(elements, found->extent.constant(), &elements)) elements = -1;
-    }
-    int64_t original = 1;
-    for (const Affine& size : buffer.shape) {
-      if (!size.is_constant()) refuse("constant ", name, " has a symbolic shape");
-      original *= size.constant();
-    }
-    if (elements < 0 || elements > 16 * original + 4096) {
-      refuse("the packed constant would be ", elements, " elements instead of ", original);
-    }
-    for (const Subscript& subscript : access->index) {
-      if (subscript.dynamic) refuse("constant ", name, " is read at an index that depends on data");
-      for (const auto& [variable, coefficient] : subscript.affine.terms()) {
-        if (std::count(iterators.begin(), iterators.end(), variable) == 0) {
-          refuse("the index of ", name, " depends on ", variable, ", which is not listed");
-        }
-      }
-    }
-    const auto old = std::find_if(kernel.packings.begin(), kernel.packings.end(),
-                                  [&](const Packing& packing) { return packing.buffer == name; });
-    if (old != kernel.packings.end() && (!old->terms.empty() || !old->scales_of.empty())) {
-      refuse("constant ", name, " is packed as the algorithm needs it");
-    }
-    Packing packing;
-    packing.buffer = name;
-    packing.iterators = iterators;
-    if (old == kernel.packings.end()) {
-      for (const Affine& size : buffer.shape) packing.original_shape.push_back(size.constant());
-      for (const Subscript& subscript : access->index) packing.index.push_back(subscript.affine);
-      kernel.packings.push_back(std::move(packing));
-    } else {
-      packing.original_shape = old->original_shape;
-      packing.combinations = old->combinations;
-      std::map<std::string, Affine> values;
-      for (size_t d = 0; d < access->index.size(); ++d) {
-        values[old->iterators[d]] = access->index[d].affine;
-      }
-      for (const Affine& each : old->index) packing.index.push_back(each.substitute(values));
-      *old = std::move(packing);
-    }
-    state.blocked.erase(std::remove_if(state.blocked.begin(), state.blocked.end(),
-                                       [&](const BlockedDim& dim) { return dim.buffer == name; }),
-                        state.blocked.end());
-    edit_accesses(*reader, [&](const Access& each) {
-      if (each.buffer != which) return each;
-      Access result{which, {}};
-      for (const Affine& affine : index) result.index.push_back({affine, nullptr});
-      return result;
-    });
-    buffer.shape = shape;
-    buffer.logical = "packed";
+    const Scope scope = kernel.buffers[static_cast<size_t>(which)].scope;
+    if (scope == Scope::Constant) pack_constant(state, kernel, which, iterators);
+    else if (scope == Scope::Input) pack_input(kernel, which, iterators);
+    else refuse("buffer ", name, " is neither a constant nor an input");
     replace_kernel(state, std::move(kernel));
   };
   return primitive;
