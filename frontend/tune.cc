@@ -30,6 +30,7 @@ namespace {
 constexpr double kAgentStartSeconds = 10;
 constexpr double kFirstDeviceSeconds = 30;
 constexpr int kMostAcquires = 5;
+constexpr double kModelTimeoutSeconds = 300;   // of a whole model, whose kernels were verified; simulators are slow
 
 // Runs of each kernel in one run of the model: calls in loops count with the loops' trips.
 void count_calls(const PlanSteps& steps, int64_t trips, std::map<int, int64_t>& calls) {
@@ -173,6 +174,7 @@ std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, do
                                      std::vector<std::string>* notes) {
   std::map<int, int64_t> calls;
   count_calls(model.plan.steps, 1, calls);
+  std::map<int, int64_t> between = constant_bytes_between_calls(model.plan);
   std::vector<KernelTask> tasks;
   std::set<std::string> seen;
   std::vector<std::string> symbolic;
@@ -191,6 +193,7 @@ std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, do
     task.threads = threads;
     task.single_thread = report.single_thread;
     task.calls = static_cast<int>(std::min<int64_t>(calls[report.kernel], 1 << 30));
+    task.bytes_between_calls = between[report.kernel];
     task.untuned = report.trace;
     Schedule start(task.kernel, task.target);
     if (!start.replay(task.layout_lines)) task.algorithms = algorithm_traces(start, threads, tolerance);
@@ -236,6 +239,8 @@ TuneResult tune_onnx(const std::string& bytes, const std::string& file_name, con
   MeasureModel measure_model;
   ProgramSet programs;
   programs.threads = threads;
+  programs.timeout_seconds = kModelTimeoutSeconds;
+  std::map<Choices, RemoteFile> built;   // models that are measured several times are built once
   if (has_symbols(model.plan.inputs) || has_symbols(model.plan.outputs)) {
     notes.push_back("the model's shapes are symbolic: kernels were not ranked again in the whole model");
   } else {
@@ -260,9 +265,13 @@ TuneResult tune_onnx(const std::string& bytes, const std::string& file_name, con
           const auto found = variants[i].find(workload);
           return found == variants[i].end() ? std::vector<Trace>{} : std::vector<Trace>{found->second};
         };
-        const std::string path = text(request.work_folder, "/model", i);
-        export_model(compile_onnx(bytes, file_name, folder, options), "executable", path, request.libraries);
-        programs.executables.push_back(remote_file(path));
+        auto found = built.find(variants[i]);
+        if (found == built.end()) {
+          const std::string path = text(request.work_folder, "/model", built.size());
+          export_model(compile_onnx(bytes, file_name, folder, options), "executable", path, request.libraries);
+          found = built.emplace(variants[i], remote_file(path)).first;
+        }
+        programs.executables.push_back(found->second);
       }
       return measurer.measure_programs(programs, rounds);
     };

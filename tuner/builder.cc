@@ -166,20 +166,21 @@ class Worker {
 Words request_of(const std::string& what, const KernelProgram& program, const std::string& target,
                  const Trace& trace, uint64_t seed, const std::string& libraries, const std::string& path) {
   return {what, str(program.kernel), trace_text(program.layout_lines), text(program.threads),
-          text(program.constants_seed), target, trace_text(trace), text(seed), libraries, path};
+          text(program.constants_seed), target, trace_text(trace), text(seed), libraries, path,
+          text(program.bytes_between_calls)};
 }
 
 Words answer_to(const Words& request) {
-  TC_CHECK(request.size() == 10);
+  TC_CHECK(request.size() == 11);
   KernelProgram program;
   program.kernel = parse_kernel(request[1]);
   program.layout_lines = parse_trace(request[2]);
   program.threads = std::stoi(request[3]);
   program.constants_seed = std::stoull(request[4]);
+  program.bytes_between_calls = std::stoll(request[10]);
   const Target target = parse_target(request[5]);
   if (request[0] == "build") {
-    build_kernel_program(program, parse_trace(request[6]), target, request[8], request[9]);
-    return {"ok"};
+    return {"ok", text(build_kernel_program(program, parse_trace(request[6]), target, request[8], request[9]))};
   }
   Words answer = {"ok"};
   for (const Bytes& bytes : reference_outputs(program, target, std::stoull(request[7]))) {
@@ -275,8 +276,13 @@ std::vector<BuiltCandidate> BuildPool::build(const KernelProgram& program, const
     if (!answer) return;
     const std::string& what = answer->at(0);
     if (what == "machine") fail(ErrorKind::Device, "a candidate cannot be built here: ", answer->at(1));
-    if (what == "ok") built[i].path = path;
-    else built[i] = {"", what == "illegal" ? Outcome::Illegal : Outcome::CompileError, answer->at(1)};
+    if (what == "ok") {
+      built[i].path = path;
+      built[i].calls = std::stoi(answer->at(1));
+    } else {
+      built[i].outcome = what == "illegal" ? Outcome::Illegal : Outcome::CompileError;
+      built[i].detail = answer->at(1);
+    }
   });
   return built;
 }

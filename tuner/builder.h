@@ -23,6 +23,7 @@ struct BuiltCandidate {
   std::string path;                 // of the executable; empty where it failed
   Outcome outcome = Outcome::Ok;    // or Illegal, CompileError, Timeout
   std::string detail;
+  int calls = 1;                    // of the kernel in one run
 };
 
 class BuildPool {

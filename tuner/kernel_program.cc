@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "ir/error.h"
 #include "runtime/abi.h"
@@ -13,6 +14,7 @@ namespace tc {
 namespace {
 
 constexpr uint64_t kConstantPorts = 1000;
+constexpr int64_t kMostCalls = 64;
 
 PortInfo port_of(const Buffer& buffer) {
   PortInfo port;
@@ -64,9 +66,57 @@ void hide_padding(const Schedule& schedule, const Buffer& buffer, Bytes& bytes) 
   }
 }
 
+void find_constants(const PlanSteps& steps, std::set<int>& constants) {
+  for (const PlanStep& step : steps) {
+    for (const Location& location : step.locations) {
+      if (location.kind == Location::Kind::Constant) constants.insert(location.index);
+    }
+    find_constants(step.body, constants);
+    find_constants(step.otherwise, constants);
+  }
+}
+
+void count_bytes_between(const Plan& plan, const PlanSteps& steps, int64_t around, std::map<int, int64_t>& between) {
+  for (const PlanStep& step : steps) {
+    int64_t bytes = around;
+    if (step.kind == PlanStep::Kind::Loop) {
+      std::set<int> constants;
+      find_constants(step.body, constants);
+      bytes = 0;
+      for (const int constant : constants) {
+        bytes += static_cast<int64_t>(plan.constants[static_cast<size_t>(constant)]->bytes.size());
+      }
+    }
+    if (step.kind == PlanStep::Kind::Call) between[step.kernel] = std::max(between[step.kernel], bytes);
+    count_bytes_between(plan, step.body, bytes, between);
+    count_bytes_between(plan, step.otherwise, bytes, between);
+  }
+}
+
 }  // namespace
 
-Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_t constants_seed) {
+std::map<int, int64_t> constant_bytes_between_calls(const Plan& plan) {
+  int64_t all = 0;
+  for (const TensorPtr& constant : plan.constants) all += static_cast<int64_t>(constant->bytes.size());
+  std::map<int, int64_t> between;
+  count_bytes_between(plan, plan.steps, all, between);
+  return between;
+}
+
+int calls_per_run(const Kernel& scheduled, const Target& target, int64_t bytes_between_calls) {
+  int64_t own = 0;
+  for (const Buffer& buffer : scheduled.buffers) {
+    if (buffer.scope != Scope::Constant) continue;
+    int64_t bytes = size_of(buffer.dtype);
+    for (const Affine& size : buffer.shape) bytes *= size.constant();
+    own += bytes;
+  }
+  // What is not used while the second cache is filled anew has left it; a target has the least of its kind's.
+  const int64_t between = std::min(bytes_between_calls, 4 * target.l2_bytes);
+  return own == 0 ? 1 : static_cast<int>(std::clamp<int64_t>((between + own - 1) / own, 1, kMostCalls));
+}
+
+Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_t constants_seed, int calls) {
   const Kernel& kernel = scheduled.kernel;
   if (!kernel.parameters.empty())
     fail(ErrorKind::Unsupported, "kernel '", kernel.name, "' has symbolic sizes ('",
@@ -97,18 +147,28 @@ Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_
     }
     call.locations.push_back(location);
   }
-  plan.steps.push_back(std::move(call));
+  const auto own = static_cast<int>(plan.constants.size());
+  for (int i = 0; i < calls; ++i) {
+    plan.steps.push_back(call);
+    if (i + 1 == calls) break;
+    for (Location& location : call.locations) {
+      if (location.kind == Location::Kind::Constant) location.index += own;
+    }
+    for (int k = 0; k < own; ++k) plan.constants.push_back(plan.constants[static_cast<size_t>(k)]);
+  }
   plan.scratch_bytes = scratch_bytes(scheduled);
   plan.provenance = "one kernel";
   return plan;
 }
 
-void build_kernel_program(const KernelProgram& program, const Trace& trace, const Target& target,
-                          const std::string& library_folder, const std::string& path) {
+int build_kernel_program(const KernelProgram& program, const Trace& trace, const Target& target,
+                         const std::string& library_folder, const std::string& path) {
   const ScheduledKernel finished = scheduled_as(program, target, trace).finish();
-  Plan plan = kernel_plan(finished, target, program.constants_seed);
-  plan.steps[0].single_thread = program.threads == 1;
+  const int calls = calls_per_run(finished.kernel, target, program.bytes_between_calls);
+  Plan plan = kernel_plan(finished, target, program.constants_seed, calls);
+  for (PlanStep& step : plan.steps) step.single_thread = program.threads == 1;
   link_executable(model_objects(plan, target, TC_DESCRIPTOR_SYMBOL, 1), target, library_folder, path);
+  return calls;
 }
 
 ProgramPorts program_ports(const KernelProgram& program, const Target& target) {

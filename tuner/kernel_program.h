@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,17 +19,27 @@ struct KernelProgram {
   std::vector<std::string> layout_lines;
   int threads = 1;
   uint64_t constants_seed = 1;
+  // Constants' bytes that the model reads between two calls of the kernel. Calls of the program take
+  // turns at copies of the constants that have about as many, so that they are as cold as in the model.
+  int64_t bytes_between_calls = 0;
 };
 
-// The plan that calls the scheduled kernel once: inputs are the kernel's Input buffers in order,
+// Bytes of constants that a plan reads between two calls of each of its kernels: those of the innermost
+// loop around the call, or of the whole plan.
+std::map<int, int64_t> constant_bytes_between_calls(const Plan& plan);
+
+// Calls in one run of the program under a schedule: as many as there are copies of its constants.
+int calls_per_run(const Kernel& scheduled, const Target& target, int64_t bytes_between_calls);
+
+// The plan that calls the scheduled kernel, each time with constants of its own: inputs are the kernel's Input buffers in order,
 // outputs its Output buffers, constants hold sample_float(seed, 1000 + i, element) of the buffer as
 // it was before packing. An Unsupported error for a kernel with parameters.
-Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_t constants_seed);
+Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_t constants_seed, int calls = 1);
 
-// A static executable of the kernel under the trace. Throws a Schedule error where the trace is
+// A static executable of the kernel under the trace; returns its calls per run. Throws a Schedule error where the trace is
 // refused. `library_folder` as in link_executable.
-void build_kernel_program(const KernelProgram& program, const Trace& trace, const Target& target,
-                          const std::string& library_folder, const std::string& path);
+int build_kernel_program(const KernelProgram& program, const Trace& trace, const Target& target,
+                         const std::string& library_folder, const std::string& path);
 
 // The ports that every schedule of the kernel has: shapes after the layout lines.
 struct ProgramPorts {

@@ -20,6 +20,7 @@ struct KernelTask {
   int threads = 1;                  // of the model; part of the log's key
   bool single_thread = false;       // so small that one thread runs it in the model
   int calls = 1;                    // of this kernel in one run of the model
+  int64_t bytes_between_calls = 0;  // of constants that the model reads meanwhile
   Trace untuned;                    // the analytic default
   std::vector<Trace> algorithms;    // other traces worth a try: algorithm_traces()
 };

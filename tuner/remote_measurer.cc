@@ -221,7 +221,7 @@ struct RemoteMeasurer::State {
     request.set_threads(programs.threads);
     request.set_rounds(rounds);
     request.set_sample_seconds(options.sample_seconds);
-    request.set_timeout_seconds(options.timeout_seconds);
+    request.set_timeout_seconds(programs.timeout_seconds > 0 ? programs.timeout_seconds : options.timeout_seconds);
     request.set_memory_bytes(options.memory_bytes);
     return request;
   }
@@ -344,6 +344,8 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
   program.kernel = task.kernel;
   program.layout_lines = task.layout_lines;
   program.threads = task.single_thread ? 1 : task.threads;
+  // A simulator takes long, and its caches are small.
+  program.bytes_between_calls = state.unit == "seconds" ? task.bytes_between_calls : 0;
   program.constants_seed = runtime::mix_bits(state.options.seed);
   if (state.reference_of != task.workload) {
     state.ports = program_ports(program, task.target);
@@ -391,6 +393,10 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
     failed.outcome = candidate.outcome;
     failed.detail = candidate.detail;
     results.push_back(candidate.path.empty() ? failed : measured[place.at(trace)]);
+    Measurement& result = results.back();
+    result.time.median /= candidate.calls;
+    result.time.minimum /= candidate.calls;
+    result.ratio *= static_cast<double>(first.calls) / candidate.calls;
   }
   return results;
 }

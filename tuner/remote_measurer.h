@@ -30,6 +30,7 @@ struct ProgramSet {
   // Expected outputs of the inputs that each seed makes (sample_tensor).
   std::vector<std::pair<uint64_t, std::vector<RemoteFile>>> data_sets;
   int threads = 1;
+  double timeout_seconds = 0;              // of one; 0: that of MeasureOptions
 };
 
 // Opens one device more of the kind that is measured on; null where there is no further one now.

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <set>
 
 #include "ir/error.h"
 #include "scheduler/scheduler.h"
@@ -111,6 +112,75 @@ TEST(KernelProgram, PortsAreThoseOfTheLayouts) {
   }
 }
 
+// Calls take turns at copies of the constants, and at nothing else.
+TEST(KernelProgram, CallsHaveConstantsOfTheirOwn) {
+  const Target here = parse_target("native");
+  for (const NamedKernel& named : kernels_of_fixed_size()) {
+    const KernelProgram program = program_of(named);
+    const ScheduledKernel plain = Schedule(program.kernel, here).finish();
+    const Plan once = kernel_plan(plain, here, 1), thrice = kernel_plan(plain, here, 1, 3);
+    ASSERT_EQ(thrice.steps.size(), 3u);
+    ASSERT_EQ(thrice.constants.size(), 3 * once.constants.size());
+    std::set<int> seen;
+    size_t constants = 0;
+    for (const PlanStep& step : thrice.steps) {
+      ASSERT_EQ(step.locations.size(), once.steps[0].locations.size());
+      for (size_t i = 0; i < step.locations.size(); ++i) {
+        const Location &first = once.steps[0].locations[i], &now = step.locations[i];
+        EXPECT_EQ(now.kind, first.kind);
+        if (now.kind != Location::Kind::Constant) {
+          EXPECT_EQ(now.index, first.index);
+          continue;
+        }
+        ++constants;
+        EXPECT_TRUE(seen.insert(now.index).second) << named.name;
+        EXPECT_EQ(thrice.constants[static_cast<size_t>(now.index)]->bytes,
+                  once.constants[static_cast<size_t>(first.index)]->bytes);
+      }
+    }
+    EXPECT_EQ(constants, thrice.constants.size());
+  }
+}
+
+TEST(KernelProgram, AsManyCallsAsFillTheSecondCache) {
+  Target target = parse_target("x86-64-v3");
+  target.l2_bytes = 1 << 20;
+  const Kernel kernel = parse_kernel(R"(kernel "k"
+  input A f32[64]
+  constant K f32[1024, 64]
+  output B f32[1024]
+  init[i:1024]: B[i] = 0
+  sum[i:1024, k:64]: B[i] += K[i, k] * A[k]
+)");
+  const int64_t own = 1024 * 64 * 4;
+  EXPECT_EQ(calls_per_run(kernel, target, 0), 1);
+  EXPECT_EQ(calls_per_run(kernel, target, own), 1);
+  EXPECT_EQ(calls_per_run(kernel, target, 2 * own + 1), 3);
+  EXPECT_EQ(calls_per_run(kernel, target, int64_t{1} << 40), 4 * target.l2_bytes / own);
+  target.l2_bytes = int64_t{1} << 40;
+  EXPECT_EQ(calls_per_run(kernel, target, int64_t{1} << 40), 64);
+  EXPECT_EQ(calls_per_run(small_kernel("row_sum"), target, int64_t{1} << 40), 1) << "it has no constants";
+}
+
+TEST(KernelProgram, CountsConstantsBetweenCalls) {
+  Plan plan;
+  for (const int64_t size : {100, 20, 3}) plan.constants.push_back(std::make_shared<Tensor>(DType::F32, std::vector<int64_t>{size}));
+  const auto call = [](int kernel, int constant) {
+    PlanStep step;
+    step.kernel = kernel;
+    step.locations = {{Location::Kind::Constant, constant}};
+    return step;
+  };
+  PlanStep loop, branch;
+  loop.kind = PlanStep::Kind::Loop;
+  branch.kind = PlanStep::Kind::If;
+  branch.otherwise = {call(2, 2)};
+  loop.body = {call(1, 1), branch};
+  plan.steps = {call(0, 0), loop, call(3, 1)};
+  EXPECT_EQ(constant_bytes_between_calls(plan),
+            (std::map<int, int64_t>{{0, 4 * 123}, {1, 4 * 23}, {2, 4 * 23}, {3, 4 * 123}}));
+}
+
 TEST(KernelProgram, RefusesSymbolicSizes) {
   for (const NamedKernel& named : small_kernels()) {
     const Kernel kernel = small_kernel(named.name);
@@ -162,6 +232,20 @@ TEST_F(Pool, BuildsInOrderAndNamesWhatIsIllegal) {
   }
   EXPECT_EQ(built[1].outcome, Outcome::Illegal);
   EXPECT_NE(built[1].detail.find("nothing"), std::string::npos) << built[1].detail;
+}
+
+TEST_F(Pool, SaysHowManyCallsARunHas) {
+  BuildPool pool(options());
+  KernelProgram program = convolution();
+  const auto once = pool.build(program, "native", {program.layout_lines})[0];
+  program.bytes_between_calls = int64_t{1} << 30;
+  const auto often = pool.build(program, "native", {program.layout_lines})[0];
+  ASSERT_EQ(often.outcome, Outcome::Ok) << often.detail;
+  EXPECT_EQ(once.calls, 1);
+  const Schedule plain(program.kernel, parse_target("native"));
+  EXPECT_EQ(often.calls, calls_per_run(plain.kernel(), parse_target("native"), program.bytes_between_calls));
+  EXPECT_GT(often.calls, 1);
+  EXPECT_GT(std::filesystem::file_size(often.path), std::filesystem::file_size(once.path));
 }
 
 TEST_F(Pool, BuildsForTheBoard) {
