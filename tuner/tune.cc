@@ -6,6 +6,7 @@
 #include <cmath>
 #include <ctime>
 #include <memory>
+#include <set>
 
 #include "ir/error.h"
 #include "ir/hash.h"
@@ -21,13 +22,12 @@ constexpr int kBatch = 8;
 // Samples of each candidate in the rounds of a batch's successive halving: all, the faster half, the
 // fastest two.
 constexpr int kRounds[] = {3, 7, 15};
-constexpr int kHotKernels = 6;
-constexpr double kHotShare = 0.9;     // of the model's time that the hot kernels hold
-constexpr int kModelRounds = 9;
-// How often the model that won is measured again, in other memory each time: where a model's constants
-// lie in a cache that they just fit decides some percent.
-constexpr int kModelDraws = 5;
-constexpr int kDrawRounds = 4;
+constexpr size_t kHotKernels = 6;     // that the whole model is asked for one by one
+constexpr size_t kExactKernels = 3;   // the same, where the device is a slow simulator
+constexpr int kRankDraws = 5, kRankRounds = 4;
+// How often the model that won is measured again, and by how many standard errors it has to be faster.
+constexpr int kModelDraws = 12, kDrawRounds = 4;
+constexpr double kSureErrors = 2.2;
 constexpr double kModelShare = 0.2, kMostModelSeconds = 60;   // of a time limit
 constexpr double kPriorGain = 0.25;   // of a batch on a kernel that had none yet, as a share of its time
 constexpr double kLeastGain = 0.002;
@@ -259,7 +259,7 @@ class Session {
     // A batch that the log knew had its further rounds then.
     const bool fresh = result_.last.measured > measured_before;
     size_t keep = (traces.size() + 1) / 2;
-    for (int round = 1; round < 3 && fresh; ++round, keep = std::min<size_t>(keep, 2)) {
+    for (int round = 1; round < 3 && fresh && !is_exact(); ++round, keep = std::min<size_t>(keep, 2)) {
       std::vector<size_t> order;
       for (size_t i = 0; i < results.size(); ++i) {
         if (results[i].outcome == Outcome::Ok && results[i].ratio < before * 1.1) order.push_back(i);
@@ -279,82 +279,139 @@ class Session {
     settle_time();
   }
 
-  // The hot kernels: those that hold most of the tuned time, and have something to choose.
-  std::vector<Tuned*> hot_kernels() {
-    std::vector<Tuned*> sorted;
-    double all = 0;
+  // Seconds of the whole model that its kernel's best saves, by the kernel's own measurements.
+  static double saved(const Tuned& kernel) { return kernel.untuned_time * kernel.task->calls - kernel.time(); }
+
+  // Kernels with something faster than the untuned schedule, those first that save most.
+  std::vector<Tuned*> changed_kernels() {
+    std::vector<Tuned*> changed;
     for (Tuned& kernel : kernels_) {
-      if (kernel.broken) continue;
-      sorted.push_back(&kernel);
-      all += kernel.time();
+      // A search from random schedules may not have come back to the untuned one's speed.
+      const bool faster = kernel.search->best() != kernel.task->untuned && kernel.search->best_ratio() < 1;
+      if (!kernel.broken && faster) changed.push_back(&kernel);
     }
-    std::stable_sort(sorted.begin(), sorted.end(), [](const Tuned* a, const Tuned* b) { return a->time() > b->time(); });
-    std::vector<Tuned*> hot;
-    double held = 0;
-    for (Tuned* kernel : sorted) {
-      if (hot.size() == kHotKernels || held > kHotShare * all) break;
-      held += kernel->time();
-      if (kernel->search->best() != kernel->task->untuned) hot.push_back(kernel);
-    }
-    return hot;
+    std::stable_sort(changed.begin(), changed.end(), [](const Tuned* a, const Tuned* b) { return saved(*a) > saved(*b); });
+    return changed;
   }
 
-  // Time of the model with these choices / untuned: the median of several measurements; 1 where one fails.
   // What counts no seconds answers alike every time: once is enough.
-  double ratio_in_draws(const MeasureModel& measure_model, const Choices& choices) const {
-    const int draws = measurer_.unit() == "seconds" ? kModelDraws : 1;
-    std::vector<double> ratios;
-    for (int draw = 0; draw < draws; ++draw) {
-      const std::vector<Measurement> measured = measure_model({{}, choices}, kDrawRounds);
-      if (measured.size() != 2 || measured[1].outcome != Outcome::Ok) return 1;
-      ratios.push_back(measured[1].ratio);
+  bool is_exact() const { return measurer_.unit() != "seconds"; }
+
+  // Logarithms of the times of whole models over the untuned's, by draw; a model that failed has none.
+  struct Ranked {
+    std::vector<std::vector<double>> draws;   // by variant
+    bool good(size_t variant) const { return !draws[variant].empty() && draws[variant].size() == draws[0].size(); }
+    double mean(size_t variant) const { return average(draws[variant]); }
+    // Of the mean of the differences of two variants in the same draws.
+    double error(size_t one, size_t other) const {
+      std::vector<double> differences;
+      for (size_t i = 0; i < draws[one].size(); ++i) differences.push_back(draws[one][i] - draws[other][i]);
+      return error_of(differences);
     }
-    std::nth_element(ratios.begin(), ratios.begin() + draws / 2, ratios.end());
-    return ratios[static_cast<size_t>(draws / 2)];
+    static double average(const std::vector<double>& values) {
+      double sum = 0;
+      for (const double value : values) sum += value;
+      return sum / static_cast<double>(values.size());
+    }
+    static double error_of(const std::vector<double>& values) {
+      if (values.size() < 2) return 0;
+      const double mean = average(values);
+      double squares = 0;
+      for (const double value : values) squares += (value - mean) * (value - mean);
+      const auto count = static_cast<double>(values.size());
+      return std::sqrt(squares / (count - 1) / count);
+    }
+  };
+
+  // Each draw has other memory: where constants lie in a cache that they just fit decides some percent.
+  Ranked rank(const MeasureModel& measure_model, const std::vector<Choices>& variants, int draws, int rounds) {
+    Ranked ranked;
+    ranked.draws.resize(variants.size());
+    std::set<size_t> failed;
+    for (int draw = 0; draw < (is_exact() ? 1 : draws); ++draw) {
+      const std::vector<Measurement> measured = measure_model(variants, rounds);
+      for (size_t i = 0; i < variants.size(); ++i) {
+        if (measured[i].outcome == Outcome::Ok) {
+          ranked.draws[i].push_back(std::log(measured[i].ratio));
+        } else if (measured[i].outcome != Outcome::Noisy && failed.insert(i).second) {
+          result_.notes.push_back(text("a whole model is '", name_of(measured[i].outcome), "': ", measured[i].detail));
+        }
+      }
+    }
+    return ranked;
+  }
+
+  // The choices of the kernels that gain inside the model. All bests are tried together, and in turn each of
+  // the first few kernels is taken out of them or has its second best: what the model loses then is what
+  // the kernel gains in it.
+  Choices choose_by_kernel(const MeasureModel& measure_model, const std::vector<Tuned*>& changed, bool& failed) {
+    Choices all;
+    double untuned_time = 0;
+    for (const Tuned* kernel : changed) all[kernel->task->workload] = kernel->search->best();
+    for (const Tuned& kernel : kernels_) untuned_time += kernel.untuned_time * kernel.task->calls;
+    struct Option {
+      Tuned* kernel;
+      size_t without, second;      // variants; second: 0 where there is none
+    };
+    std::vector<Choices> variants = {{}, all};
+    std::vector<Option> options;
+    for (Tuned* kernel : changed) {
+      if (options.size() == (is_exact() ? kExactKernels : kHotKernels)) break;
+      Option option{kernel, variants.size(), 0};
+      variants.push_back(all);
+      variants.back().erase(kernel->task->workload);
+      for (const Trace& other : kernel->search->fastest(2)) {
+        if (is_exact() || other == kernel->search->best() || other == kernel->task->untuned) continue;
+        option.second = variants.size();
+        variants.push_back(all);
+        variants.back()[kernel->task->workload] = other;
+      }
+      options.push_back(option);
+    }
+    const Ranked ranked = rank(measure_model, variants, kRankDraws, kRankRounds);
+    failed = !ranked.good(0);
+    if (failed) return {};
+    Choices chosen = all;
+    for (const Option& option : options) {
+      const std::string& workload = option.kernel->task->workload;
+      if (!ranked.good(option.without)) continue;
+      // The kernel's own measurements count too, the less the surer those of the model are.
+      const double expected = saved(*option.kernel) / untuned_time;
+      const double doubt = expected * expected + 1e-12;
+      const auto gain = [&](size_t with) -> double {
+        if (!ranked.good(with)) return -INFINITY;
+        const double measured = ranked.mean(option.without) - ranked.mean(with);
+        const double error = ranked.error(option.without, with);
+        return (measured * doubt + expected * error * error) / (doubt + error * error);
+      };
+      const double best = gain(1), second = option.second > 0 ? gain(option.second) : -INFINITY;
+      if (std::max(best, second) <= 0) chosen.erase(workload);
+      else if (second > best) chosen[workload] = variants[option.second].at(workload);
+    }
+    return chosen;
   }
 
   void rank_in_model(const MeasureModel& measure_model) {
-    Choices best;
-    for (const Tuned& kernel : kernels_) {
-      if (!kernel.broken && kernel.search->best() != kernel.task->untuned)
-        best[kernel.task->workload] = kernel.search->best();
-    }
-    if (!measure_model || best.empty()) return;
+    const std::vector<Tuned*> changed = changed_kernels();
+    if (!measure_model || changed.empty()) return;
     report("whole model");
     if (result_.stopped == "interrupted") return;
-    // The untuned, the kernels' own bests, and these with one hot kernel by its second or untuned trace.
-    std::vector<Choices> variants = {{}, best};
-    for (Tuned* kernel : hot_kernels()) {
-      for (const Trace& other : kernel->search->fastest(2)) {
-        if (other == kernel->search->best()) continue;
-        Choices changed = best;
-        if (other == kernel->task->untuned) changed.erase(kernel->task->workload);
-        else changed[kernel->task->workload] = other;
-        variants.push_back(std::move(changed));
+    bool failed = false;
+    const Choices chosen = choose_by_kernel(measure_model, changed, failed);
+    result_.model_ratio = 1;
+    // What won among several may have been lucky: it has to win again, and surely.
+    if (!failed && !chosen.empty()) {
+      const Ranked ranked = rank(measure_model, {{}, chosen}, kModelDraws, kDrawRounds);
+      failed = !ranked.good(0);
+      const bool sure = ranked.good(1) && ranked.mean(1) + kSureErrors * Ranked::error_of(ranked.draws[1]) < 0;
+      if (sure) {
+        result_.model_ratio = std::exp(ranked.mean(1));
+        result_.choices = chosen;
       }
     }
-    std::vector<Measurement> ranked = measure_model(variants, kModelRounds);
-    size_t winner = 0;
-    for (size_t i = 0; i < ranked.size(); ++i) {
-      if (ranked[i].outcome != Outcome::Ok) {
-        result_.notes.push_back(text("a whole model is '", name_of(ranked[i].outcome), "': ", ranked[i].detail));
-      } else if (ranked[winner].outcome != Outcome::Ok || ranked[i].ratio < ranked[winner].ratio) {
-        winner = i;
-      }
-    }
-    // What won among several may have been lucky: it has to win again, alone.
-    if (winner != 0) {
-      const double ratio = ratio_in_draws(measure_model, variants[winner]);
-      if (ratio < 1) {
-        result_.model_ratio = ratio;
-        result_.choices = variants[winner];
-      } else {
-        winner = 0;
-      }
-    }
-    if (winner == 0) {
-      result_.model_ratio = 1;
-      result_.notes.push_back("the whole model is not faster with any tuned schedule: the untuned ones are kept");
+    if (result_.model_ratio == 1) {
+      result_.notes.push_back(failed ? "the whole model could not be measured: the untuned schedules are kept"
+                                     : "the whole model is not surely faster with any tuned schedule: the untuned ones are kept");
     }
     remember_choices();
   }

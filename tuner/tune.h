@@ -57,8 +57,8 @@ using MeasureModel = std::function<std::vector<Measurement>(const std::vector<Ch
 // Tunes the kernels (each workload once) until the budget ends, `progress` returns false, or nothing
 // is left to try. Each measurement is in the log before the next begins, so that a tuner that dies
 // resumes where it was: the same seed makes the same proposals, and what the log knows is not
-// measured again. With no new measurement nothing is changed. Last, the fastest of the hot kernels
-// are ranked again inside the whole model, and the log remembers what was chosen. `measure_model` may be empty.
+// measured again. With no new measurement nothing is changed. Last, the kernels that promise most are
+// judged one by one inside the whole model, and the log remembers what was chosen. `measure_model` may be empty.
 TuneResult tune(const std::vector<KernelTask>& tasks, Measurer& measurer, Log& log, const TuneOptions& options,
                 const MeasureModel& measure_model, const std::function<bool(const TuneProgress&)>& progress);
 
