@@ -416,7 +416,78 @@ std::string ScheduleSpace::sketch(const Point& point, std::string* why) const {
   return schedule ? loops_key(*schedule) : "";
 }
 
+std::vector<double> ScheduleSpace::features(const Point& point) const {
+  const Trust trust;
+  const auto schedule = state_->build(point, nullptr);
+  return schedule ? loop_features(*schedule) : std::vector<double>{};
+}
+
 namespace {
+
+// The loops above a leaf: those outside of its tile, and those in it.
+struct LoopsAbove {
+  double depth = 0, trips = 1, isolated = 0;
+  double copies = 1, widest = 1, per_trip = 1, lanes = 1, serial = 1, last = 1;
+};
+
+class FeatureFinder {
+ public:
+  explicit FeatureFinder(const ScheduleState& state) : state_(state) {
+    double most = -1;
+    const auto& statements = state.kernel->kernel.statements;
+    for (size_t i = 0; i < statements.size(); ++i) {
+      double instances = 1;
+      for (const Iterator& iterator : statements[i].iterators) {
+        instances *= static_cast<double>(extent_or(statements[i], iterator.name, kAssumedSymbolic));
+      }
+      if (instances <= most) continue;
+      most = instances;
+      main_ = static_cast<int>(i);
+    }
+    visit(state.tree, {}, false);
+  }
+
+  std::vector<double> features() const {
+    return {std::log2(found_.copies),  std::log2(found_.widest), std::log2(found_.per_trip), std::log2(found_.lanes),
+            std::log2(found_.serial),  std::log2(found_.last),   std::log2(found_.trips),    found_.depth,
+            found_.isolated,           std::log2(std::max(1.0, leaves_))};
+  }
+
+ private:
+  void visit(const TreeNode& node, LoopsAbove above, bool in_tile) {
+    if (node.kind == TreeNode::Kind::Leaf) {
+      ++leaves_;
+      if (node.statement == main_) found_ = above;
+      return;
+    }
+    const double extent = node.kind == TreeNode::Kind::Loop
+                              ? static_cast<double>(constant_extent(state_, node).value_or(kAssumedSymbolic)) : 1;
+    // A loop of one trip is none, as in write_key.
+    if (extent > 1 || node.vector) {
+      const bool whole = node.unroll == 0 || static_cast<double>(node.unroll) >= extent;
+      above.isolated += node.isolate;
+      if (node.vector) {
+        above.lanes *= extent;
+      } else if (in_tile && whole) {
+        above.copies *= extent;
+        above.widest = std::max(above.widest, extent);
+      } else if (in_tile) {
+        above.per_trip = std::max(above.per_trip, static_cast<double>(node.unroll));
+        above.serial *= extent;
+        above.last = extent;
+      } else {
+        ++above.depth;
+        above.trips = extent;
+      }
+    }
+    for (const TreeNode& child : node.children) visit(child, above, in_tile || node.kind == TreeNode::Kind::Tile);
+  }
+
+  const ScheduleState& state_;
+  int main_ = 0;
+  LoopsAbove found_;
+  double leaves_ = 0;
+};
 
 void write_key(const ScheduleState& state, const TreeNode& node, std::string& key) {
   if (node.kind == TreeNode::Kind::Leaf) key += text("s", node.statement);
@@ -442,6 +513,10 @@ void write_key(const ScheduleState& state, const TreeNode& node, std::string& ke
 }
 
 }  // namespace
+
+std::vector<double> loop_features(const Schedule& schedule) {
+  return FeatureFinder(ScheduleAccess::state(schedule)).features();
+}
 
 std::string loops_key(const Schedule& schedule) {
   const ScheduleState& state = ScheduleAccess::state(schedule);

@@ -46,6 +46,8 @@ class ScheduleSpace {
   // with one sketch have the same loops, or are both refused. Empty, and in `why` the reason, where
   // there is no schedule.
   std::string sketch(const Point& point, std::string* why) const;
+  // loop_features() of the built schedule, without asking whether it is legal; none where there is no schedule.
+  std::vector<double> features(const Point& point) const;
 
  private:
   struct State;
@@ -59,6 +61,10 @@ std::string loops_key(const Schedule& schedule);
 // The same for a start and lines that need not be legal; empty, and in `why` the reason, where a line
 // is refused for another reason than order or where the straight-line code is too long.
 std::string sketch_of(const Schedule& start, const std::vector<std::string>& lines, std::string* why);
+
+// What decides how fast the loops of the largest statement are, in numbers that are near for alike loops:
+// logarithms of copies, lanes and trips in and around its tile, numbers of loops and of other statements.
+std::vector<double> loop_features(const Schedule& schedule);
 
 // Instructions' copies that unrolling and wide vectors make of the largest statement.
 int64_t straight_line_copies(const Schedule& schedule);

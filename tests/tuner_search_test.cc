@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <set>
 
 #include "ir/error.h"
@@ -72,7 +73,9 @@ Features features_of(const KernelTask& task, const Trace& trace) {
         double copies = 1, widest = 1, per_trip = 1, lanes = 1, serial = 1, last = 1;
         for (const TileLoop& loop : statement.loops) {
           const double extent = loop.extent > 0 ? static_cast<double>(loop.extent) : 64;
-          if (loop.kind == TileLoop::Kind::Unroll) {
+          // A loop of no more trips than copies is unrolled as a whole: the code is the same.
+          const bool whole = loop.kind == TileLoop::Kind::Serial && loop.extent > 0 && loop.unroll >= loop.extent;
+          if (loop.kind == TileLoop::Kind::Unroll || whole) {
             copies *= extent;
             widest = std::max(widest, extent);
           } else if (loop.kind == TileLoop::Kind::Vector) {
@@ -202,28 +205,57 @@ class PlantedSearch : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(PlantedSearch, ComesNearTheOptimum) {
   const KernelTask task = task_of(GetParam(), parse_target("x86-64-v3"));
-  const int seeds = 10;
-  int reached = 0;
+  // Ten of which each has to succeed; with --full forty others, of which nine in ten do.
+  const int seeds = 10, others = full() ? 40 : 0;
+  int reached = 0, others_reached = 0;
   std::string story;
-  for (int seed = 0; seed < seeds; ++seed) {
+  for (int i = 0; i < seeds + others; ++i) {
+    const int seed = i < seeds ? i : 100 + i - seeds;
     PlantedDevice device(planted(task, static_cast<uint64_t>(seed), 3));
     const double untuned = device.cost(features_of(task, task.untuned));
     EXPECT_GT(untuned, 1.5) << "seed " << seed << ": nothing to find";
     SearchOptions options;
     options.seed = static_cast<uint64_t>(seed);
     const Progress run = tune(task, device, options, 200, 0.9);
-    reached += run.best >= 0.9;
+    (i < seeds ? reached : others_reached) += run.best >= 0.9;
     story += text("seed ", seed, ": untuned ", 1 / untuned, ", found ", run.best, " in ", run.trials, "\n");
   }
   if (full()) std::cout << story;
-  // Known shortfall: products stop one step short of the optimum for some seeds (0.83 to 0.9 of it).
-  const int wanted = std::string(GetParam()) == "gemm" ? 8 : 9;
-  EXPECT_GE(reached * 10, wanted * seeds) << story;
+  EXPECT_EQ(reached, seeds) << story;
+  EXPECT_GE(others_reached * 10, 9 * others) << story;
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, PlantedSearch,
                          ::testing::Values("conv", "pointwise", "gemm", "depthwise", "layer_norm"),
                          [](const auto& info) { return info.param; });
+
+// The surrogate sees features; schedules with the same loops have the same.
+TEST(Search, TheSameLoopsHaveTheSameFeatures) {
+  for (const char* name : {"conv", "gemm", "layer_norm"}) {
+    const KernelTask task = task_of(name, parse_target("x86-64-v3"));
+    Schedule start(task.kernel, task.target);
+    start.replay(task.layout_lines);
+    const ScheduleSpace space(start, task.threads);
+    Random random(3);
+    std::map<std::string, std::vector<double>> by_sketch;
+    std::set<std::vector<double>> kinds;
+    int same = 0;
+    for (int i = 0; i < 400; ++i) {
+      const Point point = space.canonical(random_point(space, random));
+      const std::string sketch = space.sketch(point, nullptr);
+      const std::vector<double> features = space.features(point);
+      ASSERT_EQ(sketch.empty(), features.empty());
+      if (sketch.empty()) continue;
+      for (const double feature : features) EXPECT_TRUE(std::isfinite(feature));
+      kinds.insert(features);
+      const auto [place, fresh] = by_sketch.emplace(sketch, features);
+      same += !fresh;
+      EXPECT_EQ(place->second, features) << name;
+    }
+    EXPECT_GT(same, 0) << name;
+    EXPECT_GT(kinds.size(), 5u) << name;
+  }
+}
 
 TEST(Search, ComesBackFromRandomSchedules) {
   for (const char* name : {"pointwise", "gemm", "pool"}) {

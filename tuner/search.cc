@@ -24,6 +24,8 @@ constexpr int kMixtures = 50;      // of fast points, and as many random ones, t
 constexpr size_t kTournament = 4;
 constexpr size_t kElite = 4;       // whose neighbours are looked at
 constexpr size_t kSure = 40;       // points whose uncertainty is looked at
+constexpr size_t kSureOfFamily = 6;   // and of each family
+constexpr double kByFamily = 0.5;  // of the points are the most promising of a family drawn at random
 constexpr size_t kPerSearch = 16;  // of them, chosen before others are looked for
 
 // The schedule after the lines that fix the layouts of the arguments.
@@ -68,8 +70,10 @@ struct KernelSearch::State {
   std::map<std::string, Family> families;
   size_t next_seed = 0, next_start = 0;
   std::vector<Point> starts;
-  std::vector<std::pair<Point, Surrogate::Prediction>> hopeful;   // since the last answers
-  std::vector<Point> chosen;                                      // of them
+  std::map<Point, std::vector<double>> features;   // of the points that were looked at
+  std::vector<std::pair<Surrogate::Place, Surrogate::Prediction>> hopeful;   // since the last answers
+  std::vector<Surrogate::Place> chosen;                                      // of them
+  std::map<int, size_t> of_family;                                           // how many were hopeful
   bool started = false, stale = true, exhausted = false;
   int evolved = 0, proposed = 0, refused = 0;
   std::string refusal;
@@ -253,6 +257,13 @@ struct KernelSearch::State {
     return result;
   }
 
+  // Features that are empty: there is no such schedule.
+  Surrogate::Place place_of(const Point& point) {
+    auto found = features.find(point);
+    if (found == features.end()) found = features.emplace(point, space.features(point)).first;
+    return {point, found->second};
+  }
+
   void fit_surrogate() {
     if (!stale) return;
     stale = false;
@@ -264,7 +275,7 @@ struct KernelSearch::State {
     for (const auto& [point, candidate] : samples) {
       const Candidate& which = candidates[candidate];
       if (!which.known) continue;
-      known.push_back({point, which.good() ? std::log(which.result.ratio) : worst + 0.3});
+      known.push_back({place_of(point), which.good() ? std::log(which.result.ratio) : worst + 0.3});
     }
     surrogate.fit(known);
   }
@@ -293,15 +304,25 @@ struct KernelSearch::State {
       add_point(random_point(space, random));
     }
     fit_surrogate();
-    std::vector<std::pair<double, const Point*>> sorted;
+    std::vector<std::pair<double, Surrogate::Place>> sorted;
     for (const Point& point : pool) {
       if (avoided(text("space ", space.family(point)))) continue;
-      sorted.emplace_back(surrogate.mean(point), &point);
+      Surrogate::Place place = place_of(point);
+      if (place.features.empty()) continue;
+      const double mean = surrogate.mean(place);
+      sorted.emplace_back(mean, std::move(place));
     }
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-    if (sorted.size() > kSure) sorted.resize(kSure);
-    for (const auto& [mean, point] : sorted) hopeful.push_back({*point, surrogate.predict(*point)});
+    of_family.clear();
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      Surrogate::Place& place = sorted[i].second;
+      const int family = space.family(place.point);
+      if (i >= kSure && of_family[family] >= kSureOfFamily) continue;
+      ++of_family[family];
+      const Surrogate::Prediction prediction = surrogate.predict(place);
+      hopeful.emplace_back(std::move(place), prediction);
+    }
   }
 
   // The next of the hopeful points: some are chosen for what is hoped of them, some for what is
@@ -313,21 +334,29 @@ struct KernelSearch::State {
     }
     if (hopeful.empty()) return std::nullopt;
     const double hope = 0.5 * static_cast<double>(random.below(4));
-    size_t best = 0;
+    // Each family has a best of its own: one that is behind may lead once its tile is found.
+    std::optional<int> family;
+    if (random.chance(kByFamily)) {
+      const auto which = random.below(static_cast<int64_t>(of_family.size()));
+      family = std::next(of_family.begin(), which)->first;
+    }
+    size_t best = hopeful.size();
     double least = INFINITY;
     for (size_t i = 0; i < hopeful.size(); ++i) {
-      const auto& [point, prediction] = hopeful[i];
+      const auto& [place, prediction] = hopeful[i];
+      if (family && space.family(place.point) != *family) continue;
       double alike = 0;
-      for (const Point& other : chosen) alike = std::max(alike, surrogate.similarity(point, other));
+      for (const Surrogate::Place& other : chosen) alike = std::max(alike, surrogate.similarity(place, other));
       const double value = prediction.mean + (alike - hope) * prediction.deviation;
       if (value >= least) continue;
       least = value;
       best = i;
     }
-    Point point = hopeful[best].first;
+    if (best == hopeful.size()) best = 0;   // all of that family are taken: the one of the least mean
+    Surrogate::Place place = std::move(hopeful[best].first);
     hopeful.erase(hopeful.begin() + static_cast<std::ptrdiff_t>(best));
-    chosen.push_back(point);
-    return point;
+    chosen.push_back(place);
+    return place.point;
   }
 
   bool evolve_by_lines() {

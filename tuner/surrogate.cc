@@ -10,12 +10,13 @@ namespace {
 constexpr size_t kMostSamples = 120;
 constexpr size_t kMostToLearn = 80;      // weights from
 constexpr double kNoise = 0.01;          // of the variance
-constexpr double kFirstWeight = 0.25;
+constexpr double kFirstWeight = 0.1, kFirstFeatureWeight = 0.1;
 
 }  // namespace
 
 Surrogate::Surrogate(const ScheduleSpace& space)
     : space_(space), weights_(space.dimensions().size(), kFirstWeight) {
+  weights_.resize(weights_.size() + space.features(space.default_point()).size(), kFirstFeatureWeight);
   default_cycles_ = std::log(space.cycles(space.default_point()));
 }
 
@@ -26,10 +27,15 @@ double Surrogate::distance(size_t axis, int a, int b) const {
   return 0.4 * std::abs(a - b);
 }
 
-double Surrogate::similarity(const ScheduleSpace::Point& a, const ScheduleSpace::Point& b) const {
+double Surrogate::similarity(const Place& a, const Place& b) const {
   double sum = 0;
-  for (size_t axis = 0; axis < a.size(); ++axis) {
-    if (a[axis] != b[axis]) sum += weights_[axis] * distance(axis, a[axis], b[axis]);
+  const size_t axes = a.point.size();
+  for (size_t axis = 0; axis < axes; ++axis) {
+    if (a.point[axis] != b.point[axis]) sum += weights_[axis] * distance(axis, a.point[axis], b.point[axis]);
+  }
+  for (size_t i = 0; i < a.features.size(); ++i) {
+    const double difference = a.features[i] - b.features[i];
+    sum += weights_[axes + i] * difference * difference;
   }
   return std::exp(-sum);
 }
@@ -45,7 +51,7 @@ double Surrogate::solve() {
   double log_determinant = 0;
   for (size_t i = 0; i < count; ++i) {
     for (size_t j = 0; j <= i; ++j) {
-      double sum = similarity(samples_[i].point, samples_[j].point) + (i == j ? kNoise : 0);
+      double sum = similarity(samples_[i].place, samples_[j].place) + (i == j ? kNoise : 0);
       for (size_t k = 0; k < j; ++k) sum -= factor_[i * count + k] * factor_[j * count + k];
       if (i == j) {
         factor_[i * count + i] = std::sqrt(std::max(sum, 1e-9));
@@ -58,7 +64,7 @@ double Surrogate::solve() {
   std::vector<double> left(count);
   double fit = 0;
   for (size_t i = 0; i < count; ++i) {
-    double sum = samples_[i].value - prior(samples_[i].point);
+    double sum = samples_[i].value - prior(samples_[i].place.point);
     for (size_t k = 0; k < i; ++k) sum -= factor_[i * count + k] * left[k];
     left[i] = sum / factor_[i * count + i];
     fit += left[i] * left[i];
@@ -74,17 +80,22 @@ double Surrogate::solve() {
   return -0.5 * static_cast<double>(count) * std::log(variance_) - log_determinant;
 }
 
+bool Surrogate::varies(size_t axis) const {
+  const size_t axes = space_.dimensions().size();
+  return std::any_of(samples_.begin(), samples_.end(), [&](const Sample& sample) {
+    const Place &here = sample.place, &first = samples_[0].place;
+    return axis < axes ? here.point[axis] != first.point[axis] : here.features[axis - axes] != first.features[axis - axes];
+  });
+}
+
 void Surrogate::learn_weights() {
   std::vector<Sample> all = samples_;
   if (samples_.size() > kMostToLearn) samples_.resize(kMostToLearn);
   double best = solve();
   for (size_t axis = 0; axis < weights_.size(); ++axis) {
     // Dimensions along which the samples agree tell nothing.
-    const bool varies = std::any_of(samples_.begin(), samples_.end(), [&](const Sample& sample) {
-      return sample.point[axis] != samples_[0].point[axis];
-    });
-    if (!varies) {
-      weights_[axis] = kFirstWeight;
+    if (!varies(axis)) {
+      weights_[axis] = axis < space_.dimensions().size() ? kFirstWeight : kFirstFeatureWeight;
       continue;
     }
     const double before = weights_[axis];
@@ -116,7 +127,7 @@ void Surrogate::fit(const std::vector<Sample>& samples) {
   double x_mean = 0, y_mean = 0, xx = 0, xy = 0;
   std::vector<double> x;
   for (const Sample& sample : samples_) {
-    x.push_back(std::clamp(std::log(space_.cycles(sample.point)) - default_cycles_, -3.0, 3.0));
+    x.push_back(std::clamp(std::log(space_.cycles(sample.place.point)) - default_cycles_, -3.0, 3.0));
     x_mean += x.back();
     y_mean += sample.value;
   }
@@ -137,26 +148,26 @@ void Surrogate::fit(const std::vector<Sample>& samples) {
   solve();
 }
 
-std::vector<double> Surrogate::against(const ScheduleSpace::Point& point) const {
+std::vector<double> Surrogate::against(const Place& place) const {
   std::vector<double> result;
   result.reserve(samples_.size());
-  for (const Sample& sample : samples_) result.push_back(similarity(sample.point, point));
+  for (const Sample& sample : samples_) result.push_back(similarity(sample.place, place));
   return result;
 }
 
-double Surrogate::mean(const ScheduleSpace::Point& point) const {
-  double sum = prior(point);
+double Surrogate::mean(const Place& place) const {
+  double sum = prior(place.point);
   for (size_t i = 0; i < samples_.size(); ++i) {
-    sum += similarity(samples_[i].point, point) * solved_[i];
+    sum += similarity(samples_[i].place, place) * solved_[i];
   }
   return sum;
 }
 
-Surrogate::Prediction Surrogate::predict(const ScheduleSpace::Point& point) const {
+Surrogate::Prediction Surrogate::predict(const Place& place) const {
   const size_t count = samples_.size();
-  std::vector<double> left = against(point);
+  std::vector<double> left = against(place);
   Prediction result;
-  result.mean = prior(point);
+  result.mean = prior(place.point);
   for (size_t i = 0; i < count; ++i) result.mean += left[i] * solved_[i];
   double known = 0;
   for (size_t i = 0; i < count; ++i) {

@@ -8,12 +8,18 @@
 namespace tc {
 
 // Predicts the logarithm of the time of points, with how sure it is. Points that agree in a dimension,
-// or are near in an ordered one, have alike times; how much each dimension matters is learned. The mean
+// or are near in an ordered one, and whose loops have alike features, have alike times; how much each dimension
+// and feature matters is learned. The mean
 // far from all samples follows the closed forms as far as the samples do.
 class Surrogate {
  public:
-  struct Sample {
+  // A point and the features of its loops.
+  struct Place {
     ScheduleSpace::Point point;
+    std::vector<double> features;
+  };
+  struct Sample {
+    Place place;
     double value = 0;              // logarithm of the time
   };
   struct Prediction {
@@ -24,10 +30,10 @@ class Surrogate {
   // Takes the samples in; those that are too many for the time that is left are thinned out, the best
   // and the latest kept.
   void fit(const std::vector<Sample>& samples);
-  double mean(const ScheduleSpace::Point& point) const;
-  Prediction predict(const ScheduleSpace::Point& point) const;
+  double mean(const Place& place) const;
+  Prediction predict(const Place& place) const;
   // 1 for the same point, near 0 for those that tell nothing of each other.
-  double similarity(const ScheduleSpace::Point& a, const ScheduleSpace::Point& b) const;
+  double similarity(const Place& a, const Place& b) const;
 
  private:
   double distance(size_t axis, int a, int b) const;
@@ -35,10 +41,11 @@ class Surrogate {
   // Fits the process to the chosen samples; the logarithm of how likely they are.
   double solve();
   void learn_weights();
-  std::vector<double> against(const ScheduleSpace::Point& point) const;
+  std::vector<double> against(const Place& place) const;
+  bool varies(size_t axis) const;
 
   const ScheduleSpace& space_;
-  std::vector<double> weights_;    // by dimension
+  std::vector<double> weights_;    // by dimension, then by feature
   double default_cycles_ = 0;      // logarithm
   double base_ = 0, slope_ = 0.7;  // of the prior over the logarithm of the closed forms' cycles
   double variance_ = 1;
