@@ -1,6 +1,7 @@
 // The scalar operators of the loop IR on LLVM values, lane by lane: their meaning is ir/loop.h's.
 #include "codegen/arithmetic.h"
 
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -498,6 +499,31 @@ llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   return builder_.CreateIntCast(a, type, is_signed(from));
 }
 
+// Of a vector of rounded f32: the instruction that rounds while it converts, of the vector before it was
+// rounded; null where there is none. What is not an i32 becomes the least i32, a NaN zero.
+llvm::Value* Arithmetic::round_to_integer(llvm::Value* a) {
+  const auto* rounded = llvm::dyn_cast<llvm::IntrinsicInst>(a);
+  const int lanes = lanes_of(a);
+  if (target_.arch != Arch::X86_64 || rounded == nullptr || rounded->getIntrinsicID() != llvm::Intrinsic::roundeven ||
+      !a->getType()->getScalarType()->isFloatTy() || 32 * lanes > target_.vector_bits) {
+    return nullptr;
+  }
+  llvm::Value* number = rounded->getArgOperand(0);
+  llvm::Value* whole = nullptr;
+  llvm::Constant* zero = llvm::Constant::getNullValue(widen(llvm::Type::getInt32Ty(builder_.getContext()), lanes));
+  if (lanes == 16) {
+    constexpr int kCurrentRounding = 4;
+    whole = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
+                                     {number, zero, builder_.getInt16(-1), builder_.getInt32(kCurrentRounding)});
+  } else if (lanes == 8 || lanes == 4) {
+    whole = builder_.CreateIntrinsic(lanes == 8 ? llvm::Intrinsic::x86_avx_cvt_ps2dq_256 : llvm::Intrinsic::x86_sse2_cvtps2dq,
+                                     {}, {number});
+  } else {
+    return nullptr;
+  }
+  return builder_.CreateSelect(builder_.CreateFCmpORD(number, number), whole, zero);
+}
+
 // LLVM converts vectors that saturate number by number: so the range is cut before.
 llvm::Value* Arithmetic::float_to_short_integer(DType to, llvm::Value* a) {
   const int bits = 8 * static_cast<int>(size_of(to)) - is_signed(to);
@@ -505,6 +531,9 @@ llvm::Value* Arithmetic::float_to_short_integer(DType to, llvm::Value* a) {
   const bool single = a->getType()->getScalarType()->isFloatTy();
   // The largest number below the limit whose whole part is one of the type.
   const double most = single && bits > 24 ? limit - std::ldexp(1.0, bits - 24) : limit - 1;
+  if (llvm::Value* whole = to == DType::I32 ? round_to_integer(a) : nullptr) {
+    return builder_.CreateSelect(builder_.CreateFCmpOGE(a, same(a, limit)), same_int(whole, INT32_MAX), whole);
+  }
   llvm::Constant* least = same(a, is_signed(to) ? -limit : 0);
   llvm::Value* number = builder_.CreateSelect(builder_.CreateFCmpORD(a, a), a, same(a, 0));
   llvm::Value* above = builder_.CreateSelect(builder_.CreateFCmpOGT(number, least), number, least);

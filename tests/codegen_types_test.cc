@@ -107,6 +107,21 @@ TEST(CodegenTypes, CastsBetweenAllTypes) {
   }
 }
 
+// Vectors of f32 are rounded by the conversion itself.
+TEST(CodegenTypes, RoundedCastsSaturate) {
+  Tensor values = edges(DType::F32, kCount, 3);
+  const double special[] = {2147483648.0, -2147483648.0, 2147483520.0, -2147483904.0, 1e30, -1e30, 0.49999997, 3.5, -0.5, 8388607.5, 127.5, -128.5, 255.5};
+  for (size_t i = 0; i < std::size(special); ++i) values.set(static_cast<int64_t>((i * 9 + 1) % kCount), special[i]);
+  std::vector<Result> results;
+  for (const DType to : kAllTypes) {
+    results.push_back({to, [to](const std::vector<ExprPtr>& in) { return cast(to, unary(UnaryOp::Round, in[0])); }});
+  }
+  for (const int lanes : {16, 8, 4, 2, 1}) {
+    SCOPED_TRACE(lanes);
+    expect_like_interpreter(several(kCount, lanes, {DType::F32}, results), host_target(), {}, {{"A", values}}, 0);
+  }
+}
+
 TEST(CodegenTypes, HalfRoundsOnceFromEverywhere) {
   // Values between two halves, at and beside the middle, subnormal ones included.
   const int64_t count = 4096;
