@@ -18,7 +18,7 @@ constexpr double kZero = 1, kStore = 3;    // cycles per native vector of what w
 constexpr double kStart = 300;             // cycles of a band and panel, before and after the products
 constexpr double kWinogradSlower = 1.4;    // than its closed forms, which know nothing of its transforms' spills
 constexpr int64_t kBandOfSymbolic = 128;   // rows, at most
-constexpr int64_t kLeastRows = 8;          // of one accumulator that pay
+constexpr int64_t kLeastRows = 7;          // of one accumulator that pay
 
 struct Plan {
   int64_t band = 1, panel = 1, blocks = 1, tiles = 1, rows = 1;
