@@ -19,6 +19,9 @@ constexpr double kStart = 300;             // cycles of a band and panel, before
 constexpr double kWinogradSlower = 1.4;    // than its closed forms, which know nothing of its transforms' spills
 constexpr int64_t kBandOfSymbolic = 128;   // rows, at most
 constexpr int64_t kLeastRows = 7;          // of one accumulator that pay
+constexpr double kFewSums = 2;             // steps of a sum, where two accumulators by order at a time pay
+// Their steps, of what the bytes let expect; where the constant's part stays in the first cache or not.
+constexpr double kPairNear = 1.25, kPairFar = 1.2;
 
 struct Plan {
   int64_t band = 1, panel = 1, blocks = 1, tiles = 1, rows = 1;
@@ -122,7 +125,7 @@ class MatrixScheduler {
   struct Sizes {
     int64_t images = 1, bands = 1, panels = 1, pairs = 1, blocks = 1, lines = 1, tiles = 1, rows = 1;
     bool digits_are_rows = false;          // of an accumulator: there is one row
-    double sums = 1;                       // instructions' steps per accumulator
+    double sums = 1, taps = 1;             // instructions' steps per accumulator; of one depth
     double input = 0;                      // elements of the divided input of a band, all terms once
   };
 
@@ -146,8 +149,11 @@ class MatrixScheduler {
     const Statement& sum = trial.statement(macc_);
     sizes.digits_are_rows = sizes.rows != plan.rows;
     const size_t inside = sizes.digits_are_rows ? 5 : 6;   // terms, and the unit's four
-    for (size_t i = count - 2 - orders(); i + inside < sum.iterators.size(); ++i) {   // depth and taps
-      sizes.sums *= static_cast<double>(sum.iterators[i].extent.constant());
+    const size_t depths = count - 2 - orders();
+    for (size_t i = depths; i + inside < sum.iterators.size(); ++i) {   // depth and taps
+      const auto extent = static_cast<double>(sum.iterators[i].extent.constant());
+      sizes.sums *= extent;
+      if (i > depths) sizes.taps *= extent;
     }
     for (const Access& load : loads_of(sum)) {
       const Buffer& buffer = trial.kernel().buffers[static_cast<size_t>(load.buffer)];
@@ -199,6 +205,8 @@ class MatrixScheduler {
       if (algorithm_->sums() == 1) {
         plan.tiles = std::min<int64_t>(least, blocks == 1 ? 3 : 2);
         plan.blocks = std::min<int64_t>(least == 1 ? 4 : 2, blocks);
+      } else if (least > 1 && kernel().parameters.empty() && pays_in_pairs(*sizes)) {
+        plan.tiles = 2;
       }
       plan.rows = parts(flat, plan.tiles * parts(least, plan.tiles));
       if (sizes->digits_are_rows) plan.blocks = std::min<int64_t>(2, blocks);
@@ -219,6 +227,19 @@ class MatrixScheduler {
     }
     if (best.cycles == INFINITY) throw Abandon{"too few rows"};
     return best;
+  }
+
+  // Whether the constant's part of a block stays in the first cache from one accumulator to the next.
+  bool stays_near(const Sizes& sizes) const {
+    const double element_bytes = algorithm_->terms * static_cast<double>(size_of(algorithm_->operand));
+    return sizes.sums * depth() * unit().columns * element_bytes <= static_cast<double>(b_.target().l1_bytes);
+  }
+  // Sums by order, of two accumulators at a time: the constant's tiles are loaded once for both, but each
+  // operand has one register. That pays where the constant comes from the second cache each time and the
+  // input does not, as taps read it again, or where so little is summed up that results to be stored hold
+  // up the next accumulator.
+  bool pays_in_pairs(const Sizes& sizes) const {
+    return sizes.sums <= kFewSums || (sizes.taps > 1 && !stays_near(sizes));
   }
 
   static std::optional<std::string> refusal(Builder& trial, const std::string& line) {
@@ -256,8 +277,9 @@ class MatrixScheduler {
     const double element_bytes = algorithm_->terms * static_cast<double>(size_of(algorithm_->operand));
     const double operand_bytes = element_bytes * (static_cast<double>(plan.blocks) + static_cast<double>(plan.tiles) * row_share) *
                                  unit().rows * depth();
-    const double step = std::max(algorithm_->slower * products * at_once * unit().cycles * row_share,
-                                 operand_bytes / b_.target().l2_bandwidth);
+    double step = std::max(algorithm_->slower * products * at_once * unit().cycles * row_share,
+                           operand_bytes / b_.target().l2_bandwidth);
+    if (algorithm_->sums() > 1 && plan.tiles > 1) step *= stays_near(*sizes) ? kPairNear : kPairFar;
     const double steps = pairs * lines / static_cast<double>(plan.tiles) * sizes->sums;
     const double results = pairs * static_cast<double>(plan.blocks) * lines * static_cast<double>(sizes->rows * unit().columns);
     const double store = kStore * algorithm_->sums() * vectors(results);
