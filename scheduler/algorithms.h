@@ -34,7 +34,7 @@ struct TermsAlgorithm {
   int sums() const { return digits ? terms : 1; }   // accumulators for a tile of results
 };
 // The best first.
-inline constexpr TermsAlgorithm kTermsAlgorithms[] = {{"int8x6", DType::I8, 3, true, kDigitsError, 11, 1.15},
+inline constexpr TermsAlgorithm kTermsAlgorithms[] = {{"int8x6", DType::I8, 3, true, kDigitsError, 8, 1.15},
                                                       {"bf16x3", DType::BF16, 2, false, kTwoTermsError, 8, 1.15}};
 // That of which the next word is the name, which is taken then; else null.
 const TermsAlgorithm* accept_terms_algorithm(Words& words);

@@ -67,6 +67,7 @@ TEST(TermsNative, ErrorsAreBelowTheBound) {
                                    {product(100, 400, 257), {}},
                                    {convolution(64, 64, 14, 1, 1), blocks},
                                    {convolution(72, 40, 13, 3, 1), blocks},
+                                   {convolution(128, 32, 20, 3, 1), blocks},
                                    {convolution(64, 96, 27, 3, 2), blocks},
                                    {with_symbolic_rows(400, 400), {}, {{"p", 1}}},
                                    {with_symbolic_rows(400, 400), {}, {{"p", 100}}},

@@ -289,6 +289,31 @@ TEST(Terms, TheToleranceDecides) {
   EXPECT_EQ(digits.tolerance, 20 * kDigitsError);
 }
 
+// Sums by order run two accumulators at a time where the constant's part (16 features) exceeds the first
+// cache and taps read the input again, or where there are few steps; one accumulator has at least 7 rows.
+TEST(Terms, AccumulatorsAtATime) {
+  Target target = unit_target({kDigits.format});
+  target.l1_bytes = 48 << 10;
+  target.multiply_adds = 0.1;
+  auto line = [&](const Layer& layer) {
+    const Schedule schedule = chosen(layer, target);
+    for (const std::string& each : schedule.trace()) {
+      if (each.rfind("algorithm", 0) == 0) return each;
+    }
+    return std::string();
+  };
+  const auto square = [](int64_t channels, int64_t size, int64_t taps, int64_t stride = 1) {
+    return Layer{.channels = channels, .features = 64, .rows = size, .columns = size, .taps = taps, .stride = stride, .padding = taps / 2};
+  };
+  EXPECT_EQ(line(square(128, 28, 3)), "algorithm macc int8x6 28 4 1 2 14");   // 54 KiB of the constant
+  EXPECT_EQ(line(square(64, 28, 3)), "algorithm macc int8x6 28 4 1 1 14");    // 27 KiB
+  EXPECT_EQ(line(square(2048, 16, 1)), "algorithm macc int8x6 64 4 1 1 16");
+  EXPECT_EQ(line(square(256, 16, 1)), "algorithm macc int8x6 256 4 1 1 16");
+  EXPECT_EQ(line(square(128, 16, 1)), "algorithm macc int8x6 256 4 1 2 16");  // two steps
+  EXPECT_EQ(line(square(512, 14, 3, 2)), "algorithm macc int8x6 7 4 1 1 7");
+  EXPECT_EQ(line(square(512, 12, 3, 2)), "");                                  // 6 rows
+}
+
 // Whoever measures gets the algorithms that the default does not choose, too.
 TEST(Terms, AllAlgorithmsWithinTheTolerance) {
   const Layer small{.channels = 64, .features = 16, .taps = 3, .padding = 1};
