@@ -403,3 +403,17 @@ def test_kernels_that_inspect_cannot_show(tmp_path, capsys):
     assert "no kernel is called 'gemm'; the kernels are " in answer("--kernel=gemm")
     assert "several kernels fit 'conv': " in answer("--kernel=conv")
     assert "--dump=poem: a kernel's texts are statements, trace, " in answer("--kernel=0", "--dump=poem")
+
+
+def test_inspect_heeds_the_tolerance(tmp_path, capsys):
+    weights = numpy.random.default_rng(1).standard_normal((64, 64, 3, 3)).astype(numpy.float32)
+    graph = onnx.parser.parse_graph("g (float[1,64,28,28] x) => (float[1,64,28,28] y) { a = Conv<pads=[1,1,1,1]>(x, w) y = Conv<pads=[1,1,1,1]>(a, w) }")
+    graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    algorithms = []
+    for tolerance in ("0", "1e-4"):
+        assert main(["inspect", str(path), "--target=x86-64-v4", "--threads=1", "--kernel=1", "--dump=trace",
+                     "--no-time", f"--tolerance={tolerance}"]) == 0
+        algorithms.append("algorithm macc winograd" in capsys.readouterr().out)
+    assert algorithms == [False, True]

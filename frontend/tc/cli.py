@@ -244,7 +244,7 @@ def _peak_share(kernel, timing):
 
 def _chosen_kernel(arguments):
     """The kernel that --kernel names: its number, or a part of its label that only it has."""
-    found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments),
+    found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments), tolerance=arguments.tolerance,
                     threads=arguments.threads or 1)
     if arguments.kernel.isdigit() and int(arguments.kernel) < len(found):
         return found[int(arguments.kernel)]
@@ -302,7 +302,7 @@ def _inspect(arguments):
     if passes:
         graph, dump = _tc.import_model(_source(arguments.model), options)
         return {"graph": graph, "dump": dump}, dump.rstrip()
-    found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments),
+    found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments), tolerance=arguments.tolerance,
                     threads=arguments.threads or 1)
     rows = [{"label": kernel.label, "multiply_adds": kernel.multiply_adds,
              "predicted_seconds": kernel.predicted_seconds, "trace": kernel.trace}

@@ -224,8 +224,8 @@ def time_calls(call, seconds, repeat=None):
     return Timing(min(times), float(np.median(times)))
 
 
-def kernels(model, target="native", *, shapes=None, threads=1):
+def kernels(model, target="native", *, shapes=None, threads=1, tolerance=1e-4):
     """The fused groups of the model in the order of a run, as the compiler schedules them."""
-    options = _options(target, shapes, threads)
+    options = _options(target, shapes, threads, tolerance)
     name = _tc.resolve_target(target)[0]
     return [Kernel(report, name, threads) for report in _tc.plan_kernels(_source(model), options)]
