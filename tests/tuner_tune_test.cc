@@ -248,7 +248,9 @@ TEST_F(TunerTuneThree, KernelsAreJudgedOneByOneInTheModel) {
     const std::string slower[] = {tasks_[0].workload, tasks_[2].workload};
     const TuneResult result = run(device, 48, model_of([&](const Choices& choices) {
       double time = 1;
-      for (const auto& [workload, trace] : choices) time += workload == slower[0] || workload == slower[1] ? 0.06 : -0.03;
+      for (const auto& [workload, trace] : choices) {
+        time += workload == slower[0] || workload == slower[1] ? 0.06 : -0.03;
+      }
       return time;
     }));
     std::set<std::string> chosen;
@@ -287,7 +289,8 @@ TEST_F(TunerTune, LuckIsNotTakenForAGain) {
     kept += run(device, 12, lucky_model([](const Choices&) { return 1.0; }, seed)).choices.empty();
     std::filesystem::remove(path_);
     FakeDevice again;
-    const TuneResult result = run(again, 12, lucky_model([](const Choices& choices) { return choices.empty() ? 1.0 : 0.95; }, seed));
+    const auto faster = [](const Choices& choices) { return choices.empty() ? 1.0 : 0.95; };
+    const TuneResult result = run(again, 12, lucky_model(faster, seed));
     found += !result.choices.empty() && std::fabs(result.model_ratio - 0.95) < 0.02;
   }
   EXPECT_GE(kept, 9) << "what makes no difference is not chosen";

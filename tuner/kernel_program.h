@@ -31,8 +31,8 @@ std::map<int, int64_t> constant_bytes_between_calls(const Plan& plan);
 // Calls in one run of the program under a schedule: as many as there are copies of its constants.
 int calls_per_run(const Kernel& scheduled, const Target& target, int64_t bytes_between_calls);
 
-// The plan that calls the scheduled kernel, each time with constants of its own: inputs are the kernel's Input buffers in order,
-// outputs its Output buffers, constants hold sample_float(seed, 1000 + i, element) of the buffer as
+// The plan that calls the scheduled kernel, each time with constants of its own: inputs are the kernel's
+// Input buffers in order, outputs its Output buffers, constants hold sample_float(seed, 1000 + i, element) of the buffer as
 // it was before packing. An Unsupported error for a kernel with parameters.
 Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_t constants_seed, int calls = 1);
 

@@ -84,7 +84,8 @@ bool Surrogate::varies(size_t axis) const {
   const size_t axes = space_.dimensions().size();
   return std::any_of(samples_.begin(), samples_.end(), [&](const Sample& sample) {
     const Place &here = sample.place, &first = samples_[0].place;
-    return axis < axes ? here.point[axis] != first.point[axis] : here.features[axis - axes] != first.features[axis - axes];
+    if (axis < axes) return here.point[axis] != first.point[axis];
+    return here.features[axis - axes] != first.features[axis - axes];
   });
 }
 

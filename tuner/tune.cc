@@ -416,7 +416,8 @@ class Session {
     }
     if (result_.model_ratio == 1) {
       result_.notes.push_back(failed ? "the whole model could not be measured: the untuned schedules are kept"
-                                     : "the whole model is not surely faster with any tuned schedule: the untuned ones are kept");
+                                     : "the whole model is not surely faster with any tuned schedule: "
+                                       "the untuned ones are kept");
     }
     remember_choices();
   }

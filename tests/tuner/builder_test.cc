@@ -164,7 +164,9 @@ TEST(KernelProgram, AsManyCallsAsFillTheSecondCache) {
 
 TEST(KernelProgram, CountsConstantsBetweenCalls) {
   Plan plan;
-  for (const int64_t size : {100, 20, 3}) plan.constants.push_back(std::make_shared<Tensor>(DType::F32, std::vector<int64_t>{size}));
+  for (const int64_t size : {100, 20, 3}) {
+    plan.constants.push_back(std::make_shared<Tensor>(DType::F32, std::vector<int64_t>{size}));
+  }
   const auto call = [](int kernel, int constant) {
     PlanStep step;
     step.kernel = kernel;
