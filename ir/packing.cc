@@ -162,14 +162,14 @@ size_t position_of(const Packing& packing, const std::string& iterator) {
   return static_cast<size_t>(found - packing.iterators.begin());
 }
 
-// Values that are equal along the iterator of their terms, each replaced by its own term.
-Tensor terms_of(const Packing& packing, DType dtype, const Tensor& values) {
-  Tensor result(dtype, values.shape);
-  const Along along(values.shape, position_of(packing, packing.terms));
+// The terms of values, which have one element along the iterator of the terms.
+Tensor terms_of(const Packing& packing, DType dtype, const std::vector<int64_t>& shape, const Tensor& values) {
+  Tensor result(dtype, shape);
+  const Along along(shape, position_of(packing, packing.terms));
   const auto* numbers = values.data<float>();
   for (int64_t o = 0; o < along.outer; ++o) {
     for (int64_t i = 0; i < along.inner; ++i) {
-      float rest = numbers[o * along.count * along.inner + i];
+      float rest = numbers[o * along.inner + i];
       for (int64_t term = 0; term < along.count; ++term) {
         const int64_t at = (o * along.count + term) * along.inner + i;
         if (dtype == DType::BF16) {
@@ -217,11 +217,11 @@ class ScaleNumbers {
   int64_t count_ = 1, number_ = 0;
 };
 
-Tensor scales_of(const Packing& packing, const Tensor& values) {
+Tensor scales_of(const Packing& packing, int64_t digits, const Tensor& values) {
   ScaleNumbers numbers(packing, values.shape);
   Tensor result(DType::F32, numbers.scales_shape());
   auto* scales = result.data<float>();
-  const auto largest = static_cast<float>(largest_of_digits(values.shape[position_of(packing, packing.terms)]));
+  const auto largest = static_cast<float>(largest_of_digits(digits));
   for (int64_t i = 0; i < values.count(); ++i) {
     float& scale = scales[numbers.next()];
     // Not std::max: a NaN has to stay.
@@ -232,45 +232,54 @@ Tensor scales_of(const Packing& packing, const Tensor& values) {
   return result;
 }
 
-// Values that are equal along the iterator of their terms, divided by their scales: digits to base 256,
-// the highest first.
-Tensor digits_of(const Packing& packing, const Tensor& values) {
-  const Tensor scales = scales_of(packing, values);
+// Values, which have one element along the iterator of their terms, divided by their scales: digits to
+// base 256, the highest first.
+Tensor digits_of(const Packing& packing, const std::vector<int64_t>& shape, const Tensor& values) {
+  const Along along(shape, position_of(packing, packing.terms));
+  const Tensor scales = scales_of(packing, along.count, values);
   ScaleNumbers numbers(packing, values.shape);
-  const Along along(values.shape, position_of(packing, packing.terms));
-  Tensor result(DType::I8, values.shape);
+  Tensor result(DType::I8, shape);
+  auto* target = result.data<int8_t>();
   std::vector<int64_t> rest(static_cast<size_t>(along.inner));
-  for (int64_t o = 0, at = 0; o < along.outer; ++o) {
+  for (int64_t o = 0, from = 0; o < along.outer; ++o) {
+    for (int64_t& whole : rest) {
+      const auto scale = static_cast<double>(scales.data<float>()[numbers.next()]);
+      const double quotient = static_cast<double>(values.data<float>()[from++]) / scale;
+      // Of zeros the scale is zero; what is infinite makes the scale infinite, or NaN.
+      whole = std::isfinite(quotient) ? std::llrint(quotient) : 0;
+    }
     for (int64_t digit = 0; digit < along.count; ++digit) {
-      for (int64_t& whole : rest) {
-        const auto scale = static_cast<double>(scales.data<float>()[numbers.next()]);
-        if (digit == 0) {
-          const double quotient = static_cast<double>(values.data<float>()[at]) / scale;
-          // Of zeros the scale is zero; what is infinite makes the scale infinite, or NaN.
-          whole = std::isfinite(quotient) ? std::llrint(quotient) : 0;
-        }
+      for (const int64_t whole : rest) {
         int64_t above = whole;
         for (int64_t lower = along.count - 1; lower > digit; --lower) above = (above + 128) >> 8;
-        result.data<int8_t>()[at++] = static_cast<int8_t>(static_cast<uint8_t>(above & 255));
+        *target++ = static_cast<int8_t>(static_cast<uint8_t>(above & 255));
       }
     }
   }
   return result;
 }
 
-// Elements as the packing places them, not yet divided into terms.
+std::vector<int64_t> shape_of(const Packing& packing, const Kernel& kernel) {
+  const int index = kernel.buffer_index(packing.buffer);
+  TC_CHECK(index >= 0, "a buffer named '", packing.buffer, "' to pack");
+  std::vector<int64_t> shape;
+  for (const Affine& size : kernel.buffers[static_cast<size_t>(index)].shape) shape.push_back(size.evaluate({}));
+  return shape;
+}
+
+// Elements as the packing places them, not yet divided into terms: one along their iterator.
 Tensor placed(const Packing& packing, const Kernel& kernel, const Tensor& original) {
   const int index = kernel.buffer_index(packing.buffer);
   TC_CHECK(index >= 0, "a buffer named '", packing.buffer, "' to pack");
   const Buffer& buffer = kernel.buffers[static_cast<size_t>(index)];
-  std::vector<int64_t> shape;
-  for (const Affine& size : buffer.shape) shape.push_back(size.evaluate({}));
+  std::vector<int64_t> shape = shape_of(packing, kernel);
   TC_CHECK(original.dtype == packing.original_dtype(buffer.dtype), "for packed buffer '", packing.buffer, "'");
   TC_CHECK(original.count() == checked_count(packing.original_shape), "for packed buffer '",
            packing.buffer, "'");
   TC_CHECK(packing.iterators.size() == shape.size(), "for packed buffer '", packing.buffer, "'");
   TC_CHECK(packing.index.size() == packing.original_shape.size(), "for packed buffer '",
            packing.buffer, "'");
+  if (!packing.terms.empty()) shape[position_of(packing, packing.terms)] = 1;
   Tensor result(original.dtype, shape);
   if (packing.combinations.empty()) {
     Packer(packing, original, result).run();
@@ -300,16 +309,16 @@ Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original
   if (!packing.scales_of.empty()) {
     const Packing* digits = packing_of(kernel, packing.scales_of);
     TC_CHECK(digits != nullptr, "a packing of '", packing.scales_of, "' for its scales");
-    Tensor scales = scales_of(*digits, placed(*digits, kernel, original));
-    const Buffer& buffer = kernel.buffers.at(static_cast<size_t>(kernel.buffer_index(packing.buffer)));
-    scales.shape.clear();
-    for (const Affine& size : buffer.shape) scales.shape.push_back(size.evaluate({}));
+    const int64_t count = shape_of(*digits, kernel).at(position_of(*digits, digits->terms));
+    Tensor scales = scales_of(*digits, count, placed(*digits, kernel, original));
+    scales.shape = shape_of(packing, kernel);
     return scales;
   }
   Tensor result = placed(packing, kernel, original);
   if (packing.terms.empty()) return result;
-  if (!packing.scaled.empty()) return digits_of(packing, result);
-  return terms_of(packing, kernel.buffers[static_cast<size_t>(kernel.buffer_index(packing.buffer))].dtype, result);
+  const std::vector<int64_t> shape = shape_of(packing, kernel);
+  if (!packing.scaled.empty()) return digits_of(packing, shape, result);
+  return terms_of(packing, kernel.buffers[static_cast<size_t>(kernel.buffer_index(packing.buffer))].dtype, shape, result);
 }
 
 std::string recipe(const Packing& packing, const Kernel& kernel) {
