@@ -259,21 +259,22 @@ Tensor digits_of(const Packing& packing, const std::vector<int64_t>& shape, cons
   return result;
 }
 
-std::vector<int64_t> shape_of(const Packing& packing, const Kernel& kernel) {
+const Buffer& buffer_of(const Packing& packing, const Kernel& kernel) {
   const int index = kernel.buffer_index(packing.buffer);
   TC_CHECK(index >= 0, "a buffer named '", packing.buffer, "' to pack");
+  return kernel.buffers[static_cast<size_t>(index)];
+}
+
+std::vector<int64_t> shape_of(const Packing& packing, const Kernel& kernel) {
   std::vector<int64_t> shape;
-  for (const Affine& size : kernel.buffers[static_cast<size_t>(index)].shape) shape.push_back(size.evaluate({}));
+  for (const Affine& size : buffer_of(packing, kernel).shape) shape.push_back(size.evaluate({}));
   return shape;
 }
 
 // Elements as the packing places them, not yet divided into terms: one along their iterator.
 Tensor placed(const Packing& packing, const Kernel& kernel, const Tensor& original) {
-  const int index = kernel.buffer_index(packing.buffer);
-  TC_CHECK(index >= 0, "a buffer named '", packing.buffer, "' to pack");
-  const Buffer& buffer = kernel.buffers[static_cast<size_t>(index)];
   std::vector<int64_t> shape = shape_of(packing, kernel);
-  TC_CHECK(original.dtype == packing.original_dtype(buffer.dtype), "for packed buffer '", packing.buffer, "'");
+  TC_CHECK(original.dtype == packing.original_dtype(buffer_of(packing, kernel).dtype), "for packed buffer '", packing.buffer, "'");
   TC_CHECK(original.count() == checked_count(packing.original_shape), "for packed buffer '",
            packing.buffer, "'");
   TC_CHECK(packing.iterators.size() == shape.size(), "for packed buffer '", packing.buffer, "'");
@@ -318,12 +319,12 @@ Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original
   if (packing.terms.empty()) return result;
   const std::vector<int64_t> shape = shape_of(packing, kernel);
   if (!packing.scaled.empty()) return digits_of(packing, shape, result);
-  return terms_of(packing, kernel.buffers[static_cast<size_t>(kernel.buffer_index(packing.buffer))].dtype, shape, result);
+  return terms_of(packing, buffer_of(packing, kernel).dtype, shape, result);
 }
 
 std::string recipe(const Packing& packing, const Kernel& kernel) {
   const auto part_of = [&](const Packing& each) {
-    const Buffer& buffer = kernel.buffers.at(static_cast<size_t>(kernel.buffer_index(each.buffer)));
+    const Buffer& buffer = buffer_of(each, kernel);
     std::map<std::string, Affine> numbers;
     for (size_t i = 0; i < each.iterators.size(); ++i) numbers[each.iterators[i]] = Affine::variable(text("i", i));
     std::string result = name_of(buffer.dtype);
