@@ -16,12 +16,15 @@ namespace tc {
 namespace {
 
 constexpr int64_t kMostTiles = 64;     // of a block
-constexpr double kShareOfCache = 0.5;  // of the second cache, for a block's tiles and products
+constexpr double kShareOfCache = 0.6;  // of the second cache, for a block's tiles and products
+constexpr double kNear = 0.25;         // of it: a filter that is found there in the next block
 // Of the direct schedule's cycles, for filters from beyond the second cache: other programs and
 // threads use that bandwidth too.
 constexpr double kShareOfBandwidth = 0.4;
-// Large filters have to pay for their room: so much of the cycles for each time they fill the cache.
-constexpr double kPriceOfMemory = 0.05;
+// Large filters have to pay for their room: so much of the cycles for each MB.
+constexpr double kPriceOfMemory = 0.01;
+// What comes from beyond the second cache is asked for a point ahead: so much of the shorter time remains.
+constexpr double kNotOverlapped = 0.25;
 
 // What the closed forms need to know of the convolution.
 struct Shape {
@@ -159,8 +162,8 @@ class WinogradScheduler {
       if (stream * parts > kShareOfBandwidth * direct_) return;
       const double full = static_cast<double>(block) * blocks / tiles;   // with what last blocks lack
       const double compute = positions * tile.cycles / std::min(full, 1.3);
-      const double one = overlapped(compute, stream);
-      const double cycles = (parts * one + transforms * parts / blocks) * (1 + kPriceOfMemory * filter / cache);
+      const double one = std::max(compute, stream) + kNotOverlapped * std::min(compute, stream);
+      const double cycles = (parts * one + transforms * parts / blocks) * (1 + kPriceOfMemory * filter * 1e-6);
       if (cycles < best.cycles) best = {m, rows, columns, tile, cycles};
     };
     for (int64_t rows = 1; rows <= tile_rows && rows * tile_columns <= kMostTiles; ++rows) {
@@ -181,12 +184,11 @@ class WinogradScheduler {
     const size_t at = batched_ ? 3 : 2;
     const std::string f = sums.at(at).name, c = sums.at(at + 5).name;
     b_.apply("strip ", macc_, "_", f, " ", vectors_, " as ", f, "t ", f, "n");
-    std::string filter;
     for (const Access& load : loads_of(macc())) {
       const Buffer& buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
-      if (buffer.scope == Scope::Constant) filter = buffer.name;
+      if (buffer.scope == Scope::Constant) filter_ = buffer.name;
     }
-    b_.apply("pack ", filter, " : ", f, "t ", sums.at(at + 1).name, " ", sums.at(at + 2).name, " ", c, " ",
+    b_.apply("pack ", filter_, " : ", f, "t ", sums.at(at + 1).name, " ", sums.at(at + 2).name, " ", c, " ",
              sums.at(at + 6).name, " ", f, "n ", sums.at(at + 4).name);
   }
 
@@ -316,12 +318,20 @@ class WinogradScheduler {
     const std::string innermost = sums.substr(sums.rfind(' ') + 1);
     b_.apply("unroll ", innermost, " 4");
     b_.apply("isolate point_t");
+    const Buffer& filter = kernel().buffers[static_cast<size_t>(kernel().buffer_index(filter_))];
+    double bytes = 4;
+    for (const Affine& size : filter.shape) bytes *= static_cast<double>(size.constant());
+    // The next point's products, while this one's are computed.
+    if (b_.target().prefetches && bytes > kNear * static_cast<double>(b_.target().l2_bytes)) {
+      b_.attempt("prefetch ", filter_, " point_v");
+    }
     b_.parallelise();
   }
 
   Builder& b_;
   const double tolerance_;
   std::string macc_;
+  std::string filter_;                  // the constant
   Shape shape_;
   double direct_ = 0;                   // cycles of the direct convolution
   int64_t columns_ = 1, vectors_ = 1;   // of the register tile

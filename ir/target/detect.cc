@@ -8,6 +8,8 @@
 
 #if defined(__riscv) || defined(__aarch64__)
 #include <sys/auxv.h>
+#else
+#include <cpuid.h>
 #endif
 
 namespace tc::targets {
@@ -15,6 +17,13 @@ namespace {
 
 #if defined(__x86_64__)
 constexpr Arch kHere = Arch::X86_64;
+
+// Whether this is a core of Zen 5: AMD's family 1Ah (Processor Programming Reference, CPUID Fn0000_0001).
+bool is_zen5() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || !__get_cpuid(1, &a, &b, &c, &d)) return false;
+  return ((a >> 8) & 15) + ((a >> 20) & 255) == 0x1a;
+}
 
 // By CPUID, where the operating system also saves the registers. (The built-in function takes only
 // literals.)
@@ -57,6 +66,8 @@ std::vector<std::string> detect() {
 #elif defined(__riscv)
 constexpr Arch kHere = Arch::RiscV64;
 
+bool is_zen5() { return false; }
+
 std::vector<std::string> detect() {
   std::vector<std::string> found;
   // The kernel's HWCAP has one bit per single-letter extension.
@@ -71,6 +82,8 @@ std::vector<std::string> detect() {
 }
 #elif defined(__aarch64__)
 constexpr Arch kHere = Arch::AArch64;
+
+bool is_zen5() { return false; }
 
 std::vector<std::string> detect() { return {"neon"}; }
 #else
@@ -110,6 +123,12 @@ std::string native_name() {
 }
 
 void describe_this_machine(Target& target) {
+  // The name says what code runs here, not on which cores it is fast.
+  for (const Row& row : is_zen5() && target.vector_bits == 512 ? x86_rows() : std::vector<Row>{}) {
+    if (row.target.name != "znver5") continue;
+    target.l2_bandwidth = row.target.l2_bandwidth;
+    target.l3_bandwidth = row.target.l3_bandwidth;
+  }
   long l1 = 0, l2 = 0;
 #if defined(_SC_LEVEL1_DCACHE_SIZE)
   l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE);
