@@ -261,7 +261,10 @@ llvm::Value* TileEmitter::shuffled_row(const RowShuffle& row, llvm::Type* type, 
 
 void TileEmitter::prefetch(const Access& access, const Address& address) {
   constexpr int64_t kLine = 64;
-  if (address.dynamic != nullptr || !address.symbolic.empty()) return;
+  if (leaf_.prefetches.empty() || address.dynamic != nullptr || !address.symbolic.empty()) return;
+  const bool is_constant = kernel_.buffers[static_cast<size_t>(access.buffer)].scope == Scope::Constant;
+  // Single elements of constants are few.
+  if (is_constant && address.lane_invariant()) return;
   for (const Prefetch& wanted : leaf_.prefetches) {
     if (wanted.statement != tile_->statement || wanted.buffer != access.buffer) continue;
     // What the loops of the tile add to the address moves along the trip's part of the constant;
@@ -291,10 +294,10 @@ void TileEmitter::prefetch(const Access& access, const Address& address) {
     ahead.bytes = from + Affine(wanted.ahead * element + line) +
                   wanted.share * (wanted.ahead * element / wanted.shares) + moved;
     if (!prefetched_.insert(text(wanted.buffer, " ", ahead.bytes.str())).second) continue;
-    constexpr int kRead = 0, kSecondLevel = 2, kData = 1;
+    constexpr int kRead = 0, kFirstLevel = 3, kSecondLevel = 2, kData = 1;
     builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
-                             {pointer(ahead), builder_.getInt32(kRead), builder_.getInt32(kSecondLevel),
-                              builder_.getInt32(kData)});
+                             {pointer(ahead), builder_.getInt32(kRead),
+                              builder_.getInt32(is_constant ? kSecondLevel : kFirstLevel), builder_.getInt32(kData)});
   }
 }
 
@@ -356,7 +359,7 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
                             ? pointer(address)
                             : guarded_pointer(address, scalar, level, guard.id, bytes);
     value = builder_.CreateAlignedLoad(type, from, align);
-    if (!invariant && guard.empty()) prefetch(access, address);
+    if (guard.empty()) prefetch(access, address);
   } else {
     llvm::Value* mask = guard.mask;
     if (guard.scalar != nullptr) {

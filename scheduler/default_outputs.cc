@@ -175,6 +175,7 @@ void ReductionScheduler::schedule_over_outputs() {
   }
   if (panel_part.empty()) prefetch_panels(others);
   else prefetch_panels(others, panel_part);
+  prefetch_input(columns);
 }
 
 // Channels in blocks, outside of all loops but the panels', where the panel would fill the second cache:
@@ -226,6 +227,23 @@ void ReductionScheduler::prefetch_panels(double uses, const std::string& part) {
     const double bytes = bytes_of(load);
     if (bytes < kLeastBytes || bytes / panels > 0.6 * static_cast<double>(b_.target().l2_bytes)) continue;
     b_.attempt("prefetch ", kernel().buffers[static_cast<size_t>(load.buffer)].name, " ", macc_, "_", outer);
+  }
+}
+
+// Where columns are about a line apart, a tile's begin in many places (each row of a window, each block of
+// channels) whose next lines the machine itself asks for too late: maps of 128 columns and more ran at 75 % of
+// the peak.
+void ReductionScheduler::prefetch_input(const std::string& columns) {
+  constexpr int64_t kLine = 64;
+  if (!b_.target().prefetches || columns.empty()) return;
+  if (extent_or(macc(), columns, kAssumedSymbolic) <= choice_.tile.columns) return;
+  for (const Access& load : loads_of(macc())) {
+    const Buffer& buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
+    const auto step = element_stride(kernel(), load, columns);
+    if (buffer.scope != Scope::Input || !step) continue;
+    const int64_t bytes = *step * size_of(buffer.dtype);
+    if (2 * bytes < kLine || bytes > 2 * kLine || bytes_of(load) < static_cast<double>(b_.target().l1_bytes)) continue;
+    b_.attempt("prefetch ", buffer.name, " ", macc_, "_", columns, "_o");
   }
 }
 

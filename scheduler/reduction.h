@@ -118,6 +118,8 @@ class ReductionScheduler {
   // The packed panel that comes next, of constants that are not in the cache from the last run.
   // Where parts of a panel come one after the other, the next part, counted by that iterator.
   void prefetch_panels(double uses, const std::string& part = "");
+  // What the next tile of columns reads of the input.
+  void prefetch_input(const std::string& columns);
   std::string divide_panel(int64_t panels);
   // What the knobs divide: the longest loop that sums, and the rows, whose number it returns.
   void divide_sum(const std::string& columns);

@@ -45,7 +45,7 @@ struct TreeNode {
   bool parallel = false, vector = false, isolate = false;
   bool matrix = false;              // one of the four innermost loops that the matrix unit runs
   int64_t unroll = 1;               // Loop: copies; 0: all
-  std::vector<std::string> prefetched;  // Loop: constants of which the next trip's part is prefetched
+  std::vector<std::string> prefetched;  // Loop: buffers of which the next trip's part is prefetched
   int statement = -1;               // Leaf
   std::vector<TreeNode> children;
 };

@@ -1,4 +1,4 @@
-// prefetch: the next trip's constants come near while this trip computes.
+// prefetch: what the next trip reads comes near while this trip computes.
 #include <algorithm>
 
 #include "scheduler/rewriting.h"
@@ -24,14 +24,16 @@ bool moves_along(const Kernel& kernel, int buffer, int statement, const LoopPart
 Primitive prefetch_primitive() {
   Primitive primitive;
   primitive.row = {"prefetch", "order", "prefetch BUFFER LOOP",
-                   "While a trip of LOOP computes, the part of the constant BUFFER that the next trip "
-                   "reads comes to the second-level cache: a share of it in each run of the leaves "
-                   "below. Changes no value. Where the target has no such instruction it does nothing."};
+                   "While a trip of LOOP computes, the part of BUFFER that the next trip reads comes near: of a "
+                   "constant to the second-level cache, of an input to the first, a share of it in each run of "
+                   "the leaves below. Changes no value. Where the target has no such instruction it does nothing."};
   primitive.apply = [](ScheduleState& state, Words& words) {
     const Kernel& kernel = state.kernel->kernel;
     const size_t index = buffer_or_refuse(kernel, words.name("a buffer"));
     const Buffer& buffer = kernel.buffers[index];
-    if (buffer.scope != Scope::Constant) refuse("'", buffer.name, "' is not a constant");
+    if (buffer.scope != Scope::Constant && buffer.scope != Scope::Input) {
+      refuse("'", buffer.name, "' is neither a constant nor an input");
+    }
     TreeNode& loop = loop_or_refuse(state, words.name("a loop"));
     if (inside_tile(state.tree, loop)) refuse("loop ", loop.name, " is inside a register tile");
     if (loop.vector || loop.matrix || loop.unroll == 0) refuse_marked(loop);
