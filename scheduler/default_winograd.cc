@@ -34,7 +34,8 @@ struct Shape {
 };
 
 struct Blocking {
-  int64_t outputs = 0, rows = 1, columns = 1;      // tiles of a block
+  const Winograd* algebra = nullptr;
+  int64_t rows = 1, columns = 1;                   // tiles of a block
   TileChoice tile;
   double cycles = INFINITY;
 };
@@ -53,7 +54,7 @@ class WinogradScheduler {
     find();
     const Blocking plan = choose();
     const bool gains = always || plan.cycles <= kGain * direct_;
-    if (plan.outputs == 0 || !gains) throw Abandon{"no gain over the direct convolution"};
+    if (plan.algebra == nullptr || !gains) throw Abandon{"no gain over the direct convolution"};
     {
       Trust trust;   // the order is checked once, as a whole
       rewrite(plan);
@@ -69,9 +70,8 @@ class WinogradScheduler {
   Blocking choose() {
     direct_ = direct_cycles();
     Blocking plan;
-    for (int64_t outputs : {2, 4}) {
-      const Winograd& algebra = *find_winograd(outputs);
-      if (algebra.error * kLayers <= tolerance_) consider(algebra, plan);
+    for (const Winograd& algebra : winograd_rows()) {
+      if (algebra.taps == taps_ && algebra.error * kLayers <= tolerance_) consider(algebra, plan);
     }
     return plan;
   }
@@ -83,8 +83,12 @@ class WinogradScheduler {
       b_.apply("layout ", result.name, " 1 ", b_.lanes(macc()));
     }
     // The rewrite says whether the kernel is of its kind.
+    taps_ = window();
+    const auto& rows = winograd_rows();
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const Winograd& each) { return each.taps == taps_; });
+    if (row == rows.end()) throw Abandon{"no row of as many taps"};
     Builder trial = b_;
-    trial.apply("algorithm ", macc_, " winograd 2 3 1 1");
+    trial.apply("algorithm ", macc_, " winograd ", row->outputs, " ", taps_, " 1 1");
     const Access& write = macc().write;
     auto size = [&](size_t dim) {
       const std::string name = write.index[dim].affine.as_variable();
@@ -94,7 +98,18 @@ class WinogradScheduler {
     for (const Iterator& iterator : macc().iterators) {
       if (!depends_on(write, iterator.name)) shape_.channels *= extent_or(macc(), iterator.name, 1);
     }
-    shape_.channels /= 9;
+    shape_.channels /= taps_ * taps_;
+  }
+
+  // The taps along the rows of the filter, a constant [feature, channel, row, column]; 0 where there is none.
+  int64_t window() const {
+    for (const Access& load : loads_of(macc())) {
+      const Buffer& buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
+      if (buffer.scope != Scope::Constant || load.index.size() != 4) continue;
+      const std::string name = load.index[2].affine.as_variable();
+      if (!name.empty()) return extent_or(macc(), name, 0);
+    }
+    return 0;
   }
 
   // Sums of products over a packed constant: vectors of features, columns along a map.
@@ -116,10 +131,11 @@ class WinogradScheduler {
   }
 
   double direct_cycles() const {
+    const auto taps = static_cast<double>(taps_ * taps_);
     const double compute =
-        choose_tile(problem(9 * static_cast<double>(shape_.channels), shape_.columns,
+        choose_tile(problem(taps * static_cast<double>(shape_.channels), shape_.columns,
                             static_cast<double>(shape_.batch * shape_.rows)), b_.target()).cycles;
-    return overlapped(compute, far(filter_bytes(9)));
+    return overlapped(compute, far(filter_bytes(taps)));
   }
 
   double filter_bytes(double positions) const {
@@ -164,7 +180,7 @@ class WinogradScheduler {
       const double compute = positions * tile.cycles / std::min(full, 1.3);
       const double one = std::max(compute, stream) + kNotOverlapped * std::min(compute, stream);
       const double cycles = (parts * one + transforms * parts / blocks) * (1 + kPriceOfMemory * filter * 1e-6);
-      if (cycles < best.cycles) best = {m, rows, columns, tile, cycles};
+      if (cycles < best.cycles) best = {&algebra, rows, columns, tile, cycles};
     };
     for (int64_t rows = 1; rows <= tile_rows && rows * tile_columns <= kMostTiles; ++rows) {
       judge(rows, tile_columns);
@@ -175,7 +191,7 @@ class WinogradScheduler {
   void rewrite(const Blocking& plan) {
     pad_constants(b_, macc_, shape_.lanes);
     const std::string result = kernel().buffers[static_cast<size_t>(macc().write.buffer)].name;
-    b_.apply("algorithm ", macc_, " winograd ", plan.outputs, " 3 ", plan.rows, " ", plan.columns);
+    b_.apply("algorithm ", macc_, " winograd ", plan.algebra->outputs, " ", taps_, " ", plan.rows, " ", plan.columns);
     find_statements(result);
     columns_ = plan.tile.columns;
     vectors_ = std::min(plan.tile.vectors, shape_.features);
@@ -333,6 +349,7 @@ class WinogradScheduler {
   std::string macc_;
   std::string filter_;                  // the constant
   Shape shape_;
+  int64_t taps_ = 0;                    // of the window, in each direction
   double direct_ = 0;                   // cycles of the direct convolution
   int64_t columns_ = 1, vectors_ = 1;   // of the register tile
   bool batched_ = false;
@@ -364,9 +381,10 @@ TraceAlgorithm algorithm_of(const std::vector<std::string>& trace) {
       continue;
     }
     words.expect("winograd");
-    const Winograd* row = find_winograd(words.number("the outputs of a tile", 1));
+    const int64_t outputs = words.number("the outputs of a tile", 1);
+    const Winograd* row = find_winograd(outputs, words.number("the taps", 1));
     if (row == nullptr) continue;
-    result = {text("winograd F(", row->outputs, ", ", row->taps(), ")"), row->error, row->error * kLayers};
+    result = {text("winograd F(", row->outputs, ", ", row->taps, ")"), row->error, row->error * kLayers};
   }
   return result;
 }

@@ -46,9 +46,14 @@ std::vector<std::vector<double>> Winograd::filter_rows() const {
     for (size_t k = 0; k < points.size(); ++k) {
       if (k != i) divisor *= points[i] - points[k];
     }
-    rows.push_back({1 / divisor, points[i] / divisor, points[i] * points[i] / divisor});
+    std::vector<double> row;
+    double power = 1;
+    for (int64_t k = 0; k < taps; ++k, power *= points[i]) row.push_back(power / divisor);
+    rows.push_back(std::move(row));
   }
-  rows.push_back({0, 0, 1});
+  std::vector<double> last(static_cast<size_t>(taps), 0.0);   // infinity
+  last.back() = 1;
+  rows.push_back(std::move(last));
   return rows;
 }
 
@@ -76,13 +81,19 @@ ExprPtr Winograd::output_row(int64_t row, const std::vector<ExprPtr>& products) 
   return row == outputs - 1 ? plus(sum, 1, products.at(points.size())) : sum;
 }
 
-const Winograd* find_winograd(int64_t outputs) {
+const std::vector<Winograd>& winograd_rows() {
+  static const std::vector<double> two_pairs = {0, std::sqrt(0.5), -std::sqrt(0.5), std::sqrt(2.0), -std::sqrt(2.0)};
   static const std::vector<Winograd> rows = {
-      {2, {0, 1, -1}, 1e-6},
-      {4, {0, std::sqrt(0.5), -std::sqrt(0.5), std::sqrt(2.0), -std::sqrt(2.0)}, 5e-6},
+      {2, 3, {0, 1, -1}, 1e-6},
+      {4, 3, two_pairs, 5e-6},
+      {2, 5, two_pairs, 4e-6},
   };
-  for (const Winograd& row : rows) {
-    if (row.outputs == outputs) return &row;
+  return rows;
+}
+
+const Winograd* find_winograd(int64_t outputs, int64_t taps) {
+  for (const Winograd& row : winograd_rows()) {
+    if (row.outputs == outputs && row.taps == taps) return &row;
   }
   return nullptr;
 }

@@ -1,4 +1,4 @@
-// The algebra of Winograd's convolutions F(m, 3): points, transforms, error.
+// The algebra of Winograd's convolutions F(m, r): points, transforms, error.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace tc {
 
-// One row of algebra: m outputs of a 3-tap filter from m + 2 inputs with m + 2 products, which is
-// y = A' ((G g) * (B' d)), each matrix from interpolation at the points and infinity.
+// One row of algebra: m outputs of a filter of r taps from m + r - 1 inputs with as many products, which
+// is y = A' ((G g) * (B' d)), each matrix from interpolation at the points and infinity.
 struct Winograd {
-  int64_t outputs = 0;
-  // 0, then pairs p, -p. Those of F(4, 3), +-sqrt(1/2) and +-sqrt(2), lose fewest digits.
+  int64_t outputs = 0, taps = 0;
+  // 0, then pairs p, -p: with infinity as many as products. Of two pairs, +-sqrt(1/2) and +-sqrt(2) lose
+  // fewest digits.
   std::vector<double> points;
   // Of one layer in f32, relative to its largest output: a bound for sensible data.
   double error = 0;
 
-  int64_t taps() const { return 3; }
-  int64_t products() const { return outputs + 2; }
+  int64_t products() const { return outputs + taps - 1; }
   // G: a row per product.
   std::vector<std::vector<double>> filter_rows() const;
   // Element `row` of B' d and of A' m: sums in which what a pair of points shares stands once per
@@ -27,7 +27,9 @@ struct Winograd {
   ExprPtr output_row(int64_t row, const std::vector<ExprPtr>& products) const;
 };
 
-// The row for m outputs, 2 or 4; null where there is none.
-const Winograd* find_winograd(int64_t outputs);
+// All rows.
+const std::vector<Winograd>& winograd_rows();
+// The row for so many outputs and taps; null where there is none.
+const Winograd* find_winograd(int64_t outputs, int64_t taps);
 
 }  // namespace tc

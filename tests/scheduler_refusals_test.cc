@@ -347,6 +347,7 @@ const std::vector<Case> kCases = {
     {"window", {"layout I 1 4", "layout T 1 4", "pack K : f_o f_i c_o c_i r s", "algorithm macc winograd 4 3 1 1"}},
     {"window", {"layout I 1 4", "layout T 1 4", "layout O 1 4", "algorithm macc winograd 4 3 2 1"}},
     {"wide", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
+    {"wide", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 2 5 1 1"}},
     {"strided", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
     {"dilated", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
     {"grouped", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},

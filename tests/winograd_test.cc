@@ -15,15 +15,16 @@
 namespace tc::testing {
 namespace {
 
-// A 3x3 convolution with an epilogue, and lines that bring it into blocks.
+// A convolution with an epilogue, and lines that bring it into blocks.
 struct Convolution {
   int64_t batch = 1, channels = 16, features = 16, rows = 8, columns = 8;
   int64_t top = 1, left = 1, bottom = 1, right = 1;   // padding
   bool residual = false, bias_first = false, direct = false;
   int64_t block = 8;
+  int64_t taps = 3;                                   // in each direction
 
   Kernel kernel() const {
-    const int64_t height = rows + top + bottom - 2, width = columns + left + right - 2;
+    const int64_t height = rows + top + bottom - taps + 1, width = columns + left + right - taps + 1;
     std::string where;
     auto condition = [&](const std::string& text) { where += (where.empty() ? " where " : ", ") + text + " >= 0"; };
     if (top > 0) condition(text("y + r - ", top));
@@ -36,11 +37,12 @@ struct Convolution {
     const std::string at = "[" + n + ", f, y, x]", result = direct ? "O" : "T";
     std::string all = text("kernel \"convolution\"\n  input I f32[", batch, ", ", channels, ", ", rows, ", ", columns,
                            "]\n", residual ? "  input R f32[" + map + "]\n" : "", "  constant K f32[", features, ", ",
-                           channels, ", 3, 3]\n  constant B f32[", features, "]\n  output O f32[", map, "]\n");
+                           channels, ", ", taps, ", ", taps, "]\n  constant B f32[", features, "]\n  output O f32[", map,
+                           "]\n");
     if (!direct) all += "  local T f32[" + map + "]\n";
     all += text("  init[", outputs, "]: ", result, at, " = ", bias_first || direct ? "B[f]" : "0", "\n  macc[", outputs,
-                ", c:", channels, ", r:3, s:3]", where, ": ", result, at, " += I[", n, ", c, r + y - ", top,
-                ", s + x - ", left, "] * K[f, c, r, s]\n");
+                ", c:", channels, ", r:", taps, ", s:", taps, "]", where, ": ", result, at, " += I[", n,
+                ", c, r + y - ", top, ", s + x - ", left, "] * K[f, c, r, s]\n");
     if (!direct) {
       all += text("  tail[", outputs, "]: O", at, " = max(T", at, bias_first ? "" : " + B[f]",
                   residual ? " + R" + at : "", ", 0)\n");
@@ -72,19 +74,20 @@ Schedule rewritten(const Convolution& convolution, const Target& target, int64_t
   Schedule schedule(convolution.kernel(), target);
   std::vector<std::string> lines = convolution.layouts();
   if (!convolution.direct) lines.push_back(text("layout T 1 ", convolution.block));
-  lines.push_back(text("algorithm macc winograd ", outputs, " 3 ", rows, " ", columns));
+  lines.push_back(text("algorithm macc winograd ", outputs, " ", convolution.taps, " ", rows, " ", columns));
   if (auto refused = schedule.replay(lines)) fail(ErrorKind::Schedule, *refused);
   return schedule;
 }
 
-Convolution drawn(std::mt19937& random) {
+Convolution drawn(std::mt19937& random, int64_t taps = 3) {
   auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
   Convolution result;
   result.batch = pick(1, 3) == 1 ? 2 : 1;
   result.channels = pick(8, 20);
   result.features = pick(8, 20);
-  result.rows = pick(3, 15);
-  result.columns = pick(3, 15);
+  result.taps = taps;
+  result.rows = pick(3, 15) + taps - 3;
+  result.columns = pick(3, 15) + taps - 3;
   result.top = pick(0, 2);
   result.left = pick(0, 2);
   result.bottom = pick(0, 2);
@@ -97,9 +100,11 @@ Convolution drawn(std::mt19937& random) {
 }
 
 TEST(Winograd, TheAlgebraIsThatOfAFilter) {
-  const std::vector<double> filter = {0.3, -1.25, 0.7};
-  for (int64_t outputs : {2, 4}) {
-    const Winograd& algebra = *find_winograd(outputs);
+  const std::vector<double> filter = {0.3, -1.25, 0.7, 0.45, -0.8};
+  for (const Winograd& algebra : winograd_rows()) {
+    const int64_t outputs = algebra.outputs;
+    EXPECT_EQ(find_winograd(outputs, algebra.taps), &algebra);
+    EXPECT_EQ(algebra.points.size() + 1, static_cast<size_t>(algebra.products()));
     Kernel kernel;
     kernel.name = "filter";
     auto buffer = [&](const char* name, int64_t size, Scope scope) {
@@ -122,7 +127,9 @@ TEST(Winograd, TheAlgebraIsThatOfAFilter) {
     };
     for (int64_t k = 0; k < algebra.products(); ++k) {
       double factor = 0;
-      for (size_t j = 0; j < 3; ++j) factor += algebra.filter_rows()[static_cast<size_t>(k)][j] * filter[j];
+      const std::vector<double> row = algebra.filter_rows()[static_cast<size_t>(k)];
+      EXPECT_EQ(row.size(), static_cast<size_t>(algebra.taps));
+      for (size_t j = 0; j < row.size(); ++j) factor += row[j] * filter[j];
       store(product, k, binary(BinaryOp::Mul, constant(DType::F64, factor), algebra.input_row(k, loads(input))));
     }
     for (int64_t i = 0; i < outputs; ++i) store(output, i, algebra.output_row(i, loads(product)));
@@ -133,18 +140,21 @@ TEST(Winograd, TheAlgebraIsThatOfAFilter) {
     interpret(kernel, {}, tensors);
     for (int64_t i = 0; i < outputs; ++i) {
       double expected = 0;
-      for (int64_t k = 0; k < 3; ++k) expected += filter[static_cast<size_t>(k)] * tensors["D"].as_double(i + k);
-      EXPECT_NEAR(tensors["Y"].as_double(i), expected, 1e-13) << outputs << ", " << i;
+      for (int64_t k = 0; k < algebra.taps; ++k) {
+        expected += filter[static_cast<size_t>(k)] * tensors["D"].as_double(i + k);
+      }
+      EXPECT_NEAR(tensors["Y"].as_double(i), expected, 1e-13) << outputs << ", " << algebra.taps << ": " << i;
     }
   }
-  EXPECT_EQ(find_winograd(3), nullptr);
+  EXPECT_EQ(find_winograd(3, 3), nullptr);
+  EXPECT_EQ(find_winograd(4, 5), nullptr);
 }
 
 TEST(Winograd, RewritesComputeTheSame) {
   std::mt19937 random(1);
-  for (int i = 0; i < 16; ++i) {
-    const Convolution convolution = drawn(random);
-    const int64_t outputs = i % 2 == 0 ? 4 : 2;
+  for (int i = 0; i < 24; ++i) {
+    const Convolution convolution = drawn(random, i < 16 ? 3 : 5);
+    const int64_t outputs = i < 16 && i % 2 == 0 ? 4 : 2;
     const int64_t columns = i % 3 == 0 ? 2 : 100;
     const Schedule schedule = rewritten(convolution, avx512_target(), outputs, i % 3 == 0 ? 1 : 1 + i % 4, columns);
     EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, {}, kRoundedWeights), "") << i << str(convolution.kernel());
@@ -153,8 +163,8 @@ TEST(Winograd, RewritesComputeTheSame) {
 
 TEST(Winograd, DefaultsComputeTheSame) {
   std::mt19937 random(2);
-  for (int i = 0; i < 12; ++i) {
-    Convolution convolution = drawn(random);
+  for (int i = 0; i < 18; ++i) {
+    Convolution convolution = drawn(random, i < 12 ? 3 : 5);
     const Target target = i % 2 == 0 ? wide() : narrow();
     convolution.block = target.block;
     const Schedule schedule = winograd(convolution, target);
@@ -164,28 +174,33 @@ TEST(Winograd, DefaultsComputeTheSame) {
 
 TEST(Winograd, CompiledCodeKeepsItsErrorBound) {
   std::mt19937 random(3);
-  for (int i = 0; i < 8; ++i) {
-    Convolution convolution = drawn(random);
+  for (int i = 0; i < 14; ++i) {
+    Convolution convolution = drawn(random, i < 8 ? 3 : 5);
     convolution.rows += 12;
     convolution.columns += 12;
     std::string why;
     const Target target = i % 2 == 0 && runs_here(wide(), &why) ? wide() : narrow();
     convolution.block = target.block;
     const Schedule schedule = winograd(convolution, target, 2);
-    EXPECT_NE(algorithm_of(schedule.trace()).text, "") << str(convolution.kernel());
+    const TraceAlgorithm algorithm = algorithm_of(schedule.trace());
+    EXPECT_NE(algorithm.text, "") << str(convolution.kernel());
     auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) { run_compiled(kernel, target, {}, tensors, 2); };
-    EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, run, 5e-6), "") << i << str(convolution.kernel());
+    EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, run, algorithm.error), "") << i << str(convolution.kernel());
   }
 }
 
 TEST(Winograd, CompiledCodeRunsUnderQemu) {
-  const Convolution convolution{.channels = 20, .features = 33, .rows = 19, .columns = 22, .residual = true, .block = 16};
+  Convolution convolution{.channels = 20, .features = 33, .rows = 19, .columns = 22, .residual = true, .block = 16};
   for (const char* name : {"rv64gcv", "rv64gcv_zvl256b"}) {
     const Target target = parse_target(name);
-    const Schedule schedule = winograd(convolution, target);
-    EXPECT_NE(algorithm_of(schedule.trace()).text, "") << name;
-    auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) { run_compiled(kernel, target, {}, tensors); };
-    EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, run, 5e-6), "") << name;
+    for (const int64_t taps : {3, 5}) {
+      convolution.taps = taps;
+      const Schedule schedule = winograd(convolution, target);
+      const TraceAlgorithm algorithm = algorithm_of(schedule.trace());
+      EXPECT_NE(algorithm.text, "") << name << ", " << taps;
+      auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) { run_compiled(kernel, target, {}, tensors); };
+      EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, run, algorithm.error), "") << name << ", " << taps;
+    }
   }
 }
 
@@ -202,9 +217,9 @@ bool change_constant(Kernel& kernel, int which) {
 }
 
 TEST(Winograd, AWrongConstantIsNoticed) {
-  for (int64_t outputs : {2, 4}) {
-    const Convolution convolution;
-    const Schedule schedule = rewritten(convolution, wide(), outputs, 2, 100);
+  for (const Winograd& algebra : winograd_rows()) {
+    const Convolution convolution{.taps = algebra.taps};
+    const Schedule schedule = rewritten(convolution, wide(), algebra.outputs, 2, 100);
     int changed = 0;
     for (bool more = true; more; changed += more) {
       auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) {
@@ -213,12 +228,12 @@ TEST(Winograd, AWrongConstantIsNoticed) {
         interpret(wrong, {}, tensors);
       };
       const std::string found = difference(convolution.kernel(), schedule, 7, {}, run, kRoundedWeights);
-      EXPECT_EQ(found.empty(), !more) << "constant " << changed << " of F(" << outputs << ", 3)";
+      EXPECT_EQ(found.empty(), !more) << "constant " << changed << " of F(" << algebra.outputs << ", " << algebra.taps << ")";
     }
-    EXPECT_EQ(changed > 0, outputs == 4);   // those of F(2, 3) are all 1
+    EXPECT_EQ(changed > 0, algebra.products() > 4);   // those of F(2, 3) are all 1
     // One row of what the filter became.
     auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) {
-      const int64_t products = outputs + 2;
+      const int64_t products = algebra.products();
       Tensor& filter = tensors.at("K");
       for (int64_t i = 0; i < filter.count(); ++i) {
         if (i / products % products == 1) filter.set(i, filter.as_double(i) * 1.001);
@@ -252,12 +267,18 @@ TEST(Winograd, TheToleranceDecides) {
   EXPECT_EQ(chosen(large, 1e-5), "");
   EXPECT_EQ(chosen(large, 3e-5), "winograd F(2, 3)");
   EXPECT_EQ(chosen(large, 1e-4), "winograd F(4, 3)");
+  const Convolution window{.channels = 64, .features = 64, .rows = 28, .columns = 28, .block = 16, .taps = 5};
+  EXPECT_EQ(chosen(window, 0), "");
+  EXPECT_EQ(chosen(window, 5e-5), "");
+  EXPECT_EQ(chosen(window, 1e-4), "winograd F(2, 5)");
   // Filters of four times the size that are read for a few tiles pay nowhere.
   EXPECT_EQ(chosen({.channels = 512, .features = 512, .rows = 7, .columns = 7, .block = 16}, 1e-4), "");
   const TraceAlgorithm row = algorithm_of({"layout I 1 16", "algorithm macc winograd 4 3 1 14"});
   EXPECT_EQ(row.text, "winograd F(4, 3)");
   EXPECT_EQ(row.error, 5e-6);
   EXPECT_EQ(row.tolerance, 1e-4);
+  EXPECT_EQ(algorithm_of({"algorithm macc winograd 2 5 1 14"}).text, "winograd F(2, 5)");
+  EXPECT_EQ(algorithm_of({"algorithm macc winograd 4 5 1 14"}).text, "");
 }
 
 TEST(Winograd, ARecordedTraceNeedsItsTolerance) {

@@ -20,7 +20,7 @@ std::optional<Shifted> shifted(const Affine& affine) {
   return Shifted{name, affine.constant()};
 }
 
-// Replaces a 3x3 convolution over blocked channels by transforms of tiles and products between.
+// Replaces a convolution over blocked channels by transforms of tiles and products between.
 class WinogradRewrite : ProductRewrite {
  public:
   WinogradRewrite(const ScheduleState& state, const std::string& statement, const Winograd& algebra,
@@ -103,9 +103,9 @@ class WinogradRewrite : ProductRewrite {
       Direction& at = directions_[d];
       const auto dim = static_cast<size_t>(2 + d);
       at.tap = constant_.index[dim].affine.as_variable();
-      if (at.tap.empty() || extent(at.tap) != algebra_.taps()) {
+      if (at.tap.empty() || extent(at.tap) != algebra_.taps) {
         refuse("the filter has ", at.tap.empty() ? 1 : extent(at.tap), " taps along dimension ", dim,
-               ", not ", algebra_.taps());
+               ", not ", algebra_.taps);
       }
       const Affine& index = input_.index[dim].affine;
       if (index.coefficient(at.tap) != 1) {
@@ -498,9 +498,13 @@ void apply_winograd(ScheduleState& state, const std::string& statement, Words& w
   const int64_t taps = words.number("the taps", 1);
   const int64_t rows = words.number("the rows of a block", 1);
   const int64_t columns = words.number("the columns of a block", 1);
-  const Winograd* algebra = find_winograd(outputs);
-  if (algebra == nullptr || taps != algebra->taps()) {
-    refuse("there is no row F(", outputs, ", ", taps, "); there are F(2, 3) and F(4, 3)");
+  const Winograd* algebra = find_winograd(outputs, taps);
+  if (algebra == nullptr) {
+    std::string names;
+    for (const Winograd& row : winograd_rows()) {
+      names += text(names.empty() ? "" : ", ", "F(", row.outputs, ", ", row.taps, ")");
+    }
+    refuse("there is no row F(", outputs, ", ", taps, "); there are ", names);
   }
   Kernel kernel = WinogradRewrite(state, statement, *algebra, rows, columns).run();
   replace_kernel(state, std::move(kernel));
