@@ -31,6 +31,7 @@ struct Shape {
   int64_t batch = 1, features = 1, channels = 1;   // in blocks of lanes, but channels
   int64_t rows = 1, columns = 1;
   int64_t lanes = 1;
+  double inside = 1;   // of the windows' positions, what is not padding
 };
 
 struct Blocking {
@@ -99,6 +100,22 @@ class WinogradScheduler {
       if (!depends_on(write, iterator.name)) shape_.channels *= extent_or(macc(), iterator.name, 1);
     }
     shape_.channels /= taps_ * taps_;
+    for (const Access& load : loads_of(macc())) {
+      const Buffer& input = kernel().buffers[static_cast<size_t>(load.buffer)];
+      if (input.scope == Scope::Constant) continue;
+      shape_.inside *= inside(load.index[2].affine, shape_.rows, input.shape[2]) *
+                       inside(load.index[3].affine, shape_.columns, input.shape[3]);
+    }
+  }
+
+  // The same of one dimension, whose index is output + tap - padding.
+  double inside(const Affine& index, int64_t outputs, const Affine& inputs) const {
+    int64_t count = 0;
+    for (int64_t output = 0; output < outputs; ++output) {
+      const int64_t first = output + index.constant();
+      count += std::max<int64_t>(0, std::min(first + taps_, inputs.constant()) - std::max<int64_t>(first, 0));
+    }
+    return static_cast<double>(count) / static_cast<double>(outputs * taps_);
   }
 
   // The taps along the rows of the filter, a constant [feature, channel, row, column]; 0 where there is none.
@@ -130,11 +147,12 @@ class WinogradScheduler {
     return std::max(1.0, static_cast<double>(shape_.lanes * 32) / std::max(32, b_.target().vector_bits));
   }
 
+  // Positions that are padding are left out of the sums, whole loops of them along both dimensions.
   double direct_cycles() const {
     const auto taps = static_cast<double>(taps_ * taps_);
     const double compute =
         choose_tile(problem(taps * static_cast<double>(shape_.channels), shape_.columns,
-                            static_cast<double>(shape_.batch * shape_.rows)), b_.target()).cycles;
+                            static_cast<double>(shape_.batch * shape_.rows)), b_.target()).cycles * shape_.inside;
     return overlapped(compute, far(filter_bytes(taps)));
   }
 
@@ -178,8 +196,11 @@ class WinogradScheduler {
       if (stream * parts > kShareOfBandwidth * direct_) return;
       const double full = static_cast<double>(block) * blocks / tiles;   // with what last blocks lack
       const double compute = positions * tile.cycles / std::min(full, 1.3);
-      const double one = std::max(compute, stream) + kNotOverlapped * std::min(compute, stream);
-      const double cycles = (parts * one + transforms * parts / blocks) * (1 + kPriceOfMemory * filter * 1e-6);
+      // A thread's first block finds no filters in its second cache.
+      const auto with_filters = [&](double bytes) { return std::max(compute, bytes) + kNotOverlapped * std::min(compute, bytes); };
+      const double blocks_of_all = b_.threads() * with_filters(far(filter)) + (parts - b_.threads()) * with_filters(stream);
+      const double cycles =
+          (blocks_of_all + transforms * parts / blocks) * (1 + kPriceOfMemory * filter * 1e-6);
       if (cycles < best.cycles) best = {&algebra, rows, columns, tile, cycles};
     };
     for (int64_t rows = 1; rows <= tile_rows && rows * tile_columns <= kMostTiles; ++rows) {
