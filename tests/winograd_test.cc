@@ -281,6 +281,14 @@ TEST(Winograd, TheToleranceDecides) {
   EXPECT_EQ(chosen(window, 0), "");
   EXPECT_EQ(chosen(window, 5e-5), "");
   EXPECT_EQ(chosen(window, 1e-4), "winograd F(2, 5)");
+  // Of a small map the direct convolution leaves much out that is padding.
+  const Convolution small{.channels = 48, .features = 128, .rows = 7, .columns = 7, .top = 2, .left = 2, .bottom = 2,
+                          .right = 2, .block = 16, .taps = 5};
+  Convolution padded = small;   // the same outputs, of an input that has no padding
+  padded.rows = padded.columns = 11;
+  padded.top = padded.left = padded.bottom = padded.right = 0;
+  EXPECT_EQ(chosen(small, 1e-4), "");
+  EXPECT_EQ(chosen(padded, 1e-4), "winograd F(2, 5)");
   // Filters of four times the size that are read for a few tiles pay nowhere.
   EXPECT_EQ(chosen({.channels = 512, .features = 512, .rows = 7, .columns = 7, .block = 16}, 1e-4), "");
   const TraceAlgorithm row = algorithm_of({"layout I 1 16", "algorithm macc winograd 4 3 1 14"});
