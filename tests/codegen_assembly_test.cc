@@ -1,6 +1,7 @@
 // What the inner loops of compiled kernels consist of on x86-64.
 #include <gtest/gtest.h>
 
+#include "ir/error.h"
 #include "scheduler/scheduler.h"
 #include "tests/codegen_harness.h"
 #include "tests/codegen_kernels.h"
@@ -84,6 +85,33 @@ TEST(CodegenAssembly, NextPanelComesNearByAFewInstructions) {
   ASSERT_EQ(schedule.apply("prefetch B macc_n_o"), std::nullopt);
   EXPECT_EQ(count_lines(kernel_assembly(schedule.finish(), parse_target("rv64gcv"), "kernel"), "vf"),
             count_lines(before, "vf"));
+}
+
+// A 3x3 convolution of blocked channels over maps of so many columns.
+Schedule convolution_over(int64_t columns, const std::string& target) {
+  const std::string map = text("[m:1, f:64, y:30, x:", columns);
+  const Kernel kernel = parse_kernel(text("kernel \"convolution\"\n  input X f32[1, 64, 32, ", columns + 2,
+                                          "]\n  constant W f32[64, 64, 3, 3]\n  output O f32[1, 64, 30, ", columns, "]\n  init", map,
+                                          "]: O[m, f, y, x] = 0\n  macc", map,
+                                          ", c:64, r:3, s:3]: O[m, f, y, x] += X[m, c, y + r, x + s] * W[f, c, r, s]\n"));
+  const int64_t block = parse_target(target).block;
+  return default_schedule(kernel, parse_target(target), 1, {text("layout X 1 ", block), text("layout O 1 ", block)});
+}
+
+TEST(CodegenAssembly, NextTilesInputComesNearOnceALine) {
+  for (const auto& [target, tile] : {std::pair("x86-64-v4", 14), std::pair("x86-64-v3", 6)}) {
+    const std::string loop = hottest_loop(
+        kernel_assembly(convolution_over(126, target).finish(), parse_target(target), "kernel"), "vfmadd");
+    const int lines = tile * parse_target(target).block * 4 / 64;   // of a row of a tile, without the window's rest
+    EXPECT_GE(count_lines(loop, "prefetcht0"), lines) << loop;
+    EXPECT_LE(count_lines(loop, "prefetcht0"), lines + 3) << loop;
+    EXPECT_EQ(count_lines(loop, "(%rsp)"), 0) << loop;
+  }
+  // A single tile has no next one, and without such an instruction the default does not ask for it.
+  for (const auto& [columns, target] : {std::pair(14, "x86-64-v4"), std::pair(126, "rv64gcv")}) {
+    const Schedule schedule = convolution_over(columns, target);
+    for (const std::string& line : schedule.trace()) EXPECT_NE(line.rfind("prefetch X", 0), 0u) << line;
+  }
 }
 
 TEST(CodegenAssembly, ReluIsOneInstruction) {

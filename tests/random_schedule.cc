@@ -241,11 +241,11 @@ std::string LineGenerator::line(const std::string& primitive, const ScheduleStat
   }
   if (primitive == "tensorize") return fours.empty() ? "" : "tensorize" + one_of(fours);
   if (primitive == "prefetch") {
-    std::vector<std::string> constants;
+    std::vector<std::string> read;
     for (const Buffer& buffer : kernel.buffers) {
-      if (buffer.scope == Scope::Constant) constants.push_back(buffer.name);
+      if (buffer.scope == Scope::Constant || buffer.scope == Scope::Input) read.push_back(buffer.name);
     }
-    return constants.empty() ? "" : "prefetch " + one_of(constants) + " " + one_of(plain)->name;
+    return read.empty() ? "" : "prefetch " + one_of(read) + " " + one_of(plain)->name;
   }
   TC_CHECK(primitive == "parallel", "no lines are drawn for primitive ", primitive);
   if (state.tree.kind != TreeNode::Kind::Loop) return "";

@@ -249,7 +249,7 @@ const std::vector<Case> kCases = {
     // isolate, vectorize, unroll, parallel
     {"product", {"register_tile macc_j", "isolate macc_k"}},
     {"product", {"prefetch Z macc_i"}},
-    {"product", {"prefetch A macc_i"}},
+    {"product", {"prefetch C macc_i"}},
     {"product", {"prefetch B"}},
     {"product", {"prefetch B macc_z"}},
     {"product", {"prefetch B macc_i"}},
