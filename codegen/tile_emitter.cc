@@ -2,6 +2,7 @@
 #include "codegen/tile_emitter.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/error.h"
 
@@ -180,11 +181,14 @@ void TileEmitter::nest(size_t position, Constraints pending) {
   switch (loop.kind) {
     case TileLoop::Kind::Vector: nest(position + 1, pending); break;
     case TileLoop::Kind::Unroll:
+      waits_ = stores_across(position);
       for (int64_t i = 0; i < loop.extent; ++i) {
         values_[loop.name] = Affine(i);
         nest(position + 1, pending);
       }
       values_.erase(loop.name);
+      store_transposed();
+      waits_ = false;
       break;
     case TileLoop::Kind::Serial: serial_loop(position, pending); break;
     case TileLoop::Kind::Matrix: fail(ErrorKind::Internal, "internal error: a matrix loop outside of a product");
@@ -429,6 +433,8 @@ void TileEmitter::store_instance(const Constraints& pending) {
     const Affine best = constraint.substitute({{lane_, Affine(step > 0 ? lanes_ - 1 : 0)}});
     if (!proves_nonnegative(best, context_.ranges, known_)) scalar.push_back(best);
   }
+  // What a branch computes does not wait beyond it.
+  const bool waits = std::exchange(waits_, waits_ && scalar.empty());
   branch_on(scalar, [&] {
     Guard guard = guard_for(lanes);
     guard.some_lane = lanes.size() == 1;
@@ -436,6 +442,7 @@ void TileEmitter::store_instance(const Constraints& pending) {
     const Value value = evaluate(statement_->value, guard);
     store(statement_->write, dtype, value, guard);
   });
+  waits_ = waits;
 }
 
 void TileEmitter::accumulate_instance(const Constraints& pending) {

@@ -95,6 +95,13 @@ class TileEmitter {
     }
   };
 
+  // A store that waits for those of the neighbouring copies.
+  struct WaitingStore {
+    Address address;
+    llvm::Value* value = nullptr;
+    llvm::Constant* mask = nullptr;   // null: all lanes
+  };
+
   // Lanes that read elements of one row of the buffer's last dimension, known while compiling.
   struct RowShuffle {
     int64_t first = 0, extent = 0;         // the address's element in the row; elements of the row
@@ -118,6 +125,10 @@ class TileEmitter {
   llvm::Value* condition(const Affine& constraint);   // of a fixed constraint, hoisted
   llvm::Value* lane_mask(const Affine& constraint);
   Guard guard_for(const Constraints& constraints);
+
+  // tile_transpose.cc: stores of lanes far apart whose copies write neighbours.
+  bool stores_across(size_t position) const;
+  void store_transposed();
 
   // tile_registers.cc: register elements and accumulators.
   size_t region_start() const;
@@ -166,6 +177,7 @@ class TileEmitter {
   void prefetch(const Access& access, const Address& address);
   Value load(const Access& access, DType dtype, const Guard& guard, bool must_guard);
   void store(const Access& access, DType dtype, const Value& value, const Guard& guard);
+  void scatter(const Address& address, llvm::Value* value, llvm::Value* mask, llvm::Align align);
   Value from_memory(llvm::Value* value, DType dtype, bool vector);
   bool is_read_only(int buffer) const;
   int level_of(const Affine& affine) const;
@@ -198,6 +210,8 @@ class TileEmitter {
   Region region_;
   size_t region_position_ = 0;
   const MatrixPlan* matrix_ = nullptr;         // of a matrix product
+  bool waits_ = false;                         // stores of the copies being emitted go to `waiting_`
+  std::vector<WaitingStore> waiting_;
 };
 
 }  // namespace tc

@@ -410,8 +410,8 @@ void TileEmitter::store(const Access& access, DType dtype, const Value& value, c
     return;
   }
   llvm::Value* stored = to_memory(spread(value));
-  llvm::Value* to = pointer(address);
   if (address.contiguous(element)) {
+    llvm::Value* to = pointer(address);
     if (guard.mask == nullptr) {
       builder_.CreateAlignedStore(stored, to, align);
     } else {
@@ -419,11 +419,18 @@ void TileEmitter::store(const Access& access, DType dtype, const Value& value, c
     }
     return;
   }
-  llvm::Value* pointers = builder_.CreateGEP(builder_.getInt8Ty(), to, lane_offsets(address));
-  llvm::Value* mask = guard.mask != nullptr
-                          ? guard.mask
-                          : llvm::Constant::getAllOnesValue(widen(builder_.getInt1Ty(), lanes_));
-  builder_.CreateMaskedScatter(stored, pointers, align, mask);
+  if (auto* mask = llvm::dyn_cast_or_null<llvm::Constant>(guard.mask);
+      waits_ && !address.dynamic_lanes && (guard.mask == nullptr || mask != nullptr)) {
+    waiting_.push_back({address, stored, mask});
+    return;
+  }
+  scatter(address, stored, guard.mask, align);
+}
+
+void TileEmitter::scatter(const Address& address, llvm::Value* value, llvm::Value* mask, llvm::Align align) {
+  llvm::Value* pointers = builder_.CreateGEP(builder_.getInt8Ty(), pointer(address), lane_offsets(address));
+  if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(widen(builder_.getInt1Ty(), lanes_));
+  builder_.CreateMaskedScatter(value, pointers, align, mask);
 }
 
 }  // namespace tc

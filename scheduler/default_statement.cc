@@ -7,6 +7,29 @@
 namespace tc {
 namespace {
 
+// Where lanes along `lane` store elements far apart: the iterator whose copies write their neighbours, so that
+// vectors can be transposed in registers and stored. Empty where there is none.
+std::string neighbours_of(const Builder& builder, const Statement& statement, const std::string& lane, int64_t lanes) {
+  constexpr int64_t kLeastCopies = 4;
+  constexpr int kMostWeight = 8;   // of each copy
+  const Kernel& kernel = builder.kernel();
+  const Buffer& buffer = kernel.buffers[static_cast<size_t>(statement.write.buffer)];
+  const Target& target = builder.target();
+  if (target.vector_bits == 0 || target.scalable || statement.reduction != Reduction::None) return "";
+  if (buffer.scope != Scope::Output || !buffer.in_place_of.empty() || size_of(buffer.dtype) != 4) return "";
+  // A few lanes are transposed as a whole or not at all.
+  const int64_t extent = extent_or(statement, lane, lanes);
+  if (extent < lanes && (extent < kLeastCopies || (extent & (extent - 1)) != 0)) return "";
+  const auto step = element_stride(kernel, statement.write, lane);
+  if (!step || *step <= 1 || weight_of(statement.value) > kMostWeight) return "";
+  for (const Iterator& iterator : statement.iterators) {
+    const int64_t copies = std::min(lanes, extent_or(statement, iterator.name, 0));
+    if (iterator.name == lane || copies < kLeastCopies || *step < copies) continue;
+    if (element_stride(kernel, statement.write, iterator.name) == 1) return iterator.name;
+  }
+  return "";
+}
+
 // Loads and stores per instance when the iterator becomes the lanes; infinite where it cannot.
 double lane_cost(const Builder& builder, const Statement& statement, const std::string& iterator,
                  int64_t lanes) {
@@ -24,6 +47,10 @@ double lane_cost(const Builder& builder, const Statement& statement, const std::
   } else {
     if (!moves) return INFINITY;
     cost = cost_of(statement.write);
+    if (const std::string copies = neighbours_of(builder, statement, iterator, lanes); !copies.empty()) {
+      const int64_t rows = std::min(lanes, extent_or(statement, copies, lanes));
+      cost = static_cast<double>(lanes) / static_cast<double>(rows) + std::log2(static_cast<double>(lanes));
+    }
   }
   for (const Access& load : loads_of(statement)) cost += cost_of(load);
   const int64_t extent = extent_or(statement, iterator, 64);
@@ -75,7 +102,17 @@ void schedule_statement(Builder& b, const std::string& name, const StatementKnob
   if (best >= accesses * static_cast<double>(width)) lane.clear();
   if (b.target().vector_bits == 0) lane.clear();
 
-  std::vector<std::string> outer, reductions;
+  // Copies whose vectors are stored transposed.
+  std::string across;
+  for (const Builder::Loop& loop : loops) {
+    if (loop.name != lane || knobs.copies == 1) continue;
+    const std::string iterator = neighbours_of(b, statement, loop.iterator, width);
+    for (const Builder::Loop& other : loops) {
+      if (other.iterator == iterator) across = other.name;
+    }
+  }
+
+  std::vector<std::string> outer, reductions, rests;
   std::string inner, copies;
   bool symbolic_reduction = false;
   for (const Builder::Loop& loop : loops) {
@@ -84,6 +121,18 @@ void schedule_statement(Builder& b, const std::string& name, const StatementKnob
     std::string left = loop.name;
     if (output && statement.reduction != Reduction::None && is_interleaved(loop.name)) {
       copies = loop.name;
+      continue;
+    }
+    if (loop.name == across) {
+      copies = loop.name;
+      const int64_t count = knobs.copies > 0 ? knobs.copies : width;
+      if (!loop.extent || *loop.extent > count) {
+        copies = loop.name + "_u";
+        left = loop.name + "_o";
+        b.apply("split ", loop.name, " ", count, " as ", left, " ", copies);
+        outer.push_back(left);
+        if (!loop.extent || *loop.extent % count != 0) rests.push_back(left);
+      }
       continue;
     }
     if (loop.name == lane) {
@@ -97,7 +146,8 @@ void schedule_statement(Builder& b, const std::string& name, const StatementKnob
       symbolic_reduction = symbolic_reduction || (!output && !loop.extent);
       const int64_t count = knobs.copies > 0 ? knobs.copies : 4;
       const int64_t trips = loop.extent ? (*loop.extent + width - 1) / width : 64;
-      if (output && statement.reduction == Reduction::None &&
+      if (!loop.extent || *loop.extent % width != 0) rests.push_back(left);
+      if (across.empty() && output && statement.reduction == Reduction::None &&
           (knobs.copies > 0 ? count > 1 && trips >= count
                             : trips >= 2 * count && weight_of(statement.value) < 32)) {
         copies = loop.name + "_u";
@@ -105,6 +155,11 @@ void schedule_statement(Builder& b, const std::string& name, const StatementKnob
       }
     }
     (output ? outer : reductions).push_back(left);
+    // Lanes or copies that a condition cuts in some trips.
+    const bool cut = std::any_of(statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
+      return condition.coefficient(loop.iterator) != 0 && condition.terms().size() > 1;
+    });
+    if (cut && loop.name != lane) rests.push_back(left);
   }
   outer = moved(outer, knobs.order);
   std::vector<std::string> order = outer;
@@ -118,7 +173,12 @@ void schedule_statement(Builder& b, const std::string& name, const StatementKnob
   }
   if (!inner.empty()) b.apply("vectorize ", inner);
   if (!copies.empty()) b.apply("unroll ", copies);
-  if (isolate && !outer.empty() && !inner.empty()) b.apply("isolate ", outer.back());
+  if (!isolate || outer.empty() || inner.empty()) return;
+  b.apply("isolate ", outer.back());
+  // A rest is stored transposed where its copies and lanes are known.
+  for (const std::string& rest : rests) {
+    if (!across.empty() && rest != outer.back()) b.apply("isolate ", rest);
+  }
 }
 
 namespace {

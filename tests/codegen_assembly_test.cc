@@ -130,6 +130,34 @@ TEST(CodegenAssembly, TailsAreMasked) {
   EXPECT_EQ(count_lines(assembly, "vmaxps"), 2) << assembly;
 }
 
+TEST(CodegenAssembly, LanesThatWriteApartAreTransposed) {
+  // 16 loads, 64 shuffles and 16 stores of 256 elements; on AVX2 8, 24 and 8 of 64.
+  const std::string wide = kernel_assembly(transposed(64, 64, 16, 16, DType::F32, true), avx512_target(), "kernel");
+  EXPECT_EQ(count_lines(wide, "vunpck") + count_lines(wide, "vshuff"), 64) << wide;
+  EXPECT_EQ(count_lines(wide, "vscatter") + count_lines(wide, "(%rsp)"), 0) << wide;
+  const std::string narrow = kernel_assembly(transposed(64, 64, 8, 8, DType::F32, true), avx2_target(), "kernel");
+  EXPECT_EQ(count_lines(narrow, "vunpck") + count_lines(narrow, "vperm2f128") + count_lines(narrow, "vinsertf128"), 24)
+      << narrow;
+  EXPECT_EQ(count_lines(narrow, "vextract") + count_lines(narrow, "(%rsp)"), 0) << narrow;
+  // The ends of rows and columns as well.
+  const std::string ends = kernel_assembly(transposed(70, 68, 16, 16, DType::F32, true), avx512_target(), "kernel");
+  EXPECT_EQ(count_lines(ends, "vscatter"), 0) << ends;
+}
+
+TEST(CodegenAssembly, DefaultsOfMovesReadAndWriteVectors) {
+  const Target target = parse_target("x86-64-v4");
+  for (const auto& [from, to, layout] : std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"[c, x]", "[c, x]", "layout I 0 16"}, {"[c, x]", "[c, x]", "layout O 0 16"}, {"[c, x]", "[x, c]", ""}}) {
+    const Kernel kernel = parse_kernel("kernel \"move\"\n  input I f32[90, 50]\n  output O f32" +
+                                       std::string(to == from ? "[90, 50]" : "[50, 90]") +
+                                       "\n  copy[c:90, x:50]: O" + to + " = I" + from + "\n");
+    const std::vector<std::string> lines(layout.empty() ? 0 : 1, layout);
+    const std::string assembly = kernel_assembly(default_schedule(kernel, target, 1, lines).finish(), target, "kernel");
+    EXPECT_EQ(count_lines(assembly, "vscatter") + count_lines(assembly, "vgather"), 0) << layout << assembly;
+    EXPECT_GE(count_lines(assembly, "vunpck"), 32) << layout << assembly;
+  }
+}
+
 TEST(CodegenAssembly, SameTextTwice) {
   const ScheduledKernel kernel = blocked_convolution(hot_convolution());
   EXPECT_EQ(kernel_assembly(kernel, avx512_target(), "kernel"),

@@ -184,6 +184,34 @@ ScheduledKernel elementwise_relu(int64_t count, int64_t width) {
   });
 }
 
+ScheduledKernel transposed(int64_t rows, int64_t columns, int64_t width, int64_t copies, DType dtype, bool apart) {
+  Kernel kernel;
+  kernel.name = "transposed";
+  kernel.buffers = {buffer("A", Scope::Input, {columns, rows}), buffer("O", Scope::Output, {rows, columns})};
+  for (Buffer& each : kernel.buffers) each.dtype = dtype;
+  kernel.statements = {statement("copy", {{"i", rows}, {"j", columns}}, access(1, {v("i"), v("j")}),
+                                 binary(BinaryOp::Add, load(dtype, 0, {v("j"), v("i")}), constant(dtype, 1)))};
+  auto leaf_at = [&](const Affine& io, const Affine& jo, bool tail) {
+    const Affine i = io * width + v("ii"), j = jo * copies + v("ju");
+    const std::vector<Affine> ends = {Affine(rows - 1) - i, Affine(columns - 1) - j};
+    return leaf({tile(0, {unrolled("ju", copies), lanes("ii", width)}, {{"i", i}, {"j", j}},
+                      tail ? ends : std::vector<Affine>())});
+  };
+  auto row_of = [&](const Affine& io, bool tail) {
+    const int64_t whole = columns / copies;
+    if (!apart) return for_loop("jo", (columns + copies - 1) / copies, leaf_at(io, v("jo"), true));
+    std::vector<LoopNodePtr> parts = {for_loop("jo", whole, leaf_at(io, v("jo"), tail))};
+    if (columns % copies != 0) parts.push_back(leaf_at(io, Affine(whole), true));
+    return block(parts);
+  };
+  const int64_t whole = rows / width;
+  ScheduledKernel result;
+  result.kernel = kernel;
+  result.root = for_loop("io", apart ? whole : (rows + width - 1) / width, row_of(v("io"), false));
+  if (apart && rows % width != 0) result.root = block({result.root, row_of(Affine(whole), true)});
+  return result;
+}
+
 ScheduledKernel symbolic_add(Scope second) {
   Kernel kernel;
   kernel.name = "add";

@@ -1,6 +1,7 @@
 // Register tiles: what the compiled kernels compute is what the interpreter says.
 #include <gtest/gtest.h>
 
+#include "ir/error.h"
 #include "tests/codegen_harness.h"
 #include "tests/codegen_kernels.h"
 
@@ -39,6 +40,22 @@ TEST(CodegenTile, ElementwiseWithTail) {
                             {{"A", seeded(DType::F32, {count}, 1)},
                              {"B", seeded(DType::F32, {count}, 2)}},
                             0);
+  }
+}
+
+TEST(CodegenTile, LanesThatWriteApart) {
+  for (const DType dtype : {DType::F32, DType::I32, DType::F64}) {
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{37, 41}, {16, 21}}) {
+      if (dtype != DType::F32 && rows != 37) continue;
+      for (const auto& [width, copies] : std::vector<std::pair<int64_t, int64_t>>{
+               {16, 16}, {16, 5}, {16, 40}, {8, 8}, {8, 3}, {4, 4}, {2, 4}, {12, 12}}) {
+        for (const bool apart : {true, false}) {
+          SCOPED_TRACE(text(rows, "x", columns, " by ", width, "x", copies, apart ? " apart" : ""));
+          expect_like_interpreter(transposed(rows, columns, width, copies, dtype, apart), host_target(), {},
+                                  {{"A", seeded(dtype, {columns, rows}, 1)}}, 0);
+        }
+      }
+    }
   }
 }
 
