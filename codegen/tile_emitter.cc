@@ -505,7 +505,9 @@ void TileEmitter::accumulate_instance(const Constraints& pending) {
     const Guard predicate = guard_for(needed);
     auto [a, b] = *product;
     if (plain_load(a, true) && !plain_load(b, true)) std::swap(a, b);
-    bool zero = !needed.empty() && plain_load(a, false) && plain_load(b, true);
+    // So do two loads that are both guarded.
+    const bool both = !needed.empty() && plain_load(a, false) && plain_load(b, false);
+    bool zero = both || (!needed.empty() && plain_load(a, false) && plain_load(b, true));
     Value left;
     if (zero) {
       left = load(a->access, a->dtype, guard, /*must_guard=*/true);
@@ -513,7 +515,8 @@ void TileEmitter::accumulate_instance(const Constraints& pending) {
     } else {
       left = evaluate(a, guard);
     }
-    const Value right = evaluate(b, guard);
+    const Value right = both ? load(b->access, b->dtype, guard, /*must_guard=*/true) : evaluate(b, guard);
+    if (both) zero = zero && (predicate.mask == nullptr || right.vector);
     next = builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {accumulator.value->getType()},
                                     {shaped(left), shaped(right), accumulator.value});
     if (zero) needed.clear();

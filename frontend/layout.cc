@@ -106,6 +106,8 @@ class LayoutChooser {
              std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
                return blocked(id) && whole_blocks(id);
              });
+    } else if (op == "LRN") {
+      fits = blocked(node.inputs[0]) && whole_blocks(out);   // its windows reach into neighbouring blocks
     } else if (node.op->elementwise) {
       fits = elementwise_fits(node);
     }

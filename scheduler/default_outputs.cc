@@ -9,7 +9,6 @@ namespace tc {
 namespace {
 
 constexpr double kMostCopies = 900;        // multiply-adds of one tile's straight-line code
-constexpr double kHeavyEpilogue = 250;     // operations of the epilogue's straight-line code
 // Of the second cache: a panel of constants that leaves too little for what it is multiplied by, the part
 // of it that does not, and the sums that wait in memory meanwhile.
 constexpr double kLargePanel = 0.4, kPartOfPanel = 0.15, kWaitingSums = 0.25;
@@ -412,16 +411,21 @@ void ReductionScheduler::unroll_reductions(const std::vector<std::string>& reduc
   if (reductions.empty()) return;
   auto loop = [&](const std::string& iterator) { return macc_ + "_" + iterator; };
   auto copies = static_cast<double>(tile);
+  const std::string lane = outer_part(macc().write.index.back().affine);
+  std::vector<std::string> whole;
   for (const std::string& name : reductions) {
-    if (!moves_groups(name)) continue;
+    const auto extent = static_cast<double>(extent_or(macc(), name, 0));
+    if (!moves_groups(name) && (!cuts_lanes(name, lane) || extent == 0 || copies * extent > kMostCopies)) continue;
     b_.apply("unroll ", loop(name));
-    copies *= static_cast<double>(extent_or(macc(), name, 1));
+    whole.push_back(name);
+    copies *= std::max(1.0, extent);
   }
   const std::string& last = reductions.back();
+  const auto is_whole = [&](const std::string& name) { return std::find(whole.begin(), whole.end(), name) != whole.end(); };
   const bool window = is_window(last, columns);
   const int64_t extent = extent_or(macc(), last, 0);
   const bool channels = reductions.size() > 1 && !window;
-  if (!window && !moves_groups(last)) {
+  if (!window && !is_whole(last)) {
     const int64_t wanted = knobs_.unroll > 0 ? knobs_.unroll : copies >= 16 ? 4 : 8;
     if (wanted == 1 || copies * static_cast<double>(wanted) > kMostCopies) {
       // A loop.
@@ -438,7 +442,7 @@ void ReductionScheduler::unroll_reductions(const std::vector<std::string>& reduc
   for (const std::string& name : reductions) {
     if (name == last && !window) continue;
     const int64_t size = extent_or(macc(), name, 0);
-    if (!is_window(name, columns) || size == 0) continue;
+    if (!is_window(name, columns) || size == 0 || is_whole(name)) continue;
     const bool broadcast = shares_broadcasts(name, columns);
     bool worth = name == last ? !broadcast : constrained(columns) && channels;
     if (knobs_.windows != 0) worth = knobs_.windows == 2;

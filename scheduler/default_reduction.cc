@@ -394,6 +394,7 @@ size_t ReductionScheduler::reductions() const {
 
 void ReductionScheduler::choose() {
   const std::vector<ReductionChoice> all = choices();
+  bool shares_operands = true;
   if (knobs_.choice > static_cast<int64_t>(all.size())) throw Abandon{"no such choice"};
   double best = INFINITY;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -404,10 +405,34 @@ void ReductionScheduler::choose() {
     best = tile.cycles;
     choice_ = all[i].choice;
     choice_.tile = tile;
+    shares_operands = std::any_of(all[i].problem.operands.begin(), all[i].problem.operands.end(), [&](const auto& operand) {
+      return !operand.along_vector || (!operand.along_columns && !choice_.columns.empty());
+    });
   }
   if (best == INFINITY) throw Abandon{"no iterator to vectorise"};
+  if (!choice_.over_reduction && !shares_operands) shrink_tile();
   if (knobs_.vectors > 0) choice_.tile.vectors = knobs_.vectors;
   if (knobs_.columns > 0) choice_.tile.columns = knobs_.columns;
+}
+
+// A large tile is for operands that its parts share. Without any, no more than hides the latency where the epilogue
+// would not fit in, so that it overlaps with the next tile, or where conditions on lanes need registers too.
+void ReductionScheduler::shrink_tile() {
+  TileChoice& tile = choice_.tile;
+  bool cut = false;
+  for (const Iterator& iterator : macc().iterators) {
+    if (is_output(iterator.name)) continue;
+    if (is_window(iterator.name, choice_.columns)) return;
+    cut = cut || cuts_lanes(iterator.name, choice_.vector);
+  }
+  const Target& target = b_.target();
+  if (target.vector_bits == 0) return;
+  const double parts = std::max(1.0, static_cast<double>(choice_.lanes) * 32 / target.vector_bits);
+  const auto most = static_cast<int64_t>(std::ceil(target.latency * target.multiply_adds / parts));
+  const bool heavy = epilogue_weight() * static_cast<double>(tile.vectors * tile.columns) > kHeavyEpilogue;
+  if ((!heavy && !cut) || tile.vectors * tile.columns <= most) return;
+  tile.vectors = std::min(tile.vectors, most);
+  tile.columns = std::max<int64_t>(1, most / tile.vectors);
 }
 
 std::string ReductionScheduler::outer_part(const Affine& affine) {
@@ -481,6 +506,12 @@ bool ReductionScheduler::moves_groups(const std::string& iterator) const {
     }
   }
   return false;
+}
+
+bool ReductionScheduler::cuts_lanes(const std::string& iterator, const std::string& lane) const {
+  return std::any_of(macc().constraints.begin(), macc().constraints.end(), [&](const Affine& condition) {
+    return condition.coefficient(iterator) != 0 && condition.coefficient(lane) != 0;
+  });
 }
 
 void schedule_reduction(Builder& builder, const ReductionKnobs& knobs) {

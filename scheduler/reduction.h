@@ -12,6 +12,7 @@
 namespace tc {
 
 constexpr int64_t kAssumedSymbolic = 64;   // of extents that are not known
+constexpr double kHeavyEpilogue = 250;     // operations of the epilogue of a tile, as straight-line code
 
 // How the reduction is computed: which iterators become lanes and columns.
 struct Choice {
@@ -83,6 +84,7 @@ class ReductionScheduler {
   TileProblem::Operand operand_for(const Access& load, const std::string& vector,
                                    const std::string& columns, int64_t lanes) const;
   void choose();
+  void shrink_tile();
   // The term with coefficient 1: the outer part of a blocked index `8*g + f_o`.
   static std::string outer_part(const Affine& affine);
   std::string fresh(const std::string& base) const;
@@ -94,6 +96,8 @@ class ReductionScheduler {
   bool constrained(const std::string& iterator) const;
   // Whether it moves along a row of which each lane reads an element of its own group.
   bool moves_groups(const std::string& iterator) const;
+  // Whether conditions leave some lanes of a vector in some of its trips: copies know which.
+  bool cuts_lanes(const std::string& iterator, const std::string& lane) const;
   double bytes_of(const Access& access) const;
   // Whether the loop over tiles of the vector iterator is outside of the other output loops: the
   // packed panel is then read again and again from a near cache, else the other operand is.

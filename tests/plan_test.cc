@@ -96,6 +96,22 @@ const NamedGraph kNetworks[] = {
   output e f
 }
 )"},
+    {"windows_of_channels", R"(graph windows_of_channels {
+  input x f32[1, 3, 11, 11]
+  constant w1 f32[64, 3, 3, 3] #0
+  constant w2 f32[40, 64, 1, 1] #0
+  constant w3 f32[32, 40, 3, 3] #0
+  a f32[?] = Conv(x, w1) {pads = [1, 1, 1, 1]}
+  ar f32[?] = Relu(a)
+  n f32[?] = LRN(ar) {size = 5, alpha = 0.5}
+  p f32[?] = MaxPool(n) {kernel_shape = [3, 3], strides = [2, 2]}
+  b f32[?] = Conv(p, w2)
+  m f32[?] = LRN(b) {size = 3, alpha = 0.5}
+  c f32[?] = Conv(m, w3) {pads = [1, 1, 1, 1]}
+  l f32[?] = LRN(c) {size = 4, alpha = 0.5, beta = 0.5}
+  output l
+}
+)"},
     {"transposed", R"(graph transposed {
   input x f32[1, 20, 7, 9]
   constant w1 f32[48, 20, 3, 3] #0

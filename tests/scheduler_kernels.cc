@@ -73,6 +73,20 @@ const std::vector<NamedKernel>& small_kernels() {
   macc[c:10, y:6, x:7, r:3, s:3] where r + y - 1 >= 0, 6 - r - y >= 0, s + x - 1 >= 0, 7 - s - x >= 0: T[0, c, y, x] += I[0, c, r + y - 1, s + x - 1] * K[c, 0, r, s]
   tail[c:10, y:6, x:7]: O[0, c, y, x] = min(max(T[0, c, y, x] + B[c], 0), 6)
 )", {"layout I 1 4", "layout O 1 4"}},
+      {"local_response", R"(kernel "local response normalisation"
+  input I f32[1, 12, 3, 5]
+  output O f32[1, 12, 3, 5]
+  local T f32[1, 12, 3, 5]
+  init[c:12, y:3, x:5]: T[0, c, y, x] = 0
+  total[c:12, y:3, x:5, k:5] where c + k - 2 >= 0, 13 - c - k >= 0: T[0, c, y, x] += I[0, c + k - 2, y, x] * I[0, c + k - 2, y, x]
+  tail[c:12, y:3, x:5]: O[0, c, y, x] = I[0, c, y, x] / sqrt(T[0, c, y, x] * 0.2 + 1)
+)", {"layout I 1 4", "layout O 1 4"}},
+      {"channel_pool", R"(kernel "largest of four channels"
+  input I f32[1, 8, 3, 5]
+  output O f32[1, 8, 3, 5]
+  init[c:8, y:3, x:5]: O[0, c, y, x] = -inf
+  largest[c:8, y:3, x:5, k:4] where c + k - 3 >= 0: O[0, c, y, x] max= I[0, c + k - 3, y, x]
+)", {"layout I 1 4", "layout O 1 4"}},
       {"conv1d", R"(kernel "one-dimensional convolution"
   input I f32[1, 6, 20]
   constant K f32[7, 6, 5]

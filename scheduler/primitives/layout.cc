@@ -1,6 +1,7 @@
 // layout: one dimension of a buffer in blocks, the block innermost.
 #include <algorithm>
 
+#include "ir/access.h"
 #include "ir/domain.h"
 #include "scheduler/rewriting.h"
 
@@ -64,6 +65,57 @@ void strip_for(const Kernel& kernel, Statement& statement, const Affine& index, 
   strip_iterator(statement, position, block / step, outer, inner);
 }
 
+// An index whose window reaches over the ends of its block: its parts by one more iterator.
+struct Window {
+  Affine index, outer, inner;
+};
+
+// Where a window moves along whole blocks (`c + k - 1`), strip-mines what it is a window of and adds an iterator
+// that counts the blocks it reaches into, of which conditions leave one for each element; false where the index is
+// of another kind. What reads before the first block or behind the last has the same condition as before.
+bool window_for(const Kernel& kernel, Statement& statement, const Affine& index, int64_t block, const Affine& extent,
+                std::vector<Window>& windows) {
+  constexpr int64_t kMostBlocks = 3;
+  if (statement.reduction == Reduction::None || extent.constant() % block != 0) return false;
+  Affine home, rest(index.constant());
+  size_t moving = statement.iterators.size();
+  for (const auto& [name, coefficient] : index.terms()) {
+    if (coefficient % block == 0) {
+      home = home + Affine::variable(name, coefficient / block);
+      continue;
+    }
+    rest = rest + Affine::variable(name, coefficient);
+    if (!depends_on(statement.write, name)) continue;
+    if (coefficient != 1 || moving != statement.iterators.size()) return false;
+    for (moving = 0; moving < statement.iterators.size() && statement.iterators[moving].name != name;) ++moving;
+  }
+  if (moving == statement.iterators.size() || !statement.iterators[moving].extent.is_constant()) return false;
+  const std::string name = statement.iterators[moving].name;
+  const int64_t count = statement.iterators[moving].extent.constant();
+  if (count > block) {
+    if (count % block != 0) return false;
+    strip_iterator(statement, moving, block, fresh_iterator(kernel, statement, name + "_o"),
+                   fresh_iterator(kernel, statement, name + "_i"));
+    return true;
+  }
+  const Interval range = range_of(rest, box_of(kernel, statement));
+  const int64_t first = (range.low - block + 1) / block, last = range.high / block;
+  if (range.low >= 0 || range.high < 0 || last - first >= kMostBlocks) return false;
+  const std::string blocks = fresh_iterator(kernel, statement, name + "_b");
+  statement.iterators.push_back({blocks, Affine(last - first + 1)});
+  const Affine reached = Affine::variable(blocks) + first;
+  const Window window{index, home + reached, rest - reached * block};
+  const Affine blocks_of_all(extent.constant() / block);
+  for (Affine& condition : statement.constraints) {
+    if (condition == index) condition = window.outer;
+    else if (condition == extent - 1 - index) condition = blocks_of_all - 1 - window.outer;
+  }
+  statement.constraints.push_back(window.inner);
+  statement.constraints.push_back(Affine(block - 1) - window.inner);
+  windows.push_back(window);
+  return true;
+}
+
 }  // namespace
 
 Primitive layout_primitive() {
@@ -71,7 +123,8 @@ Primitive layout_primitive() {
   primitive.row = {"layout", "rewrite", "layout BUFFER DIM BLOCK",
                    "A[.., i, ..]  ->  A[.., i/BLOCK, .., i%BLOCK]: dimension DIM is stored in blocks, "
                    "the block innermost; the last block is padded. Loops that index it are "
-                   "strip-mined. A constant is packed so while compiling, padded with 0; padded "
+                   "strip-mined. Where a reduction's window moves along whole blocks (`c + k - 1`), one more "
+                   "iterator counts the blocks it reaches. A constant is packed so while compiling, padded with 0; padded "
                    "lanes of activations hold any finite value."};
   primitive.apply = [](ScheduleState& state, Words& words) {
     Kernel kernel = state.kernel->kernel;
@@ -91,6 +144,16 @@ Primitive layout_primitive() {
     }
     if (packing_of(kernel, name) != nullptr) refuse("constant ", name, " is packed already");
     for (Statement& statement : kernel.statements) {
+      std::vector<Window> windows;
+      auto parts = [&](const Affine& index, const std::map<std::string, Interval>& box, Affine& outer, Affine& inner) {
+        for (const Window& window : windows) {
+          if (window.index != index) continue;
+          outer = window.outer;
+          inner = window.inner;
+          return true;
+        }
+        return divide(index, block, box, outer, inner);
+      };
       while (true) {
         const auto box = box_of(kernel, statement);
         std::optional<Affine> obstacle;
@@ -101,7 +164,7 @@ Primitive layout_primitive() {
             refuse("statement ", statement.name, " accesses ", name, " at an index that depends on data");
           }
           const Affine& index = access.index[dim].affine;
-          const bool divided = divide(index, block, box, outer, inner);
+          const bool divided = parts(index, box, outer, inner);
           // Padded lanes belong to the loops: whole blocks are counted. Reads of single lanes leave
           // nothing unwritten.
           const bool whole = extent.constant() % block == 0 || !divided ||
@@ -116,6 +179,7 @@ Primitive layout_primitive() {
           }
         });
         if (!obstacle) break;
+        if (window_for(kernel, statement, *obstacle, block, extent, windows)) continue;
         strip_for(kernel, statement, *obstacle, block, name, extent.constant() % block == 0);
       }
       const auto box = box_of(kernel, statement);
@@ -123,7 +187,7 @@ Primitive layout_primitive() {
         if (access.buffer != which) return access;
         Access result = access;
         Affine outer, inner;
-        divide(access.index[dim].affine, block, box, outer, inner);
+        parts(access.index[dim].affine, box, outer, inner);
         result.index[dim].affine = outer;
         result.index.push_back({inner, nullptr});
         return result;
