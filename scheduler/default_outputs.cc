@@ -9,6 +9,7 @@ namespace tc {
 namespace {
 
 constexpr double kMostCopies = 900;        // multiply-adds of one tile's straight-line code
+constexpr double kMostOfWindow = 128;      // the same, of a window whose elements are used once or twice
 // Of the second cache: a panel of constants that leaves too little for what it is multiplied by, the part
 // of it that does not, and the sums that wait in memory meanwhile.
 constexpr double kLargePanel = 0.4, kPartOfPanel = 0.15, kWaitingSums = 0.25;
@@ -411,6 +412,12 @@ void ReductionScheduler::unroll_reductions(const std::vector<std::string>& reduc
   if (reductions.empty()) return;
   auto loop = [&](const std::string& iterator) { return macc_ + "_" + iterator; };
   auto copies = static_cast<double>(tile);
+  double all = copies;
+  for (const std::string& name : reductions) all *= static_cast<double>(extent_or(macc(), name, INT32_MAX));
+  if (knobs_.unroll == 0 && knobs_.windows == 0 && all <= kMostOfWindow && is_window_alone()) {
+    for (const std::string& name : reductions) b_.apply("unroll ", loop(name));
+    return;
+  }
   const std::string lane = outer_part(macc().write.index.back().affine);
   std::vector<std::string> whole;
   for (const std::string& name : reductions) {

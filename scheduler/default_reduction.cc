@@ -415,24 +415,44 @@ void ReductionScheduler::choose() {
   if (knobs_.columns > 0) choice_.tile.columns = knobs_.columns;
 }
 
-// A large tile is for operands that its parts share. Without any, no more than hides the latency where the epilogue
-// would not fit in, so that it overlaps with the next tile, or where conditions on lanes need registers too.
+// A large tile is for operands that its parts share. Without any, no more than hides the latency: of windows along
+// the columns one vector of them; of others where the epilogue would not fit in, so that it overlaps with the next
+// tile, or where conditions on lanes need registers too.
 void ReductionScheduler::shrink_tile() {
-  TileChoice& tile = choice_.tile;
-  bool cut = false;
-  for (const Iterator& iterator : macc().iterators) {
-    if (is_output(iterator.name)) continue;
-    if (is_window(iterator.name, choice_.columns)) return;
-    cut = cut || cuts_lanes(iterator.name, choice_.vector);
-  }
   const Target& target = b_.target();
   if (target.vector_bits == 0) return;
-  const double parts = std::max(1.0, static_cast<double>(choice_.lanes) * 32 / target.vector_bits);
+  TileChoice& tile = choice_.tile;
+  bool cut = false, window = false;
+  for (const Iterator& iterator : macc().iterators) {
+    if (is_output(iterator.name)) continue;
+    window = window || is_window(iterator.name, choice_.columns);
+    cut = cut || cuts_lanes(iterator.name, choice_.vector);
+  }
+  const double parts = window ? 1 : std::max(1.0, static_cast<double>(choice_.lanes) * 32 / target.vector_bits);
   const auto most = static_cast<int64_t>(std::ceil(target.latency * target.multiply_adds / parts));
   const bool heavy = epilogue_weight() * static_cast<double>(tile.vectors * tile.columns) > kHeavyEpilogue;
-  if ((!heavy && !cut) || tile.vectors * tile.columns <= most) return;
-  tile.vectors = std::min(tile.vectors, most);
-  tile.columns = std::max<int64_t>(1, most / tile.vectors);
+  if ((!heavy && !cut && !window) || tile.vectors * tile.columns <= most) return;
+  if (window) {
+    const int64_t extent = extent_or(macc(), choice_.columns, most), tiles = (extent + most - 1) / most;
+    tile.columns = (extent + tiles - 1) / tiles;
+    tile.vectors = std::clamp<int64_t>(most / tile.columns, 1, tile.vectors);
+  } else {
+    tile.vectors = std::min(tile.vectors, most);
+    tile.columns = std::max<int64_t>(1, most / tile.vectors);
+  }
+}
+
+bool ReductionScheduler::is_window_alone() const {
+  const std::vector<Access> loads = loads_of(macc());
+  if (loads.size() != 1) return false;
+  return std::all_of(macc().iterators.begin(), macc().iterators.end(), [&](const Iterator& iterator) {
+    if (is_output(iterator.name)) return true;
+    return std::any_of(loads[0].index.begin(), loads[0].index.end(), [&](const Subscript& subscript) {
+      const auto& terms = subscript.affine.terms();
+      return subscript.affine.coefficient(iterator.name) != 0 &&
+             std::any_of(terms.begin(), terms.end(), [&](const auto& term) { return is_output(term.first); });
+    });
+  });
 }
 
 std::string ReductionScheduler::outer_part(const Affine& affine) {
@@ -510,7 +530,9 @@ bool ReductionScheduler::moves_groups(const std::string& iterator) const {
 
 bool ReductionScheduler::cuts_lanes(const std::string& iterator, const std::string& lane) const {
   return std::any_of(macc().constraints.begin(), macc().constraints.end(), [&](const Affine& condition) {
-    return condition.coefficient(iterator) != 0 && condition.coefficient(lane) != 0;
+    if (condition.coefficient(iterator) == 0 || condition.coefficient(lane) == 0) return false;
+    const auto& terms = condition.terms();
+    return std::all_of(terms.begin(), terms.end(), [&](const auto& term) { return term.first == lane || !is_output(term.first); });
   });
 }
 

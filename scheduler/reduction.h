@@ -93,10 +93,12 @@ class ReductionScheduler {
   std::vector<std::string> reduction_order(const std::string& vector) const;
   // Whether some load has both iterators in one subscript: a window that slides along `columns`.
   bool is_window(const std::string& reduction, const std::string& columns) const;
+  // Whether all that is reduced is a window of the one thing read, as in a pool.
+  bool is_window_alone() const;
   bool constrained(const std::string& iterator) const;
   // Whether it moves along a row of which each lane reads an element of its own group.
   bool moves_groups(const std::string& iterator) const;
-  // Whether conditions leave some lanes of a vector in some of its trips: copies know which.
+  // Whether conditions leave some lanes of each vector in its trips, of which copies know which.
   bool cuts_lanes(const std::string& iterator, const std::string& lane) const;
   double bytes_of(const Access& access) const;
   // Whether the loop over tiles of the vector iterator is outside of the other output loops: the
