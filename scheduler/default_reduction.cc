@@ -394,7 +394,7 @@ size_t ReductionScheduler::reductions() const {
 
 void ReductionScheduler::choose() {
   const std::vector<ReductionChoice> all = choices();
-  bool shares_operands = true;
+  bool broadcasts = true;
   if (knobs_.choice > static_cast<int64_t>(all.size())) throw Abandon{"no such choice"};
   double best = INFINITY;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -405,19 +405,20 @@ void ReductionScheduler::choose() {
     best = tile.cycles;
     choice_ = all[i].choice;
     choice_.tile = tile;
-    shares_operands = std::any_of(all[i].problem.operands.begin(), all[i].problem.operands.end(), [&](const auto& operand) {
-      return !operand.along_vector || (!operand.along_columns && !choice_.columns.empty());
+    broadcasts = std::any_of(all[i].problem.operands.begin(), all[i].problem.operands.end(), [&](const auto& operand) {
+      return !operand.along_vector || operand.taps > 0;
     });
   }
   if (best == INFINITY) throw Abandon{"no iterator to vectorise"};
-  if (!choice_.over_reduction && !shares_operands) shrink_tile();
+  if (!choice_.over_reduction && !broadcasts) shrink_tile();
   if (knobs_.vectors > 0) choice_.tile.vectors = knobs_.vectors;
   if (knobs_.columns > 0) choice_.tile.columns = knobs_.columns;
 }
 
-// A large tile is for operands that its parts share. Without any, no more than hides the latency: of windows along
-// the columns one vector of them; of others where the epilogue would not fit in, so that it overlaps with the next
-// tile, or where conditions on lanes need registers too.
+// A large tile is for broadcasts that its vectors share. Without any, no more than hides the latency: of windows along
+// the columns one vector of them, as in pools and depthwise convolutions; of others where the epilogue would not fit
+// in, so that it overlaps with the next tile, or where conditions on lanes need registers too. A vector of several
+// registers hides it with few columns as they are.
 void ReductionScheduler::shrink_tile() {
   const Target& target = b_.target();
   if (target.vector_bits == 0) return;
@@ -428,7 +429,8 @@ void ReductionScheduler::shrink_tile() {
     window = window || is_window(iterator.name, choice_.columns);
     cut = cut || cuts_lanes(iterator.name, choice_.vector);
   }
-  const double parts = window ? 1 : std::max(1.0, static_cast<double>(choice_.lanes) * 32 / target.vector_bits);
+  const double parts = std::max(1.0, static_cast<double>(choice_.lanes) * 32 / target.vector_bits);
+  if (window && parts > 1) return;
   const auto most = static_cast<int64_t>(std::ceil(target.latency * target.multiply_adds / parts));
   const bool heavy = epilogue_weight() * static_cast<double>(tile.vectors * tile.columns) > kHeavyEpilogue;
   if ((!heavy && !cut && !window) || tile.vectors * tile.columns <= most) return;
