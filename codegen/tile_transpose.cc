@@ -73,7 +73,8 @@ bool TileEmitter::stores_across(size_t position) const {
   if (position + 2 != loops.size() || loops.back().kind != TileLoop::Kind::Vector) return false;
   if (lanes_ < kGroup || (lanes_ & (lanes_ - 1)) != 0 || loops[position].extent < 2) return false;
   const Buffer& buffer = kernel_.buffers[static_cast<size_t>(statement_->write.buffer)];
-  if (statement_->reduction != Reduction::None || buffer.scope == Scope::Register || size_of(buffer.dtype) != kElement) {
+  if (statement_->reduction != Reduction::None || buffer.scope == Scope::Register ||
+      size_of(buffer.dtype) != kElement) {
     return false;
   }
   bool apart = true;
@@ -113,8 +114,7 @@ void TileEmitter::store_transposed() {
     std::vector<int> kept;
     for (size_t i = 0; i < copies; ++i) kept.push_back(static_cast<int>(i));
     for (int lane = 0; lane < lanes_; ++lane) {
-      llvm::Constant* holds = start.mask == nullptr ? nullptr : start.mask->getAggregateElement(static_cast<unsigned>(lane));
-      if (holds != nullptr && holds->isNullValue()) continue;
+      if (start.mask != nullptr && start.mask->getAggregateElement(static_cast<unsigned>(lane))->isNullValue()) continue;
       llvm::Value* column = columns[static_cast<size_t>(lane)];
       if (copies < static_cast<size_t>(lanes_)) column = builder_.CreateShuffleVector(column, kept);
       Address address = start.address;

@@ -534,7 +534,8 @@ bool ReductionScheduler::cuts_lanes(const std::string& iterator, const std::stri
   return std::any_of(macc().constraints.begin(), macc().constraints.end(), [&](const Affine& condition) {
     if (condition.coefficient(iterator) == 0 || condition.coefficient(lane) == 0) return false;
     const auto& terms = condition.terms();
-    return std::all_of(terms.begin(), terms.end(), [&](const auto& term) { return term.first == lane || !is_output(term.first); });
+    return std::all_of(terms.begin(), terms.end(),
+                       [&](const auto& term) { return term.first == lane || !is_output(term.first); });
   });
 }
 

@@ -124,8 +124,8 @@ Primitive layout_primitive() {
                    "A[.., i, ..]  ->  A[.., i/BLOCK, .., i%BLOCK]: dimension DIM is stored in blocks, "
                    "the block innermost; the last block is padded. Loops that index it are "
                    "strip-mined. Where a reduction's window moves along whole blocks (`c + k - 1`), one more "
-                   "iterator counts the blocks it reaches. A constant is packed so while compiling, padded with 0; padded "
-                   "lanes of activations hold any finite value."};
+                   "iterator counts the blocks it reaches. A constant is packed so while compiling, padded "
+                   "with 0; padded lanes of activations hold any finite value."};
   primitive.apply = [](ScheduleState& state, Words& words) {
     Kernel kernel = state.kernel->kernel;
     const std::string name = words.name("a buffer");
