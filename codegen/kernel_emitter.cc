@@ -60,7 +60,7 @@ class KernelEmitter {
   }
 
  private:
-  // The configurations of the matrix unit that leaves of the subtree need.
+  // The configurations of the matrix unit that leaves of the subtree need; one of vectors needs none.
   const std::set<Configuration>& configurations(const LoopNode& node) {
     const auto known = configurations_.find(&node);
     if (known != configurations_.end()) return known->second;
@@ -70,7 +70,7 @@ class KernelEmitter {
       result.insert(of_child.begin(), of_child.end());
     }
     for (const TileStatement& tile : node.statements) {
-      if (!is_matrix_product(context_.kernel, tile)) continue;
+      if (context_.target.matrix.vectors || !is_matrix_product(context_.kernel, tile)) continue;
       result.insert(plan_matrix(context_.kernel, tile, context_.target).configuration);
     }
     TC_CHECK(node.kind != Kind::Leaf || result.size() <= 1, "as the shapes of matrix statements in leaf '",

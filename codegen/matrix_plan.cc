@@ -130,7 +130,15 @@ class Planner {
         groups[depth * terms.size() + t].push_back({accumulator, a, b});
       }
     });
+    plan_.groups = groups_.extent;
     const int accumulators = static_cast<int>(plan_.accumulators.size());
+    if (unit_.vectors) {
+      // Each a has a second register for the surplus of its products; one holds that of the b's.
+      const int all = accumulators + 2 * static_cast<int>(plan_.a.size()) + 2;
+      TC_CHECK(all <= unit_.registers, "for ", all, " vectors of ", where());
+      plan_.order = order_by_b(groups);
+      return std::move(plan_);
+    }
     TC_CHECK(accumulators + 2 <= unit_.registers, "for ", accumulators, " accumulators of ", where());
     plan_.order = order_products(groups, unit_.registers - accumulators);
     configure();
@@ -167,6 +175,8 @@ class Planner {
       TC_CHECK(extent_of(tile_.loops[first + i]) <= largest[i], "for loop '", tile_.loops[first + i].name,
                "' of ", where());
     }
+    TC_CHECK(!unit_.vectors || tile_.loops[first + 1].extent == unit_.columns, "for loop '",
+             tile_.loops[first + 1].name, "' of ", where());
     rows_ = tile_.loops[first], columns_ = tile_.loops[first + 1];
     groups_ = tile_.loops[first + 2], members_ = tile_.loops[first + 3];
     TC_CHECK(members_.extent == format_.members, "for loop '", members_.name, "' of ", where());
@@ -387,6 +397,30 @@ MatrixOrder order_products(const std::vector<std::vector<MatrixProduct>>& groups
     }
   } while (groups.size() <= kTried && std::next_permutation(sequence.begin(), sequence.end()));
   return best;
+}
+
+MatrixOrder order_by_b(const std::vector<std::vector<MatrixProduct>>& groups) {
+  MatrixOrder result;
+  for (const std::vector<MatrixProduct>& group : groups) {
+    result.products.insert(result.products.end(), group.begin(), group.end());
+  }
+  std::stable_sort(result.products.begin(), result.products.end(),
+                   [](const MatrixProduct& left, const MatrixProduct& right) { return left.b < right.b; });
+  std::vector<int> a, b;
+  for (const MatrixProduct& product : result.products) {
+    a.push_back(product.a);
+    b.push_back(product.b);
+  }
+  const int all = static_cast<int>(std::set<int>(a.begin(), a.end()).size());
+  const Assignment of_a = assign(a, all), of_b = assign(b, 1);
+  result.a_register = of_a.registers;
+  result.b_register = of_b.registers;
+  result.loads_a = of_a.loads;
+  result.loads_b = of_b.loads;
+  result.a_registers = all;
+  result.b_registers = 1;
+  result.loads = of_a.count + of_b.count;
+  return result;
 }
 
 bool is_matrix_product(const Kernel& kernel, const TileStatement& tile) {

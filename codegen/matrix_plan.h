@@ -36,6 +36,9 @@ struct MatrixOrder {
 // registers of the same shapes. At least two registers.
 MatrixOrder order_products(const std::vector<std::vector<MatrixProduct>>& groups, int registers);
 
+// The order in which b has one register: all products of one b follow each other.
+MatrixOrder order_by_b(const std::vector<std::vector<MatrixProduct>>& groups);
+
 // A tile in memory: where row, column, group and member are 0, and the bytes between its rows.
 struct MatrixTile {
   Access access;                   // in outer variables and the statement's serial loops
@@ -45,12 +48,14 @@ struct MatrixTile {
 };
 
 // The statement's loops are serial ones, then unrolled ones, then the four of the unit; tiles are the same
-// in each trip of the serial loops but for their addresses. Registers: accumulators first, a's, b's.
+// in each trip of the serial loops but for their addresses. Registers of tiles: accumulators first, a's, b's.
+// Of vectors, where LLVM gives out the registers, only the order counts.
 struct MatrixPlan {
   size_t batch = 0;                // position of the first loop that is not serial
   std::vector<MatrixTile> accumulators, a, b;
   MatrixOrder order;
-  // What the unit has to be told: shapes of the registers, as `ldtilecfg` reads them.
+  int64_t groups = 1;              // of one instruction
+  // What a unit of tiles has to be told: shapes of the registers, as `ldtilecfg` reads them.
   std::array<uint8_t, 64> configuration{};
 
   int register_of_a(int a) const { return static_cast<int>(accumulators.size()) + a; }

@@ -142,8 +142,8 @@ class TileEmitter {
   void write_register(const ElementKey& key, llvm::Value* value, std::set<std::string> valid_where);
   std::pair<const ElementKey*, int> find_lane(int buffer, const std::vector<int64_t>& index) const;
 
-  // tile_matrix.cc: products on the matrix unit, whose registers hold what is neither a register element
-  // nor a value of LLVM's.
+  // tile_matrix.cc: products on the matrix unit. Registers of tiles hold what is neither a register element
+  // nor a value of LLVM's; vectors are accumulators by names of their own.
   // The statements of the leaf that only set accumulators of a product to zero, with that product.
   std::map<size_t, size_t> zeroing_statements() const;
   void emit_matrix(bool from_zero);
@@ -151,6 +151,9 @@ class TileEmitter {
   void load_operand(int number, const MatrixTile& tile);
   void tile_instruction(llvm::Intrinsic::ID instruction, int number, const MatrixTile& tile);
   llvm::Value* tile_pointer(const MatrixTile& tile);
+  void emit_vectors(bool from_zero);
+  void vector_batch();
+  llvm::Value*& vector_sum(const char* of, int number);
 
   // tile_values.cc: expressions.
   Value evaluate(const ExprPtr& expr, const Guard& guard);

@@ -1,4 +1,5 @@
-// Products on a matrix unit: Intel AMX. Tile registers are chosen here, not by LLVM, so that none spills.
+// Products on a matrix unit. Of Intel AMX the tile registers are chosen here, not by LLVM, so that none spills; of
+// AVX-512 the accumulators are vectors that loops carry in phi nodes.
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
@@ -68,6 +69,12 @@ void TileEmitter::emit_matrix(bool from_zero) {
   }
   matrix_ = &plan;
   region_position_ = SIZE_MAX;       // accumulators are in the unit's registers: loops carry nothing
+  if (context_.target.matrix.vectors) {
+    branch_on(outer, [&] { emit_vectors(from_zero); });
+    region_.accumulators.clear();
+    matrix_ = nullptr;
+    return;
+  }
   branch_on(outer, [&] {
     for (size_t i = 0; i < plan.accumulators.size(); ++i) {
       if (from_zero) {
@@ -90,6 +97,7 @@ void TileEmitter::matrix_batch(const Constraints& pending) {
     return is_of_copies(*tile_, constraint);
   });
   TC_CHECK(of_copies, "where all copies of matrix statement '", statement_->name, "' exist or none");
+  if (context_.target.matrix.vectors) return vector_batch();
   const bool floats = statement_->value->dtype == DType::F32;
   const auto multiply_add = floats ? llvm::Intrinsic::x86_tdpbf16ps : llvm::Intrinsic::x86_tdpbssd;
   const MatrixOrder& order = matrix_->order;
@@ -101,6 +109,72 @@ void TileEmitter::matrix_batch(const Constraints& pending) {
     if (order.loads_b[i]) load_operand(b, matrix_->b[static_cast<size_t>(product.b)]);
     const auto number = [&](int tile) { return builder_.getInt8(static_cast<uint8_t>(tile)); };
     builder_.CreateIntrinsic(multiply_add, {}, {number(product.accumulator), number(a), number(b)});
+  }
+}
+
+llvm::Value*& TileEmitter::vector_sum(const char* of, int number) {
+  return region_.accumulators[text(of, number)].value;
+}
+
+// The instruction multiplies unsigned numbers of b by signed ones of a: b + 128 takes the place of b, and what that
+// adds, 128 times the sum of the a's, is the same in all lanes: it is summed up for each a, and taken off at the end.
+// Sums wrap around, so that those of up to 31 bits come out right.
+void TileEmitter::emit_vectors(bool from_zero) {
+  const auto columns = static_cast<unsigned>(context_.target.matrix.columns);
+  llvm::Type* type = llvm::FixedVectorType::get(builder_.getInt32Ty(), columns);
+  llvm::Value* zero = llvm::Constant::getNullValue(type);
+  const std::vector<MatrixTile>& tiles = matrix_->accumulators;
+  const llvm::Align align(static_cast<uint64_t>(size_of(DType::I32)));
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    llvm::Value* start = from_zero ? zero : builder_.CreateAlignedLoad(type, tile_pointer(tiles[i]), align);
+    vector_sum("sum ", static_cast<int>(i)) = start;
+  }
+  for (size_t a = 0; a < matrix_->a.size(); ++a) vector_sum("surplus ", static_cast<int>(a)) = zero;
+  nest(0, tile_->constraints);
+  for (const MatrixProduct& product : matrix_->order.products) {
+    llvm::Value*& sum = vector_sum("sum ", product.accumulator);
+    sum = builder_.CreateSub(sum, vector_sum("surplus ", product.a));
+  }
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    builder_.CreateAlignedStore(vector_sum("sum ", static_cast<int>(i)), tile_pointer(tiles[i]), align);
+  }
+}
+
+void TileEmitter::vector_batch() {
+  const auto lanes = static_cast<unsigned>(context_.target.matrix.columns);
+  const int64_t members = context_.target.matrix.format(DType::I8)->members;
+  llvm::Type* wide = llvm::FixedVectorType::get(builder_.getInt32Ty(), lanes);
+  llvm::Value* surplus = builder_.CreateVectorSplat(lanes, builder_.getInt32(0x80808080));
+  // A group of a tile: where its bytes are.
+  const auto group_of = [&](const MatrixTile& tile, int64_t offset) {
+    iterators_ = values_;
+    Address address = address_of(tile.access, {});
+    address.bytes = address.bytes + Affine(offset);
+    return address;
+  };
+  const auto multiply_add = [&](llvm::Value*& sum, llvm::Value* b, llvm::Value* a) {
+    sum = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_512, {}, {sum, b, a});
+  };
+  for (int64_t group = 0; group < matrix_->groups; ++group) {
+    std::vector<llvm::Value*> rows;
+    for (size_t a = 0; a < matrix_->a.size(); ++a) {
+      llvm::Value* from = pointer(group_of(matrix_->a[a], group * members));
+      llvm::Value* row = builder_.CreateAlignedLoad(builder_.getInt32Ty(), from, llvm::Align(1));
+      rows.push_back(builder_.CreateVectorSplat(lanes, row));
+      multiply_add(vector_sum("surplus ", static_cast<int>(a)), surplus, rows.back());
+    }
+    const MatrixOrder& order = matrix_->order;
+    llvm::Value* columns = nullptr;
+    for (size_t i = 0; i < order.products.size(); ++i) {
+      const MatrixProduct& product = order.products[i];
+      if (order.loads_b[i]) {
+        const MatrixTile& tile = matrix_->b[static_cast<size_t>(product.b)];
+        const Address line = group_of(tile, group * tile.row_bytes);
+        prefetch(tile.source, line);
+        columns = builder_.CreateXor(builder_.CreateAlignedLoad(wide, pointer(line), llvm::Align(1)), surplus);
+      }
+      multiply_add(vector_sum("sum ", product.accumulator), columns, rows[static_cast<size_t>(product.a)]);
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // The default for sums of products on a matrix unit, where the error budget allows to divide numbers into
 // shorter ones: the input once per band of rows; accumulators are in memory until their rows are complete.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "scheduler/algorithms.h"
@@ -19,6 +20,8 @@ constexpr double kStart = 300;             // cycles of a band and panel, before
 constexpr double kWinogradSlower = 1.4;    // than its closed forms, which know nothing of its transforms' spills
 constexpr int64_t kBandOfSymbolic = 128;   // rows, at most
 constexpr int64_t kLeastRows = 7;          // of one accumulator that pay
+// Blocks of features whose sums of one row are in vector registers at a time, as many as the registers hold.
+constexpr std::array<int64_t, 7> kBlocksOfRow = {4, 5, 6, 7, 3, 2, 1};
 constexpr double kFewSums = 2;             // steps of a sum, where two accumulators by order at a time pay
 // Their steps, of what the bytes let expect; where the constant's part stays in the first cache or not.
 constexpr double kPairNear = 1.25, kPairFar = 1.2;
@@ -47,6 +50,7 @@ class MatrixScheduler {
     find_algorithm();
     const Builder before = b_;
     find();
+    if (!always && unit().vectors && direct_stream() == 0) throw Abandon{"weights that stay in the second cache"};
     const Plan plan = choose();
     if (!always && plan.cycles > kGain * direct_cycles()) throw Abandon{"no gain over the products in f32"};
     if (!always && plan.cycles > kWinogradSlower * winograd_cycles(before, tolerance_)) {
@@ -103,6 +107,8 @@ class MatrixScheduler {
       else other *= extent;
     }
     all_rows_ = other;
+    // Of more rows the six products are more work than those in f32, however few bytes they read.
+    if (unit().vectors && all_rows_ > 1) throw Abandon{"more than one row"};
   }
 
   bool is_feature(const std::string& iterator) const {
@@ -210,24 +216,38 @@ class MatrixScheduler {
       }
       plan.rows = parts(flat, plan.tiles * parts(least, plan.tiles));
       if (sizes->digits_are_rows) plan.blocks = std::min<int64_t>(2, blocks);
-      else if (plan.rows < kLeastRows) continue;
-      const int64_t pairs = parts(blocks, plan.blocks);
-      for (int64_t panels : {1, 2, 4, 8}) {
-        if (panels > pairs || (panels > 1 && b_.threads() == 1)) break;
-        plan.panel = parts(pairs, panels);
-        plan.cycles = cycles_of(plan);
-        if (plan.cycles >= best.cycles) continue;
-        // Weights that are read once: those that stay in the cache from run to run need none, and the next
-        // pair has to fit beside this one.
-        const double pair = pair_bytes(plan, *sizes), cache = static_cast<double>(b_.target().l2_bytes);
-        plan.prefetch = !sizes->digits_are_rows || (pair * static_cast<double>(pairs) > cache && pair < 0.5 * cache);
-        best = plan;
-        best_bands = bands;
+      else if (plan.rows < kLeastRows && !unit().vectors) continue;
+      std::vector<int64_t> at_once = {plan.blocks};
+      if (unit().vectors) at_once.assign(kBlocksOfRow.begin(), kBlocksOfRow.end());
+      for (int64_t each : at_once) {
+        plan.blocks = each;
+        if (each <= blocks && choose_panel(plan, *sizes, parts(blocks, each), best)) best_bands = bands;
       }
     }
     if (best.cycles == INFINITY) throw Abandon{"too few rows"};
     return best;
   }
+
+  // Whether the plan with some number of panels for all pairs needs fewer cycles than the best, which it is then.
+  bool choose_panel(Plan plan, const Sizes& sizes, int64_t pairs, Plan& best) const {
+    bool found = false;
+    for (int64_t panels : {1, 2, 4, 8}) {
+      if (panels > pairs || (panels > 1 && b_.threads() == 1)) break;
+      plan.panel = parts(pairs, panels);
+      plan.cycles = cycles_of(plan);
+      if (plan.cycles >= best.cycles) continue;
+      // Weights that are read once: those that stay in the cache from run to run need none, and the next
+      // pair has to fit beside this one. Streams of vectors are fetched ahead by hardware.
+      const double pair = pair_bytes(plan, sizes), cache = static_cast<double>(b_.target().l2_bytes);
+      const bool ahead = pair * static_cast<double>(pairs) > cache && pair < 0.5 * cache;
+      plan.prefetch = !unit().vectors && (!sizes.digits_are_rows || ahead);
+      best = plan;
+      found = true;
+    }
+    return found;
+  }
+
+  bool reads_weights_once(const Sizes& sizes) const { return sizes.digits_are_rows || unit().vectors; }
 
   // Whether the constant's part of a block stays in the first cache from one accumulator to the next.
   bool stays_near(const Sizes& sizes) const {
@@ -275,10 +295,12 @@ class MatrixScheduler {
     const double products = algorithm_->terms * (sizes->digits_are_rows ? 1 : 0.5 * (algorithm_->terms + 1));
     const double row_share = static_cast<double>(sizes->rows) / unit().rows;
     const double element_bytes = algorithm_->terms * static_cast<double>(size_of(algorithm_->operand));
-    const double operand_bytes = element_bytes * (static_cast<double>(plan.blocks) + static_cast<double>(plan.tiles) * row_share) *
-                                 unit().rows * depth();
+    const double operand_bytes = element_bytes * depth() *
+                                 static_cast<double>(plan.blocks * unit().columns + plan.tiles * sizes->rows);
     double step = std::max(algorithm_->slower * products * at_once * unit().cycles * row_share,
                            operand_bytes / b_.target().l2_bandwidth);
+    // All terms of a group add up in the sum of the last order, one after the other.
+    if (unit().vectors) step = std::max(step, static_cast<double>(unit().groups * algorithm_->terms * b_.target().latency));
     if (algorithm_->sums() > 1 && plan.tiles > 1) step *= stays_near(*sizes) ? kPairNear : kPairFar;
     const double steps = pairs * lines / static_cast<double>(plan.tiles) * sizes->sums;
     const double results = pairs * static_cast<double>(plan.blocks) * lines * static_cast<double>(sizes->rows * unit().columns);
@@ -287,7 +309,7 @@ class MatrixScheduler {
     const double divide = static_cast<double>(sizes->panels) * input * (algorithm_->divide + algorithm_->terms * kZero);
     const auto cache = static_cast<double>(b_.target().l2_bytes);
     const double pair = pair_bytes(plan, *sizes), weights = pairs * pair;
-    const double near = sizes->input * element_bytes + (sizes->digits_are_rows ? 0 : pair);   // what is read again
+    const double near = sizes->input * element_bytes + (reads_weights_once(*sizes) ? 0 : pair);   // what is read again
     if (near > cache) return INFINITY;
     const double missing = std::clamp((weights + near) / cache - kShareOfCache, 0.0, 1.0);
     const double compute = steps * step + store + kStart * static_cast<double>(sizes->panels);
@@ -306,11 +328,14 @@ class MatrixScheduler {
     problem.lanes = b_.target().block;
     problem.blocks = parts(static_cast<int64_t>(features_), problem.lanes);
     problem.columns = static_cast<int64_t>(all_rows_);
-    const double compute = choose_tile(problem, b_.target()).cycles;
+    return overlapped(choose_tile(problem, b_.target()).cycles, direct_stream());
+  }
+
+  // Of them, those in which weights come from beyond the second cache.
+  double direct_stream() const {
     const double weights = 4 * steps_ * features_;
     const auto cache = static_cast<double>(b_.target().l2_bytes);
-    const double stream = far(std::clamp(weights / cache - kShareOfCache, 0.0, 1.0) * weights);
-    return overlapped(compute, stream);
+    return far(std::clamp(weights / cache - kShareOfCache, 0.0, 1.0) * weights);
   }
 
   void rewrite(const Plan& plan) {

@@ -92,19 +92,40 @@ TEST(Target, MatrixUnitFollowsTheFeatures) {
     }
     EXPECT_EQ(unit.format(DType::F32), nullptr) << name;
   }
-  for (const char* name : {"x86-64-v4", "x86-64-v3", "znver5", "x86-64-v4+amx-tile", "x86-64-v4+amx-bf16",
-                           "sapphirerapids,-amx-bf16,-amx-int8", "sapphirerapids,-amx-tile", "rv64gcv", "aarch64"}) {
+  for (const char* name : {"x86-64-v4", "x86-64-v3", "x86-64-v3+avx512vnni", "x86-64-v4+avxvnni", "x86-64-v4+amx-tile",
+                           "x86-64-v4+amx-bf16", "znver5,-avx512vnni", "sapphirerapids,-amx-bf16,-amx-int8",
+                           "sapphirerapids,-amx-tile,-avx512vnni", "rv64gcv", "aarch64"}) {
     EXPECT_EQ(parse_target(name).matrix.registers, 0) << name;
   }
   EXPECT_EQ(parse_target("sapphirerapids,-amx-tile").features, "-amx-tile");
   EXPECT_EQ(parse_target("sapphirerapids,-amx-tile,+amx-tile").name, "sapphirerapids");
   const Target native = parse_target("native");
-  EXPECT_EQ(native.matrix.registers > 0, native.name.find("+amx-tile") != std::string::npos) << native.name;
+  const auto has = [&](const char* feature) { return native.name.find(std::string("+") + feature) != std::string::npos; };
+  EXPECT_EQ(native.matrix.registers > 0, has("amx-tile") || has("avx512vnni")) << native.name;
+  EXPECT_EQ(native.matrix.vectors, has("avx512vnni") && !has("amx-tile")) << native.name;
   // What is switched off is not asked of a machine.
   std::string why;
   if (!runs_here(parse_target("x86-64-v4+amx-bf16"), nullptr)) {
     runs_here(parse_target("sapphirerapids,-amx-bf16,-amx-int8,-amx-tile"), &why);
-    EXPECT_EQ(why.find("amx"), std::string::npos) << why;
+    EXPECT_EQ(why.find("amx", why.find("needs")), std::string::npos) << why;
+  }
+}
+
+TEST(Target, VectorsAreAUnitOfOneRow) {
+  for (const char* name : {"znver5", "x86-64-v4+avx512vnni", "sapphirerapids,-amx-tile"}) {
+    const MatrixUnit unit = parse_target(name).matrix;
+    EXPECT_TRUE(unit.vectors) << name;
+    EXPECT_EQ(unit.rows, 1) << name;
+    EXPECT_EQ(unit.registers, parse_target(name).vector_registers) << name;
+    ASSERT_EQ(unit.formats.size(), 1u) << name;
+    const MatrixUnit::Format& format = unit.formats[0];
+    EXPECT_EQ(format.operand, DType::I8) << name;
+    EXPECT_EQ(unit.columns * format.members * 8, parse_target(name).vector_bits) << name;
+    EXPECT_EQ(unit.columns * size_of(format.accumulator) * 8, parse_target(name).vector_bits) << name;
+    EXPECT_EQ(unit.groups * format.members, parse_target(name).block) << name;   // so that blocks of channels fill a depth
+  }
+  for (const char* name : {"sapphirerapids", "sapphirerapids,-amx-int8", "znver5+amx-tile,+amx-int8"}) {
+    EXPECT_FALSE(parse_target(name).matrix.vectors) << name;
   }
 }
 

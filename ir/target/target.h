@@ -11,7 +11,8 @@ namespace tc {
 
 enum class Arch : uint8_t { X86_64, RiscV64, AArch64 };
 
-// A unit that multiplies small matrices held in registers of its own: none where `registers` is 0.
+// A unit that multiplies small matrices held in registers of its own, or one row by a matrix whose groups are
+// vectors: none where `registers` is 0.
 struct MatrixUnit {
   // Numbers that it multiplies, and what it sums them up in.
   struct Format {
@@ -23,6 +24,7 @@ struct MatrixUnit {
   int registers = 0;
   double cycles = 0;               // of one instruction, where others are in flight
   std::vector<Format> formats;
+  bool vectors = false;            // an accumulator and a group of the columns are a vector register each, of one row
 
   // The format of operands of this type, or null.
   const Format* format(DType operand) const {

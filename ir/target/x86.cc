@@ -81,13 +81,14 @@ std::vector<Row> x86_rows() {
   znver5.l2_bandwidth = 50;
   znver5.l3_bandwidth = 16;
   std::vector<std::string> level4 = joined(kLevel3, kLevel4);
+  const std::vector<std::string> products = {"avx512vnni"};   // of vectors: the unit where there is none of tiles
   return {
       {avx2(), "x86-64 with AVX2 and FMA: Haswell, Zen and later", kLevel3, {}},
       {avx512(), "x86-64 with AVX-512: Skylake servers, Zen 4 and later", level4, {}},
       {sapphirerapids, "Intel Sapphire Rapids: AVX-512 with bf16, fp16, VNNI and AMX",
-       joined(joined(level4, kMatrix), {"avx512bf16", "avx512fp16", "avx512vnni"}), kMatrix},
+       joined(joined(level4, kMatrix), {"avx512bf16", "avx512fp16", "avx512vnni"}), joined(kMatrix, products)},
       {znver5, "AMD Zen 5: AVX-512 with bf16 and VNNI",
-       joined(level4, {"avx512bf16", "avx512vnni", "avxvnni"}), {}},
+       joined(level4, {"avx512bf16", "avx512vnni", "avxvnni"}), products},
   };
 }
 
@@ -96,11 +97,23 @@ bool is_of_matrix_unit(const std::string& feature) {
 }
 
 // Products of 16 x 32 and 32 x 16 bfloat16 every 16 cycles, six sums in flight: 2,965 GFLOP/s measured where
-// float32 multiply-adds make 179. Of i8 twice as many.
+// float32 multiply-adds make 179. Of i8 twice as many. Without tiles, vectors' own products of i8: four groups at a
+// time, so that a depth has as many numbers as a block of channels.
 MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features) {
   MatrixUnit unit;
   const auto has = [&](const char* feature) { return std::find(features.begin(), features.end(), feature) != features.end(); };
-  if (arch != Arch::X86_64 || !has("amx-tile")) return unit;
+  if (arch != Arch::X86_64) return unit;
+  if (!has("amx-tile")) {
+    if (!has("avx512f") || !has("avx512vnni")) return unit;
+    unit.vectors = true;
+    unit.rows = 1;
+    unit.columns = 16;
+    unit.groups = 4;
+    unit.registers = 32;
+    unit.cycles = 2;
+    unit.formats = {{DType::I8, DType::I32, 4}};
+    return unit;
+  }
   if (has("amx-bf16")) unit.formats.push_back({DType::BF16, DType::F32, 2});
   if (has("amx-int8")) unit.formats.push_back({DType::I8, DType::I32, 4});
   if (unit.formats.empty()) return unit;

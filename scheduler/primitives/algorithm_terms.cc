@@ -47,7 +47,7 @@ class TermsRewrite : BandedProduct {
  private:
   int64_t terms() const { return algorithm_.terms; }
   // Whether digits of the input are an accumulator's rows.
-  bool digits_are_rows() const { return algorithm_.digits && tiles_ * rows_ == 1; }
+  bool digits_are_rows() const { return algorithm_.digits && unit_.rows >= terms() && tiles_ * rows_ == 1; }
 
   // --- buffers ---------------------------------------------------------------------------------
 
@@ -97,6 +97,8 @@ class TermsRewrite : BandedProduct {
     return index;
   }
 
+  // Tiles as the unit loads them. Of vectors each block of features is read as a stream of its own: several at a time
+  // are what hardware fetches ahead best (9216 x 4080 from memory: 2.9 ms where one stream takes 4.4).
   void pack_constant() {
     Buffer& constant = kernel_.buffers[static_cast<size_t>(constant_.buffer)];
     Packing packing;
@@ -114,11 +116,13 @@ class TermsRewrite : BandedProduct {
     };
     dimension(names_.panel, panels_);
     dimension(names_.pair, panel_);
+    if (unit_.vectors) dimension(names_.block, blocks_);
     dimension(names_.depth, depths_);
     for (const std::string& tap : sums_) dimension(tap, extent(tap));
-    dimension(names_.block, blocks_);
-    dimension(names_.part, terms());
+    if (!unit_.vectors) dimension(names_.block, blocks_);
+    if (!unit_.vectors) dimension(names_.part, terms());
     dimension(names_.group, unit_.groups);
+    if (unit_.vectors) dimension(names_.part, terms());
     dimension(lane_, unit_.columns);
     dimension(names_.member, format_.members);
     std::map<std::string, Affine> values;
@@ -130,6 +134,7 @@ class TermsRewrite : BandedProduct {
     constant.shape = shape;
     constant.dtype = format_.operand;
     constant.logical = "packed";
+    packing_ = kernel_.packings.size();
     kernel_.packings.push_back(std::move(packing));
     if (!algorithm_.digits) return;
     Buffer& scales = kernel_.buffers[static_cast<size_t>(scales_)];
@@ -344,9 +349,10 @@ class TermsRewrite : BandedProduct {
     add.reduction = Reduction::Sum;
     const Affine part = var(digits_are_rows() ? names_.row : names_.part);
     const ExprPtr input = load(format_.operand, terms_, at_band({var(names_.panel), var(names_.depth), part, position, in_depth()}));
-    std::vector<Affine> index = {var(names_.panel), var(names_.pair), var(names_.depth)};
-    for (const std::string& tap : sums_) index.push_back(var(tap));
-    index.insert(index.end(), {var(names_.block), var(names_.other), var(names_.group), var(lane_), var(names_.member)});
+    std::vector<Affine> index;
+    for (const std::string& name : kernel_.packings.at(packing_).iterators) {
+      index.push_back(var(name == names_.part ? names_.other : name));
+    }
     const ExprPtr weight = load(format_.operand, constant_.buffer, index);
     add.value = binary(BinaryOp::Mul, cast(format_.accumulator, input), cast(format_.accumulator, weight));
     statements.insert(statements.end(), {start, add});
@@ -450,6 +456,7 @@ class TermsRewrite : BandedProduct {
 
   const TermsAlgorithm& algorithm_;
   int terms_ = -1, accumulators_ = -1, scales_ = -1, peak_ = -1, inverse_ = -1;   // buffers
+  size_t packing_ = 0;
   std::string sums_name_;
   size_t sums_rank_ = 0, sums_block_ = 0;
 };

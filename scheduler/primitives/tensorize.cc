@@ -63,7 +63,7 @@ class Checker {
                format_.members, " next to each other");
       }
       if (columns[0] != 0 || columns[1] != format_.members || columns[3] != 1 ||
-          columns[2] != int64_t{unit_.columns} * format_.members) {
+          (columns[2] != int64_t{unit_.columns} * format_.members && !unit_.vectors)) {
         refuse("operand ", name(*right), " of ", statement_->name, " is not packed as [groups][columns][members]");
       }
     }
