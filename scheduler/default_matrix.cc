@@ -311,7 +311,7 @@ class MatrixScheduler {
     const double pair = pair_bytes(plan, *sizes), weights = pairs * pair;
     const double near = sizes->input * element_bytes + (reads_weights_once(*sizes) ? 0 : pair);   // what is read again
     if (near > cache) return INFINITY;
-    const double missing = std::clamp((weights + near) / cache - kShareOfCache, 0.0, 1.0);
+    const double missing = std::clamp((weights + near) / caches() - kShareOfCache, 0.0, 1.0);
     const double compute = steps * step + store + kStart * static_cast<double>(sizes->panels);
     const double stream = far(missing * weights) + (near > kShareOfCache * cache ? far(near) : 0);
     const double one = overlapped(compute, stream) + divide;
@@ -334,8 +334,13 @@ class MatrixScheduler {
   // Of them, those in which weights come from beyond the second cache.
   double direct_stream() const {
     const double weights = 4 * steps_ * features_;
-    const auto cache = static_cast<double>(b_.target().l2_bytes);
-    return far(std::clamp(weights / cache - kShareOfCache, 0.0, 1.0) * weights);
+    return far(std::clamp(weights / caches() - kShareOfCache, 0.0, 1.0) * weights);
+  }
+
+  // Bytes of the second caches that weights may stay in. One row's features are divided among all threads.
+  double caches() const {
+    const auto one = static_cast<double>(b_.target().l2_bytes);
+    return unit().vectors ? one * b_.threads() : one;
   }
 
   void rewrite(const Plan& plan) {

@@ -84,6 +84,12 @@ TEST(VectorUnit, IsChosenWhereWeightsOfOneRowStream) {
   EXPECT_EQ(algorithm(kernel, target, 1e-5), "");
   EXPECT_EQ(algorithm(product(1, 1200, 400), vector_target()), "int8x6");
   EXPECT_EQ(algorithm(product(1, 400, 400), vector_target()), "");   // 640 KB stay in a cache of 1 MiB
+  // 1.2 MB do, but not in the caches of two threads.
+  const Kernel middle = product(1, 1024, 304);
+  for (int threads : {1, 2}) {
+    const Schedule schedule = default_schedule(middle, vector_target(), threads, {}, 1e-4);
+    EXPECT_EQ(algorithm_of(schedule.trace()).text, threads == 1 ? "int8x6" : "");
+  }
   EXPECT_EQ(algorithm(product(2, 512, 448), target), "");
   EXPECT_EQ(algorithm(product(16, 512, 448), target), "");
   Target none = parse_target("znver5,-avx512vnni");
