@@ -222,10 +222,11 @@ Tensor scales_of(const Packing& packing, int64_t digits, const Tensor& values) {
   Tensor result(DType::F32, numbers.scales_shape());
   auto* scales = result.data<float>();
   const auto largest = static_cast<float>(largest_of_digits(digits));
-  for (int64_t i = 0; i < values.count(); ++i) {
+  const auto* from = values.data<float>();
+  for (const float* end = from + values.count(); from != end; ++from) {
     float& scale = scales[numbers.next()];
     // Not std::max: a NaN has to stay.
-    const float magnitude = std::abs(values.data<float>()[i]);
+    const float magnitude = std::abs(*from);
     if (!(magnitude <= scale) && !std::isnan(scale)) scale = magnitude;
   }
   for (int64_t i = 0; i < result.count(); ++i) scales[i] /= largest;
@@ -240,11 +241,12 @@ Tensor digits_of(const Packing& packing, const std::vector<int64_t>& shape, cons
   ScaleNumbers numbers(packing, values.shape);
   Tensor result(DType::I8, shape);
   auto* target = result.data<int8_t>();
+  const auto *from = values.data<float>(), *scale_of = scales.data<float>();
   std::vector<int64_t> rest(static_cast<size_t>(along.inner));
-  for (int64_t o = 0, from = 0; o < along.outer; ++o) {
+  for (int64_t o = 0; o < along.outer; ++o) {
     for (int64_t& whole : rest) {
-      const auto scale = static_cast<double>(scales.data<float>()[numbers.next()]);
-      const double quotient = static_cast<double>(values.data<float>()[from++]) / scale;
+      const auto scale = static_cast<double>(scale_of[numbers.next()]);
+      const double quotient = static_cast<double>(*from++) / scale;
       // Of zeros the scale is zero; what is infinite makes the scale infinite, or NaN.
       whole = std::isfinite(quotient) ? std::llrint(quotient) : 0;
     }
