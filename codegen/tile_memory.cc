@@ -263,8 +263,6 @@ void TileEmitter::prefetch(const Access& access, const Address& address) {
   constexpr int64_t kLine = 64;
   if (leaf_.prefetches.empty() || address.dynamic != nullptr || !address.symbolic.empty()) return;
   const bool is_constant = kernel_.buffers[static_cast<size_t>(access.buffer)].scope == Scope::Constant;
-  // Single elements of constants are few.
-  if (is_constant && address.lane_invariant()) return;
   for (const Prefetch& wanted : leaf_.prefetches) {
     if (wanted.statement != tile_->statement || wanted.buffer != access.buffer) continue;
     // What the loops of the tile add to the address moves along the trip's part of the constant;
@@ -359,7 +357,9 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
                             ? pointer(address)
                             : guarded_pointer(address, scalar, level, guard.id, bytes);
     value = builder_.CreateAlignedLoad(type, from, align);
-    if (guard.empty()) prefetch(access, address);
+    // Single elements of constants are few.
+    const bool alone = invariant && kernel_.buffers[static_cast<size_t>(access.buffer)].scope == Scope::Constant;
+    if (guard.empty() && !alone) prefetch(access, address);
   } else {
     llvm::Value* mask = guard.mask;
     if (guard.scalar != nullptr) {
