@@ -164,6 +164,9 @@ TileLoop unrolled(const std::string& name, int64_t extent) {
 TileLoop lanes(const std::string& name, int64_t extent) {
   return tile_loop(name, TileLoop::Kind::Vector, extent, 1);
 }
+TileLoop matrix(const std::string& name, int64_t extent) {
+  return tile_loop(name, TileLoop::Kind::Matrix, extent, 1);
+}
 Affine v(const std::string& name) { return Affine::variable(name); }
 
 Tensor seeded(DType dtype, std::vector<int64_t> shape, uint32_t seed) {

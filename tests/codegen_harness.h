@@ -28,6 +28,7 @@ LoopNodePtr leaf(std::vector<TileStatement> statements);
 TileLoop serial(const std::string& name, int64_t extent, int unroll = 1);
 TileLoop unrolled(const std::string& name, int64_t extent);
 TileLoop lanes(const std::string& name, int64_t extent);
+TileLoop matrix(const std::string& name, int64_t extent);
 Affine v(const std::string& name);
 
 // A tensor with reproducible values: floats in [-1, 1), integers in a small range.

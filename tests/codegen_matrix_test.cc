@@ -39,14 +39,6 @@ bool has_unit(std::string* why) {
 #define SKIP_WITHOUT_UNIT() \
   if (std::string why; !has_unit(&why)) GTEST_SKIP() << "nothing is run, only assembly read: " << why
 
-TileLoop matrix(const std::string& name, int64_t extent) {
-  TileLoop loop;
-  loop.name = name;
-  loop.kind = TileLoop::Kind::Matrix;
-  loop.extent = extent;
-  return loop;
-}
-
 Kernel panels_kernel(const Panels& p) {
   const int64_t m = p.panels * p.row_blocks * p.rows, n = p.column_blocks * p.columns;
   const int64_t k = p.steps * p.groups * 2, a_rows = (m - 1) * p.row_step + 1;

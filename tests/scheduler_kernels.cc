@@ -393,6 +393,15 @@ const std::vector<NamedKernel>& small_kernels() {
   return kernels;
 }
 
+Kernel biased_product(int64_t rows, int64_t features, int64_t channels) {
+  return parse_kernel(text("kernel \"product\"\n  input I f32[", rows, ", ", channels, "]\n  constant K f32[", channels, ", ",
+                           features, "]\n  constant B f32[", features, "]\n  output O f32[", rows, ", ", features,
+                           "]\n  local T f32[", rows, ", ", features, "]\n  init[m:", rows, ", n:", features,
+                           "]: T[m, n] = 0\n  macc[m:", rows, ", n:", features, ", k:", channels,
+                           "]: T[m, n] += I[m, k] * K[k, n]\n  tail[i:", rows, ", j:", features,
+                           "]: O[i, j] = max(T[i, j] + B[j], 0)\n"));
+}
+
 Kernel small_kernel(const std::string& name) {
   for (const NamedKernel& kernel : small_kernels()) {
     if (kernel.name == name) return parse_kernel(kernel.text);

@@ -22,6 +22,8 @@ struct NamedKernel {
 const std::vector<NamedKernel>& small_kernels();
 // The small kernel of that name.
 Kernel small_kernel(const std::string& name);
+// O = max(I K + B, 0), of constants K [channels, features] and B [features].
+Kernel biased_product(int64_t rows, int64_t features, int64_t channels);
 
 // Runs a finished schedule on arguments by name, outputs of the buffers' own types.
 using Runner = std::function<void(const ScheduledKernel&, std::map<std::string, Tensor>&)>;

@@ -11,15 +11,6 @@
 namespace tc::testing {
 namespace {
 
-Kernel product(int64_t rows, int64_t features, int64_t channels) {
-  return parse_kernel(text("kernel \"product\"\n  input I f32[", rows, ", ", channels, "]\n  constant K f32[", channels, ", ",
-                           features, "]\n  constant B f32[", features, "]\n  output O f32[", rows, ", ", features,
-                           "]\n  local T f32[", rows, ", ", features, "]\n  init[m:", rows, ", n:", features,
-                           "]: T[m, n] = 0\n  macc[m:", rows, ", n:", features, ", k:", channels,
-                           "]: T[m, n] += I[m, k] * K[k, n]\n  tail[i:", rows, ", j:", features,
-                           "]: O[i, j] = max(T[i, j] + B[j], 0)\n"));
-}
-
 Kernel convolution(int64_t channels, int64_t features, int64_t size, int64_t taps, int64_t stride) {
   const int64_t padding = taps / 2, out = (size + 2 * padding - taps) / stride + 1;
   const std::string y = text(stride, "*y + r - ", padding), x = text(stride, "*x + s - ", padding);
@@ -40,7 +31,7 @@ struct Case {
 
 // So many rows as are bound.
 Kernel with_symbolic_rows(int64_t features, int64_t channels) {
-  std::string all = str(product(12345, features, channels));
+  std::string all = str(biased_product(12345, features, channels));
   for (size_t at; (at = all.find("12345")) != std::string::npos;) all.replace(at, 5, "p");
   return parse_kernel(all.insert(all.find("\n") + 1, "  parameter p = rows in [1, 100000]\n"));
 }
@@ -63,8 +54,8 @@ TEST(TermsNative, ErrorsAreBelowTheBound) {
   std::string why;
   if (!may_run(target, &why)) GTEST_SKIP() << why;
   const std::vector<std::string> blocks = {"layout I 1 16", "layout O 1 16"};
-  const std::vector<Case> cases = {{product(128, 312, 312), {}},
-                                   {product(100, 400, 257), {}},
+  const std::vector<Case> cases = {{biased_product(128, 312, 312), {}},
+                                   {biased_product(100, 400, 257), {}},
                                    {convolution(64, 64, 14, 1, 1), blocks},
                                    {convolution(72, 40, 13, 3, 1), blocks},
                                    {convolution(128, 32, 20, 3, 1), blocks},
@@ -100,7 +91,7 @@ TEST(TermsNative, OneRow) {
   std::string why;
   if (!may_run(target, &why)) GTEST_SKIP() << why;
   for (const auto& [features, channels] : {std::pair(1200, 448), std::pair(1000, 2048), std::pair(800, 1088)}) {
-    const Kernel kernel = product(1, features, channels);
+    const Kernel kernel = biased_product(1, features, channels);
     target.l2_bytes = 32768;
     for (int threads : {1, 2}) {
       const Schedule schedule = default_schedule(kernel, target, threads, {}, 1e-4);

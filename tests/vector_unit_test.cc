@@ -22,15 +22,6 @@ Target vector_target() { return parse_target("x86-64-v4+avx512vnni"); }
 // Of the interpreter, which computes in double.
 constexpr double kError = 2e-6;
 
-Kernel product(int64_t rows, int64_t features, int64_t channels) {
-  return parse_kernel(text("kernel \"product\"\n  input I f32[", rows, ", ", channels, "]\n  constant K f32[", channels, ", ",
-                           features, "]\n  constant B f32[", features, "]\n  output O f32[", rows, ", ", features,
-                           "]\n  local T f32[", rows, ", ", features, "]\n  init[m:", rows, ", n:", features,
-                           "]: T[m, n] = 0\n  macc[m:", rows, ", n:", features, ", k:", channels,
-                           "]: T[m, n] += I[m, k] * K[k, n]\n  tail[i:", rows, ", j:", features,
-                           "]: O[i, j] = max(T[i, j] + B[j], 0)\n"));
-}
-
 // Of one output, over a map of so many lines and columns in blocks of 16 channels.
 Kernel pixel(int64_t features, int64_t channels, int64_t size) {
   return parse_kernel(text("kernel \"pixel\"\n  input I f32[1, ", channels, ", ", size, ", ", size, "]\n  constant K f32[", features,
@@ -58,7 +49,7 @@ TEST(VectorUnit, RewritesComputeTheSame) {
   auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
   for (int i = 0; i < 24; ++i) {
     const bool map = i % 3 == 0;
-    const Kernel kernel = map ? pixel(pick(8, 90), pick(8, 40), pick(1, 3)) : product(i % 3, pick(8, 90), pick(5, 90));
+    const Kernel kernel = map ? pixel(pick(8, 90), pick(8, 40), pick(1, 3)) : biased_product(i % 3, pick(8, 90), pick(5, 90));
     Schedule schedule(kernel, vector_target());
     std::vector<std::string> lines = map ? kBlocks : std::vector<std::string>{};
     lines.push_back("layout T 1 16");
@@ -75,23 +66,23 @@ TEST(VectorUnit, RewritesComputeTheSame) {
 
 TEST(VectorUnit, IsChosenWhereWeightsOfOneRowStream) {
   const Target target = streaming_target();
-  const Kernel kernel = product(1, 512, 448);
+  const Kernel kernel = biased_product(1, 512, 448);
   for (int threads : {1, 2}) {
     const Schedule schedule = default_schedule(kernel, target, threads, {}, 1e-4);
     EXPECT_EQ(algorithm_of(schedule.trace()).text, "int8x6");
     EXPECT_EQ(difference(kernel, schedule, 7, {}, {}, kError), "");
   }
   EXPECT_EQ(algorithm(kernel, target, 1e-5), "");
-  EXPECT_EQ(algorithm(product(1, 1200, 400), vector_target()), "int8x6");
-  EXPECT_EQ(algorithm(product(1, 400, 400), vector_target()), "");   // 640 KB stay in a cache of 1 MiB
+  EXPECT_EQ(algorithm(biased_product(1, 1200, 400), vector_target()), "int8x6");
+  EXPECT_EQ(algorithm(biased_product(1, 400, 400), vector_target()), "");   // 640 KB stay in a cache of 1 MiB
   // 1.2 MB do, but not in the caches of two threads.
-  const Kernel middle = product(1, 1024, 304);
+  const Kernel middle = biased_product(1, 1024, 304);
   for (int threads : {1, 2}) {
     const Schedule schedule = default_schedule(middle, vector_target(), threads, {}, 1e-4);
     EXPECT_EQ(algorithm_of(schedule.trace()).text, threads == 1 ? "int8x6" : "");
   }
-  EXPECT_EQ(algorithm(product(2, 512, 448), target), "");
-  EXPECT_EQ(algorithm(product(16, 512, 448), target), "");
+  EXPECT_EQ(algorithm(biased_product(2, 512, 448), target), "");
+  EXPECT_EQ(algorithm(biased_product(16, 512, 448), target), "");
   Target none = parse_target("znver5,-avx512vnni");
   none.l2_bytes = target.l2_bytes;
   EXPECT_EQ(algorithm(kernel, none), "");
@@ -99,7 +90,7 @@ TEST(VectorUnit, IsChosenWhereWeightsOfOneRowStream) {
 
 // Whoever measures gets it where weights stay near, too, but not of several rows.
 TEST(VectorUnit, TracesOfOneRow) {
-  auto traces = [](int64_t rows) { return algorithm_traces(Schedule(product(rows, 96, 64), vector_target()), 1, 1e-4); };
+  auto traces = [](int64_t rows) { return algorithm_traces(Schedule(biased_product(rows, 96, 64), vector_target()), 1, 1e-4); };
   ASSERT_EQ(traces(1).size(), 1u);
   EXPECT_EQ(algorithm_of(traces(1)[0]).text, "int8x6");
   EXPECT_EQ(traces(2).size(), 0u);
@@ -108,7 +99,7 @@ TEST(VectorUnit, TracesOfOneRow) {
 // As few features in vain as possible: panels of 75, 63 and 7 blocks.
 TEST(VectorUnit, BlocksAtATimeDivideThePanel) {
   auto line = [](int64_t features) {
-    const Schedule schedule = default_schedule(product(1, features, 1024), streaming_target(), 1, {}, 1e-4);
+    const Schedule schedule = default_schedule(biased_product(1, features, 1024), streaming_target(), 1, {}, 1e-4);
     for (const std::string& each : schedule.trace()) {
       if (each.rfind("algorithm", 0) == 0) return each;
     }
@@ -142,10 +133,10 @@ TEST(VectorUnit, IsRefusedByName) {
             "operand B of dot is not packed as [groups][columns][members]");
   EXPECT_EQ(changed("16*d + 4*g + e", "16*d + 4*e + g", line),
             "operand A of dot does not have the depth of 4 x 4 next to each other");
-  Schedule halves(product(1, 32, 32), vector_target());
+  Schedule halves(biased_product(1, 32, 32), vector_target());
   EXPECT_EQ(halves.replay({"layout T 1 16", "algorithm macc bf16x3 1 1 1 1 1"}).value_or("accepted"),
             "algorithm macc bf16x3 1 1 1 1 1: the matrix unit of target x86-64-v4+avx512vnni does not multiply bf16");
-  Schedule tall(product(4, 32, 32), vector_target());
+  Schedule tall(biased_product(4, 32, 32), vector_target());
   EXPECT_EQ(tall.replay({"layout T 1 16", "algorithm macc int8x6 4 1 1 1 2"}).value_or("accepted"),
             "algorithm macc int8x6 4 1 1 1 2: an accumulator has 1 rows, fewer than 2");
 }
@@ -166,7 +157,7 @@ TEST(VectorUnit, CompiledErrorsAreBelowTheBound) {
   SKIP_WITHOUT_UNIT();
   for (const auto& [features, channels] : {std::pair(1200, 400), std::pair(1000, 1283), std::pair(333, 161), std::pair(257, 518),
                                            std::pair(5, 3), std::pair(17, 16)}) {
-    const Kernel kernel = product(1, features, channels);
+    const Kernel kernel = biased_product(1, features, channels);
     for (int threads : {1, 2}) {
       auto run = [&](const ScheduledKernel& scheduled, Tensors& tensors) { run_compiled(scheduled, vector_target(), {}, tensors, threads); };
       EXPECT_EQ(difference(kernel, by_digits(kernel, threads), 7, {}, run, 2 * kDigitsError), "") << features;
@@ -180,7 +171,7 @@ TEST(VectorUnit, CompiledErrorsAreBelowTheBound) {
 // What is not finite in the input makes all results NaN or infinite, as the interpreter has it.
 TEST(VectorUnit, WhatIsNotFiniteSpreads) {
   SKIP_WITHOUT_UNIT();
-  const ScheduledKernel scheduled = by_digits(product(1, 160, 400)).finish();
+  const ScheduledKernel scheduled = by_digits(biased_product(1, 160, 400)).finish();
   for (const double odd : {1.0, std::nan(""), HUGE_VAL, -HUGE_VAL}) {
     Tensors tensors;
     uint32_t seed = 1;
@@ -198,14 +189,6 @@ TEST(VectorUnit, WhatIsNotFiniteSpreads) {
 }
 
 // --- leaves ------------------------------------------------------------------------------------
-
-TileLoop matrix(const std::string& name, int64_t extent) {
-  TileLoop loop;
-  loop.name = name;
-  loop.kind = TileLoop::Kind::Matrix;
-  loop.extent = extent;
-  return loop;
-}
 
 struct Rows {
   int64_t rows = 1, blocks = 4, steps = 6;   // accumulators of the leaf; trips of the serial loop
