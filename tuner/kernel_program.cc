@@ -15,6 +15,8 @@ namespace {
 
 constexpr uint64_t kConstantPorts = 1000;
 constexpr int64_t kMostCalls = 64;
+// Of the time that its multiply-adds take at least: what reading the constants from afar may add unseen.
+constexpr double kUnseen = 0.01;
 
 PortInfo port_of(const Buffer& buffer) {
   PortInfo port;
@@ -111,6 +113,8 @@ int calls_per_run(const Kernel& scheduled, const Target& target, int64_t bytes_b
     for (const Affine& size : buffer.shape) bytes *= size.constant();
     own += bytes;
   }
+  const double least = flop_count(scheduled, {}) / (2 * std::max(1, target.lanes(DType::F32)) * target.multiply_adds);
+  if (static_cast<double>(own) / target.l3_bandwidth < kUnseen * least) return 1;
   // What is not used while the second cache is filled anew has left it; a target has the least of its kind's.
   const int64_t between = std::min(bytes_between_calls, 4 * target.l2_bytes);
   return own == 0 ? 1 : static_cast<int>(std::clamp<int64_t>((between + own - 1) / own, 1, kMostCalls));

@@ -28,7 +28,8 @@ struct KernelProgram {
 // loop around the call, or of the whole plan.
 std::map<int, int64_t> constant_bytes_between_calls(const Plan& plan);
 
-// Calls in one run of the program under a schedule: as many as there are copies of its constants.
+// Calls in one run of the program under a schedule: as many as there are copies of its constants. One where it
+// makes no difference to its time whether they are cold.
 int calls_per_run(const Kernel& scheduled, const Target& target, int64_t bytes_between_calls);
 
 // The plan that calls the scheduled kernel, each time with constants of its own: inputs are the kernel's

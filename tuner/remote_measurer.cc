@@ -22,6 +22,7 @@ constexpr int kMostAttempts = 3;      // of one chunk: the first and two more, e
 constexpr size_t kChunk = 8;          // candidates that run interleaved on one device
 constexpr size_t kMostBuilt = 64;     // candidates of a kernel whose files are kept
 constexpr double kNoisySpread = 0.25;
+constexpr double kSlowRatio = 4;      // of a candidate to the incumbent: sampling it would eat the time of better ones
 
 Timing timing_of(std::vector<double> samples) {
   Timing timing;
@@ -206,7 +207,9 @@ struct RemoteMeasurer::State {
     for (const size_t i : which) {
       files.push_back(programs.executables[i]);
       request.add_executables(files.back().sha256);
+      if (!programs.calls.empty()) request.add_calls(programs.calls[i]);
     }
+    request.set_slow_ratio(programs.slow_ratio);
     for (const PortInfo& port : programs.inputs) *request.add_inputs() = port_message(port);
     for (const PortInfo& port : programs.outputs) *request.add_outputs() = port_message(port);
     for (const auto& [seed, outputs] : programs.data_sets) {
@@ -326,7 +329,7 @@ std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& prog
       }
       const Timing ratio = paired_ratio(answers[c][i], incumbent);
       result.ratio = ratio.median;
-      if (rounds >= 7 && ratio.spread > kNoisySpread) {
+      if (ratio.count >= 7 && ratio.spread > kNoisySpread) {
         result.detail = text("its time relative to the untuned schedule's in the same round spreads by ",
                              std::lround(100 * ratio.spread), " %");
         result.outcome = Outcome::Noisy;
@@ -378,12 +381,14 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
   programs.outputs = state.ports.outputs;
   programs.data_sets = state.reference;
   programs.threads = task.single_thread ? 1 : task.threads;
+  programs.slow_ratio = kSlowRatio;
   std::map<Trace, size_t> place;   // of each trace among the executables
   for (const Trace& trace : wanted) {
     const RemoteFile& file = state.built.at(trace).file;
     if (file.path.empty()) continue;
     place[trace] = programs.executables.size();
     programs.executables.push_back(file);
+    programs.calls.push_back(state.built.at(trace).candidate.calls);
   }
   const std::vector<Measurement> measured = measure_programs(programs, rounds);
   std::vector<Measurement> results;

@@ -31,6 +31,9 @@ struct ProgramSet {
   std::vector<std::pair<uint64_t, std::vector<RemoteFile>>> data_sets;
   int threads = 1;
   double timeout_seconds = 0;              // of one; 0: that of MeasureOptions
+  // Those that take more than so many times the incumbent's time per call have one sample only; 0: none.
+  double slow_ratio = 0;
+  std::vector<int> calls;                  // in one run, by executable; empty: one in each
 };
 
 // Opens one device more of the kind that is measured on; null where there is no further one now.

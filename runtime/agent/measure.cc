@@ -68,8 +68,9 @@ class Candidate {
     for (const Port& port : batch.outputs) outputs_.emplace_back("tc-output", port.bytes);
   }
 
-  // Starts it and checks its outputs on all data sets, then finds out how many runs fill a sample.
-  void verify() {
+  // Starts it and checks its outputs on all data sets, then finds out how many runs fill a sample. Whether it is
+  // to be sampled: not where that is done, as a call takes longer than `too_slow`, in seconds.
+  bool verify(double too_slow) {
     start();
     const int sets = static_cast<int>(batch_.data_sets.size());
     for (int set = 0; set < sets; ++set) {
@@ -78,14 +79,20 @@ class Candidate {
       if (bench_.is_exact() && set == sets - 1) result_.samples.push_back(bench_.last_measurement());
     }
     runs_ = 1;
-    if (bench_.is_exact()) return;
+    if (bench_.is_exact() || is_slow(too_slow)) return false;
     // The first runs are not like later ones: caches, clocks, page tables.
     for (int attempt = 0; attempt < 8; ++attempt) {
       seconds_per_run_ = std::min(seconds_per_run_, run_and_check(attempt % sets, runs_) / runs_);
+      if (is_slow(too_slow)) return false;
       const uint32_t before = runs_;
       runs_ = runs_to_fill();
       if (runs_ < before + before / 2 + 1) break;
     }
+    return true;
+  }
+
+  double seconds_per_call() const {
+    return seconds_per_run_ / (batch_.calls.empty() ? 1 : batch_.calls[static_cast<size_t>(result_.candidate)]);
   }
 
   void sample(int round) {
@@ -236,6 +243,14 @@ class Candidate {
     return "";
   }
 
+  // Takes the fastest run so far for its only sample where a call takes longer than that, and the runs long
+  // enough to tell: the first ones wait for their pages.
+  bool is_slow(double too_slow) {
+    if (seconds_per_call() <= too_slow || seconds_per_run_ * runs_ < 0.5 * batch_.sample_seconds) return false;
+    result_.samples.push_back(seconds_per_run_);
+    return true;
+  }
+
   uint32_t runs_to_fill() const {
     // All samples have to fit into the time that is left.
     const double seconds =
@@ -265,6 +280,7 @@ void measure_batch(Bench& bench, const Batch& batch,
   try {
     Inputs inputs(batch);
     std::vector<std::unique_ptr<Candidate>> alive;
+    double too_slow = INFINITY;
     // Does a step of a candidate; whether it goes on.
     const auto step = [&](Candidate& candidate, auto&& action) {
       try {
@@ -278,8 +294,10 @@ void measure_batch(Bench& bench, const Batch& batch,
     for (size_t i = 0; i < batch.executables.size(); ++i) {
       auto candidate =
           std::make_unique<Candidate>(bench, batch, static_cast<int>(i), inputs, cancelled);
-      if (!step(*candidate, [](Candidate& it) { it.verify(); })) continue;
-      if (bench.is_exact()) done(candidate->finish());
+      bool sampled = false;
+      if (!step(*candidate, [&](Candidate& it) { sampled = it.verify(too_slow); })) continue;
+      if (i == 0 && batch.slow_ratio > 0) too_slow = batch.slow_ratio * candidate->seconds_per_call();
+      if (!sampled) done(candidate->finish());
       else alive.push_back(std::move(candidate));
     }
     for (int round = 0; round < batch.rounds; ++round)

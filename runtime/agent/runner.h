@@ -44,6 +44,8 @@ struct Batch {
   double sample_seconds = 0.01;
   double timeout_seconds = 10;      // of one candidate, all in all
   int64_t memory_bytes = 1 << 30;   // of one candidate, beyond its file and its tensors
+  double slow_ratio = 0;            // of a call's time to the first candidate's, beyond which one sample does; 0: none
+  std::vector<int> calls;           // in one run, by executable; empty: one in each
 };
 
 struct Result {

@@ -23,7 +23,7 @@ using grpc::Status;
 using grpc::StatusCode;
 
 constexpr int kMostFiles = 4096;       // of one list
-constexpr int kMostCandidates = 64, kMostPorts = 64, kMostDataSets = 16, kMostRounds = 10000;
+constexpr int kMostCandidates = 64, kMostPorts = 64, kMostDataSets = 16, kMostRounds = 10000, kMostCalls = 1 << 20;
 constexpr int kMostThreads = 64;
 constexpr size_t kMostMemory = 256 << 20;
 constexpr double kMostSeconds = 3600;
@@ -78,6 +78,11 @@ class BatchReader {
     batch.memory_bytes = static_cast<int64_t>(
         number("memory_bytes", static_cast<double>(request_.memory_bytes()), 1,
                static_cast<double>(memory_bytes_)));
+    batch.slow_ratio = number("slow_ratio", request_.slow_ratio(), 0, 1e9);
+    if (request_.calls_size() > 0)
+      count("calls", request_.calls_size(), request_.executables_size(), request_.executables_size());
+    for (const int32_t calls : request_.calls())
+      batch.calls.push_back(static_cast<int>(number("calls", calls, 1, kMostCalls)));
     return batch;
   }
 

@@ -118,6 +118,20 @@ TEST(NativeRunner, SamplesTellFastFromSlow) {
   for (const double sample : results[1].samples) EXPECT_GE(sample, 0.02);
 }
 
+// By the time of one call: the last one's run has many.
+TEST(NativeRunner, SlowOnesHaveOneSample) {
+  Batch batch = make_batch({kRight, kSlow, kRight, kSlow});
+  batch.rounds = 3;
+  batch.slow_ratio = 4;
+  batch.calls = {1, 1, 1, 1000000};
+  std::map<int, Result> results = measure(batch);
+  expect_good(results[0], 3);
+  expect_good(results[1], 1);
+  EXPECT_GE(results[1].samples[0], 0.02);
+  expect_good(results[2], 3);
+  expect_good(results[3], 3);
+}
+
 TEST(NativeRunner, LoopsForEver) {
   expect_failure(measure_one(kLoop, 0.5), Outcome::Timeout, "running data set 1");
   expect_failure(measure_one(kLoopLate, 0.5), Outcome::Timeout, "running data set");

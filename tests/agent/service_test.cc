@@ -213,6 +213,9 @@ TEST_F(Standalone, RefusesStrangersAndNonsense) {
   refused([](Request& it) { it.mutable_outputs(0)->set_shape(0, 11); }, "4000 bytes; the tensor has 4400");
   refused([](Request& it) { it.mutable_inputs(0)->set_shape(0, int64_t{1} << 60); }, "larger than");
   refused([](Request& it) { it.set_rounds(-1); }, "'rounds' is -1");
+  refused([](Request& it) { it.set_slow_ratio(-1); }, "'slow_ratio' is -1");
+  refused([](Request& it) { it.add_calls(0); }, "'calls' is 0");
+  refused([](Request& it) { for (int i = 0; i < 3; ++i) it.add_calls(1); }, "'calls' has 3 entries, not 1 to 1");
   refused([](Request& it) { it.set_threads(100000); }, "'threads'");
   refused([](Request& it) { it.set_timeout_seconds(NAN); }, "'timeout_seconds' is");
   refused([](Request& it) { it.set_memory_bytes(-5); }, "'memory_bytes'");

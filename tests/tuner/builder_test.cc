@@ -162,6 +162,22 @@ TEST(KernelProgram, AsManyCallsAsFillTheSecondCache) {
   EXPECT_EQ(calls_per_run(small_kernel("row_sum"), target, int64_t{1} << 40), 1) << "it has no constants";
 }
 
+TEST(KernelProgram, OneCallWhereColdConstantsMakeNoDifference) {
+  Target target = parse_target("x86-64-v4");
+  const auto calls = [&](int rows) {
+    const Kernel kernel = parse_kernel(text(R"(kernel "k"
+  input A f32[)", rows, R"(, 64]
+  constant K f32[64, 64]
+  output B f32[)", rows, R"(, 64]
+  init[i:)", rows, R"(, j:64]: B[i, j] = 0
+  sum[i:)", rows, R"(, j:64, k:64]: B[i, j] += A[i, k] * K[k, j]
+)"));
+    return calls_per_run(kernel, target, int64_t{1} << 40);
+  };
+  EXPECT_EQ(calls(16), 64);
+  EXPECT_EQ(calls(4096), 1);
+}
+
 TEST(KernelProgram, CountsConstantsBetweenCalls) {
   Plan plan;
   for (const int64_t size : {100, 20, 3}) {
