@@ -191,6 +191,7 @@ std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, do
     task.layout_lines = report.layout_lines;
     task.target = model.target;
     task.threads = threads;
+    task.tolerance = tolerance;
     task.single_thread = report.single_thread;
     task.calls = static_cast<int>(std::min<int64_t>(calls[report.kernel], 1 << 30));
     task.bytes_between_calls = between[report.kernel];

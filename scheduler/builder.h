@@ -1,6 +1,7 @@
 // What the analytic default is built with: applying lines, asking about accesses and loops.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -105,6 +106,24 @@ struct RowKnobs {
   std::vector<StatementKnobs> statements;  // by number; the default for those that are not listed
 };
 
+struct WinogradKnobs {
+  int64_t outputs = 0;           // of a tile, in each direction
+  int64_t rows = 0, columns = 0;     // of tiles, in a block
+  int64_t vectors = 0, tile = 0;     // of the products' register tile: blocks of features, tiles
+};
+struct MatrixKnobs {
+  int64_t bands = 0, panels = 0;     // how many
+  int64_t blocks = 0, tiles = 0;     // accumulators at a time: blocks of features, tiles of rows
+};
+// What an algorithm's knobs can be, and the cycles that its closed forms predict for them; infinite where they
+// are of no use.
+template <class Knobs>
+struct AlgorithmChoices {
+  Knobs chosen;                  // by the closed forms
+  std::vector<int64_t> outputs;  // of Winograd's tiles, that the tolerance allows
+  std::function<double(const Knobs&)> cycles;
+};
+
 // The list after a move: 0 none, k <= n the k-th to the front, n < k <= 2n the (k-n)-th to the end.
 std::vector<std::string> moved(std::vector<std::string> list, int64_t move);
 
@@ -114,12 +133,14 @@ void schedule_statement(Builder& builder, const std::string& statement,
 
 // Ways of scheduling, most special first; each throws Abandon where the kernel is not of its kind.
 // A convolution whose error may grow to the tolerance.
-void schedule_winograd(Builder& builder, double tolerance, bool always = false);
+void schedule_winograd(Builder& builder, double tolerance, bool always = false, const WinogradKnobs& knobs = {});
+AlgorithmChoices<WinogradKnobs> winograd_choices(const Builder& builder, double tolerance);
 // What the closed forms predict for it; infinite where it is not of that kind.
 double winograd_cycles(Builder builder, double tolerance);
 // A sum of products on the target's matrix unit, whose error may grow to the tolerance, where the closed
 // forms predict fewer cycles than for the others, or always.
-void schedule_matrix(Builder& builder, double tolerance, bool always = false);
+void schedule_matrix(Builder& builder, double tolerance, bool always = false, const MatrixKnobs& knobs = {});
+AlgorithmChoices<MatrixKnobs> matrix_choices(const Builder& builder, double tolerance);
 // One reduction into a private buffer, with an initialisation and elementwise statements after it.
 void schedule_reduction(Builder& builder, const ReductionKnobs& knobs = {});
 // Statements that share outer iterators: rows.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 
 #include "scheduler/algorithms.h"
 #include "scheduler/builder.h"
@@ -30,6 +31,7 @@ struct Plan {
   int64_t band = 1, panel = 1, blocks = 1, tiles = 1, rows = 1;
   double cycles = INFINITY;
   bool prefetch = true;
+  MatrixKnobs knobs;                       // that say the same
 };
 
 // A statement's loops by their meaning.
@@ -45,13 +47,22 @@ class MatrixScheduler {
  public:
   MatrixScheduler(Builder& builder, double tolerance) : b_(builder), tolerance_(tolerance) {}
 
-  void run(bool always) {
-    if (b_.target().matrix.registers == 0) throw Abandon{"no matrix unit"};
+  // The best plan; to be asked once.
+  MatrixKnobs chosen() {
+    find_algorithm();
+    find();
+    return choose().knobs;
+  }
+  // After chosen().
+  double cycles_of(const MatrixKnobs& knobs) const { return plan_of(knobs).cycles; }
+
+  void run(bool always, const MatrixKnobs& knobs) {
     find_algorithm();
     const Builder before = b_;
     find();
     if (!always && unit().vectors && direct_stream() == 0) throw Abandon{"weights that stay in the second cache"};
-    const Plan plan = choose();
+    const Plan plan = knobs.bands > 0 ? plan_of(knobs) : choose();
+    if (plan.cycles == INFINITY) throw Abandon{"sizes that do not fit"};
     if (!always && plan.cycles > kGain * direct_cycles()) throw Abandon{"no gain over the products in f32"};
     if (!always && plan.cycles > kWinogradSlower * winograd_cycles(before, tolerance_)) {
       throw Abandon{"no gain over another algorithm"};
@@ -72,6 +83,7 @@ class MatrixScheduler {
 
   // The first that the unit knows and the tolerance allows.
   void find_algorithm() {
+    if (b_.target().matrix.registers == 0) throw Abandon{"no matrix unit"};
     for (const TermsAlgorithm& each : kTermsAlgorithms) {
       const MatrixUnit::Format* format = unit().format(each.operand);
       if (format == nullptr || each.error * kLayers > tolerance_) continue;
@@ -204,6 +216,7 @@ class MatrixScheduler {
     for (int64_t bands = 1; bands <= lines && (best.cycles == INFINITY || bands <= 4 * best_bands); bands = bands < 4 ? bands + 1 : bands + bands / 2) {
       Plan plan = whole;
       plan.band = parts(lines, bands);
+      plan.knobs.bands = bands;
       const auto sizes = try_plan(plan);
       if (!sizes) continue;
       // Accumulators of equal height: one of each order of products, or an even number.
@@ -214,7 +227,7 @@ class MatrixScheduler {
       } else if (least > 1 && kernel().parameters.empty() && pays_in_pairs(*sizes)) {
         plan.tiles = 2;
       }
-      plan.rows = parts(flat, plan.tiles * parts(least, plan.tiles));
+      plan.rows = rows_of(flat, plan.tiles);
       if (sizes->digits_are_rows) plan.blocks = std::min<int64_t>(2, blocks);
       else if (plan.rows < kLeastRows && !unit().vectors) continue;
       std::vector<int64_t> at_once = {plan.blocks};
@@ -233,18 +246,52 @@ class MatrixScheduler {
     bool found = false;
     for (int64_t panels : {1, 2, 4, 8}) {
       if (panels > pairs || (panels > 1 && b_.threads() == 1)) break;
-      plan.panel = parts(pairs, panels);
-      plan.cycles = cycles_of(plan);
+      set_panels(plan, sizes, pairs, panels);
       if (plan.cycles >= best.cycles) continue;
-      // Weights that are read once: those that stay in the cache from run to run need none, and the next
-      // pair has to fit beside this one. Streams of vectors are fetched ahead by hardware.
-      const double pair = pair_bytes(plan, sizes), cache = static_cast<double>(b_.target().l2_bytes);
-      const bool ahead = pair * static_cast<double>(pairs) > cache && pair < 0.5 * cache;
-      plan.prefetch = !unit().vectors && (!sizes.digits_are_rows || ahead);
       best = plan;
       found = true;
     }
     return found;
+  }
+
+  // Of an accumulator, where so many of them hold all.
+  int64_t rows_of(int64_t flat, int64_t tiles) const { return parts(flat, tiles * parts(parts(flat, unit().rows), tiles)); }
+
+  void set_panels(Plan& plan, const Sizes& sizes, int64_t pairs, int64_t panels) const {
+    plan.panel = parts(pairs, panels);
+    plan.cycles = cycles_of(plan);
+    // Weights that are read once: those that stay in the cache from run to run need none, and the next
+    // pair has to fit beside this one. Streams of vectors are fetched ahead by hardware.
+    const double pair = pair_bytes(plan, sizes), cache = static_cast<double>(b_.target().l2_bytes);
+    const bool ahead = pair * static_cast<double>(pairs) > cache && pair < 0.5 * cache;
+    plan.prefetch = !unit().vectors && (!sizes.digits_are_rows || ahead);
+    plan.knobs = {plan.knobs.bands, panels, plan.blocks, plan.tiles};
+  }
+
+  // Whether the unit's registers hold so many accumulators.
+  bool fits(const Plan& plan, const Sizes& sizes) const {
+    if (unit().vectors) return plan.tiles == 1 && plan.blocks <= static_cast<int64_t>(kBlocksOfRow.size());
+    if (sizes.digits_are_rows) return plan.tiles == 1 && plan.blocks <= 2;
+    return algorithm_->sums() > 1 ? plan.blocks == 1 && plan.tiles <= 2 : plan.blocks * plan.tiles <= 4;
+  }
+
+  // Of infinite cycles where the knobs do not fit the kernel or the unit.
+  Plan plan_of(const MatrixKnobs& knobs) const {
+    Plan plan;
+    plan.band = kernel().parameters.empty() ? int64_t{1} << 40 : kBandOfSymbolic;
+    plan.panel = int64_t{1} << 40;
+    plan.knobs = knobs;
+    const int64_t blocks = parts(static_cast<int64_t>(features_), unit().columns), lines = banded_extent(plan);
+    plan.band = parts(lines, knobs.bands);
+    const auto sizes = knobs.bands <= lines ? try_plan(plan) : std::nullopt;
+    if (!sizes) return plan;
+    plan.tiles = knobs.tiles;
+    plan.rows = rows_of(sizes->tiles, knobs.tiles);
+    plan.blocks = std::min(knobs.blocks, blocks);
+    if (plan.tiles > parts(sizes->tiles, unit().rows) || !fits(plan, *sizes)) return plan;
+    const int64_t pairs = parts(blocks, plan.blocks);
+    if (knobs.panels <= pairs) set_panels(plan, *sizes, pairs, knobs.panels);
+    return plan;
   }
 
   bool reads_weights_once(const Sizes& sizes) const { return sizes.digits_are_rows || unit().vectors; }
@@ -569,8 +616,17 @@ class MatrixScheduler {
 
 }  // namespace
 
-void schedule_matrix(Builder& builder, double tolerance, bool always) {
-  MatrixScheduler(builder, tolerance).run(always);
+void schedule_matrix(Builder& builder, double tolerance, bool always, const MatrixKnobs& knobs) {
+  MatrixScheduler(builder, tolerance).run(always, knobs);
+}
+
+AlgorithmChoices<MatrixKnobs> matrix_choices(const Builder& builder, double tolerance) {
+  const auto own = std::make_shared<Builder>(builder);
+  const auto scheduler = std::make_shared<MatrixScheduler>(*own, tolerance);
+  AlgorithmChoices<MatrixKnobs> result;
+  result.chosen = scheduler->chosen();
+  result.cycles = [own, scheduler](const MatrixKnobs& knobs) { return scheduler->cycles_of(knobs); };
+  return result;
 }
 
 }  // namespace tc

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "scheduler/algorithms.h"
@@ -51,9 +52,22 @@ class WinogradScheduler {
     return choose().cycles;
   }
 
-  void run(bool always) {
+  // The best blocks and all that are allowed; to be asked once.
+  AlgorithmChoices<WinogradKnobs> choices() {
     find();
-    const Blocking plan = choose();
+    const Blocking best = choose();
+    if (best.algebra == nullptr) throw Abandon{"no blocks of tiles that fit"};
+    AlgorithmChoices<WinogradKnobs> result;
+    result.chosen = {best.algebra->outputs, best.rows, best.columns, best.tile.vectors, best.tile.columns};
+    for (const Winograd* each : algebras()) result.outputs.push_back(each->outputs);
+    return result;
+  }
+  // After choices().
+  double cycles_of(const WinogradKnobs& knobs) const { return blocking_of(knobs).cycles; }
+
+  void run(bool always, const WinogradKnobs& knobs) {
+    find();
+    const Blocking plan = knobs.outputs > 0 ? blocking_of(knobs) : choose();
     const bool gains = always || plan.cycles <= kGain * direct_;
     if (plan.algebra == nullptr || !gains) throw Abandon{"no gain over the direct convolution"};
     {
@@ -68,13 +82,33 @@ class WinogradScheduler {
   const Kernel& kernel() const { return b_.kernel(); }
   const Statement& macc() const { return b_.statement(macc_); }
 
-  Blocking choose() {
-    direct_ = direct_cycles();
-    Blocking plan;
+  std::vector<const Winograd*> algebras() const {
+    std::vector<const Winograd*> result;
     for (const Winograd& algebra : winograd_rows()) {
-      if (algebra.taps == taps_ && algebra.error * kLayers <= tolerance_) consider(algebra, plan);
+      if (algebra.taps == taps_ && algebra.error * kLayers <= tolerance_) result.push_back(&algebra);
     }
+    return result;
+  }
+
+  Blocking choose() const {
+    Blocking plan;
+    for (const Winograd* algebra : algebras()) consider(*algebra, plan);
     return plan;
+  }
+
+  // Without algebra where the tolerance does not allow it; blocks are cut to the map.
+  Blocking blocking_of(const WinogradKnobs& knobs) const {
+    for (const Winograd* algebra : algebras()) {
+      if (algebra->outputs != knobs.outputs) continue;
+      const int64_t rows = std::min(knobs.rows, tiles_of(*algebra, shape_.rows));
+      const int64_t columns = std::min(knobs.columns, tiles_of(*algebra, shape_.columns));
+      if (rows * columns > kMostTiles) break;
+      TileChoice tile;
+      tile.vectors = std::min(knobs.vectors, shape_.features);
+      tile.columns = std::min(knobs.tile, rows * columns);
+      return judged(*algebra, rows, columns, tile);
+    }
+    return {};
   }
 
   void find() {
@@ -106,6 +140,7 @@ class WinogradScheduler {
       shape_.inside *= inside(load.index[2].affine, shape_.rows, input.shape[2]) *
                        inside(load.index[3].affine, shape_.columns, input.shape[3]);
     }
+    direct_ = direct_cycles();
   }
 
   // The same of one dimension, whose index is output + tap - padding.
@@ -160,11 +195,31 @@ class WinogradScheduler {
     return 4 * positions * static_cast<double>(shape_.channels * shape_.features * shape_.lanes);
   }
 
+  static int64_t tiles_of(const Winograd& algebra, int64_t extent) { return (extent + algebra.outputs - 1) / algebra.outputs; }
+
   // The block of tiles and the register tile with the least cycles, where these are fewer than the
   // plan's.
   void consider(const Winograd& algebra, Blocking& best) const {
-    const int64_t m = algebra.outputs, products = algebra.products() * algebra.products();
-    const int64_t tile_rows = (shape_.rows + m - 1) / m, tile_columns = (shape_.columns + m - 1) / m;
+    const int64_t tile_rows = tiles_of(algebra, shape_.rows), tile_columns = tiles_of(algebra, shape_.columns);
+    auto judge = [&](int64_t rows, int64_t columns) {
+      const int64_t block = rows * columns;
+      TileChoice tile = choose_tile(problem(static_cast<double>(shape_.channels), block, 1), b_.target());
+      // Parts of equal size: 16 columns as 8 and 8, not as 12 and 4.
+      const int64_t trips = (block + tile.columns - 1) / tile.columns;
+      tile.columns = (block + trips - 1) / trips;
+      const Blocking plan = judged(algebra, rows, columns, tile);
+      if (plan.cycles < best.cycles) best = plan;
+    };
+    for (int64_t rows = 1; rows <= tile_rows && rows * tile_columns <= kMostTiles; ++rows) {
+      judge(rows, tile_columns);
+    }
+    for (int64_t columns = std::min(tile_columns - 1, kMostTiles); columns >= 4; --columns) judge(1, columns);
+  }
+
+  // The block and tile with their cycles; infinite where they need too much of a cache or of its bandwidth.
+  Blocking judged(const Winograd& algebra, int64_t rows, int64_t columns, TileChoice tile) const {
+    const int64_t block = rows * columns, products = algebra.products() * algebra.products();
+    const int64_t tile_rows = tiles_of(algebra, shape_.rows), tile_columns = tiles_of(algebra, shape_.columns);
     const auto tiles = static_cast<double>(shape_.batch * tile_rows * tile_columns);
     const double positions = static_cast<double>(products);
     // Loads, arithmetic and stores of the transforms, per tile and native vector.
@@ -173,40 +228,28 @@ class WinogradScheduler {
         tiles * native_vectors() *
         (in * std::ceil(static_cast<double>(shape_.channels) / static_cast<double>(shape_.lanes)) +
          out * static_cast<double>(shape_.features)) / 2;
-    auto judge = [&](int64_t rows, int64_t columns) {
-      const int64_t block = rows * columns;
-      const TileProblem sums = problem(static_cast<double>(shape_.channels), block, 1);
-      TileChoice tile = choose_tile(sums, b_.target());
-      // Parts of equal size: 16 columns as 8 and 8, not as 12 and 4.
-      const int64_t trips = (block + tile.columns - 1) / tile.columns;
-      tile.columns = (block + trips - 1) / trips;
-      tile.cycles = tile_cycles(sums, b_.target(), tile.vectors, tile.columns);
-      const double scratch = 4 * positions * static_cast<double>(block) *
-                             static_cast<double>(shape_.channels + tile.vectors * shape_.lanes);
-      if (scratch > kShareOfCache * static_cast<double>(b_.target().l2_bytes)) return;
-      const auto blocks = static_cast<double>(shape_.batch * ((tile_rows + rows - 1) / rows) *
-                                              ((tile_columns + columns - 1) / columns));
-      // Every thread runs whole blocks.
-      const double parts = std::ceil(blocks / b_.threads()) * b_.threads();
-      const double filter = filter_bytes(positions);
-      // What the filters and a block exceed the second cache by is read again from beyond it.
-      const auto cache = static_cast<double>(b_.target().l2_bytes);
-      const double missing = std::clamp((filter + scratch) / cache - 1, 0.0, 1.0);
-      const double stream = far(missing * filter);
-      if (stream * parts > kShareOfBandwidth * direct_) return;
-      const double full = static_cast<double>(block) * blocks / tiles;   // with what last blocks lack
-      const double compute = positions * tile.cycles / std::min(full, 1.3);
-      // A thread's first block finds no filters in its second cache.
-      const auto with_filters = [&](double bytes) { return std::max(compute, bytes) + kNotOverlapped * std::min(compute, bytes); };
-      const double blocks_of_all = b_.threads() * with_filters(far(filter)) + (parts - b_.threads()) * with_filters(stream);
-      const double cycles =
-          (blocks_of_all + transforms * parts / blocks) * (1 + kPriceOfMemory * filter * 1e-6);
-      if (cycles < best.cycles) best = {&algebra, rows, columns, tile, cycles};
-    };
-    for (int64_t rows = 1; rows <= tile_rows && rows * tile_columns <= kMostTiles; ++rows) {
-      judge(rows, tile_columns);
-    }
-    for (int64_t columns = std::min(tile_columns - 1, kMostTiles); columns >= 4; --columns) judge(1, columns);
+    tile.cycles = tile_cycles(problem(static_cast<double>(shape_.channels), block, 1), b_.target(), tile.vectors, tile.columns);
+    Blocking plan{&algebra, rows, columns, tile, INFINITY};
+    const double scratch = 4 * positions * static_cast<double>(block) *
+                           static_cast<double>(shape_.channels + tile.vectors * shape_.lanes);
+    if (scratch > kShareOfCache * static_cast<double>(b_.target().l2_bytes)) return plan;
+    const auto blocks = static_cast<double>(shape_.batch * ((tile_rows + rows - 1) / rows) *
+                                            ((tile_columns + columns - 1) / columns));
+    // Every thread runs whole blocks.
+    const double parts = std::ceil(blocks / b_.threads()) * b_.threads();
+    const double filter = filter_bytes(positions);
+    // What the filters and a block exceed the second cache by is read again from beyond it.
+    const auto cache = static_cast<double>(b_.target().l2_bytes);
+    const double missing = std::clamp((filter + scratch) / cache - 1, 0.0, 1.0);
+    const double stream = far(missing * filter);
+    if (stream * parts > kShareOfBandwidth * direct_) return plan;
+    const double full = static_cast<double>(block) * blocks / tiles;   // with what last blocks lack
+    const double compute = positions * tile.cycles / std::min(full, 1.3);
+    // A thread's first block finds no filters in its second cache.
+    const auto with_filters = [&](double bytes) { return std::max(compute, bytes) + kNotOverlapped * std::min(compute, bytes); };
+    const double blocks_of_all = b_.threads() * with_filters(far(filter)) + (parts - b_.threads()) * with_filters(stream);
+    plan.cycles = (blocks_of_all + transforms * parts / blocks) * (1 + kPriceOfMemory * filter * 1e-6);
+    return plan;
   }
 
   void rewrite(const Blocking& plan) {
@@ -379,8 +422,16 @@ class WinogradScheduler {
 
 }  // namespace
 
-void schedule_winograd(Builder& builder, double tolerance, bool always) {
-  WinogradScheduler(builder, tolerance).run(always);
+void schedule_winograd(Builder& builder, double tolerance, bool always, const WinogradKnobs& knobs) {
+  WinogradScheduler(builder, tolerance).run(always, knobs);
+}
+
+AlgorithmChoices<WinogradKnobs> winograd_choices(const Builder& builder, double tolerance) {
+  const auto own = std::make_shared<Builder>(builder);
+  const auto scheduler = std::make_shared<WinogradScheduler>(*own, tolerance);
+  AlgorithmChoices<WinogradKnobs> result = scheduler->choices();
+  result.cycles = [own, scheduler](const WinogradKnobs& knobs) { return scheduler->cycles_of(knobs); };
+  return result;
 }
 
 double winograd_cycles(Builder builder, double tolerance) {

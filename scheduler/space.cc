@@ -2,7 +2,10 @@
 #include "scheduler/space.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <set>
 
 #include "scheduler/reduction.h"
@@ -13,7 +16,7 @@ namespace {
 
 using Point = ScheduleSpace::Point;
 
-enum Way : int64_t { kReduction = 1, kRows = 2, kSeparate = 3 };
+enum Way : int64_t { kReduction = 1, kRows = 2, kSeparate = 3, kWinograd = 4, kMatrix = 5 };
 
 // A dimension and where its value goes.
 struct Axis {
@@ -22,13 +25,21 @@ struct Axis {
   int64_t RowKnobs::*rows = nullptr;
   size_t statement = 0;
   int64_t StatementKnobs::*of_statement = nullptr;
+  int64_t WinogradKnobs::*winograd = nullptr;
+  int64_t MatrixKnobs::*matrix = nullptr;
   double penalty = 0;              // on the predicted cycles, where it is not as in the default
 
-  bool for_rows() const { return rows != nullptr || of_statement != nullptr; }
+  bool is_of(int64_t way) const {
+    if (way == kReduction) return reduction != nullptr;
+    if (way == kWinograd) return winograd != nullptr;
+    if (way == kMatrix) return matrix != nullptr;
+    return rows != nullptr || of_statement != nullptr;
+  }
 };
 
 constexpr size_t kMostStatements = 8;   // with knobs of their own
 constexpr int64_t kMostMoves = 10;
+constexpr size_t kFeatures = 10;
 
 std::vector<int64_t> up_to(int64_t last) {
   std::vector<int64_t> values;
@@ -49,14 +60,25 @@ void with_value(std::vector<int64_t>& values, int64_t value) {
 
 }  // namespace
 
+// What a point says to the ways of scheduling.
+struct Knobs {
+  ReductionKnobs reduction;
+  RowKnobs rows;
+  WinogradKnobs winograd;
+  MatrixKnobs matrix;
+};
+
 struct ScheduleSpace::State {
   ScheduleState start;
   int threads = 1;
+  double tolerance = 0;
   std::vector<int64_t> ways;
   std::vector<ReductionChoice> choices;
   size_t reductions = 0;
   bool large = false;              // what is read does not fit the second cache
-  double separate_cycles = 1;      // of the other ways
+  double separate_cycles = 1;      // of rows and separate statements
+  AlgorithmChoices<WinogradKnobs> winograd;
+  AlgorithmChoices<MatrixKnobs> matrix;
   std::vector<Axis> axes;
   std::vector<Dimension> dimensions;
   Point default_point;
@@ -64,6 +86,7 @@ struct ScheduleSpace::State {
   size_t choice = 0, vectors = 0, columns = 0, rows = 0, sum_order = 0, sum_block = 0, unroll = 0,
          outer_order = 0, outer_block = 0, outside = 0;
 
+  bool is_algorithm(const Point& point) const { return value(point, 0) >= kWinograd; }
   int64_t value(const Point& point, size_t axis) const {
     return dimensions[axis].values[static_cast<size_t>(point[axis])];
   }
@@ -95,23 +118,77 @@ struct ScheduleSpace::State {
     return add(name, std::move(values), ordered_from, axis);
   }
 
-  void attempt(Builder& builder, int64_t way, const ReductionKnobs& reduction, const RowKnobs& rows_knobs) const {
-    if (way == kReduction) schedule_reduction(builder, reduction);
-    else if (way == kRows) schedule_rows(builder, rows_knobs);
-    else schedule_separately(builder, rows_knobs);
+  void attempt(Builder& builder, int64_t way, const Knobs& knobs) const {
+    if (way == kReduction) schedule_reduction(builder, knobs.reduction);
+    else if (way == kRows) schedule_rows(builder, knobs.rows);
+    else if (way == kSeparate) schedule_separately(builder, knobs.rows);
+    else if (way == kWinograd) schedule_winograd(builder, tolerance, true, knobs.winograd);
+    else schedule_matrix(builder, tolerance, true, knobs.matrix);
     if (auto refused = check_state(builder.state())) throw Abandon{*refused};
+  }
+
+  // Whether the default goes this way, where it came to it.
+  bool is_default(int64_t way) const {
+    Builder builder(start, threads);
+    try {
+      if (way == kWinograd) schedule_winograd(builder, tolerance);
+      else schedule_matrix(builder, tolerance);
+      return !check_state(builder.state());
+    } catch (const Abandon&) {
+      return false;
+    }
   }
 
   void find_ways() {
     if (start.ordered) refuse("the default follows on rewrites only");
-    for (int64_t way : {kReduction, kRows, kSeparate}) {
+    for (int64_t way : {kReduction, kRows, kSeparate, kWinograd, kMatrix}) {
+      if (way >= kWinograd && tolerance <= 0) break;
       Builder builder(start, threads);
       try {
-        attempt(builder, way, {}, {});
+        if (way == kWinograd) winograd = winograd_choices(builder, tolerance);
+        if (way == kMatrix) matrix = matrix_choices(builder, tolerance);
+        attempt(builder, way, {});
         ways.push_back(way);
       } catch (const Abandon&) {
       }
     }
+  }
+
+  bool has(int64_t way) const { return std::find(ways.begin(), ways.end(), way) != ways.end(); }
+
+  // Knobs of an algorithm, at what the closed forms choose for the default.
+  template <class Algorithm>
+  void add_algorithm(const std::string& name, std::vector<int64_t> values, const Algorithm& algorithm,
+                     int64_t Algorithm::*knob, int64_t Algorithm::*Axis::*place, size_t ordered_from = 0) {
+    with_value(values, algorithm.*knob);
+    Axis axis;
+    axis.*place = knob;
+    const size_t added = add(name, std::move(values), ordered_from, axis);
+    default_point.resize(axes.size(), 0);
+    default_point[added] = index_of(added, algorithm.*knob);
+  }
+
+  void add_winograd() {
+    using K = WinogradKnobs;
+    const auto place = &Axis::winograd;
+    std::vector<int64_t> outputs = winograd.outputs;
+    std::sort(outputs.begin(), outputs.end());
+    add_algorithm("outputs of a Winograd tile", outputs, winograd.chosen, &K::outputs, place, outputs.size());
+    add_algorithm("rows of a block of tiles", {1, 2, 3, 4, 5, 6, 7, 8}, winograd.chosen, &K::rows, place);
+    add_algorithm("columns of a block of tiles", {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64},
+                  winograd.chosen, &K::columns, place);
+    add_algorithm("vectors of the products' tile", {1, 2, 3, 4, 6}, winograd.chosen, &K::vectors, place);
+    add_algorithm("columns of the products' tile", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 20, 24, 28},
+                  winograd.chosen, &K::tile, place);
+  }
+
+  void add_matrix() {
+    using K = MatrixKnobs;
+    const auto place = &Axis::matrix;
+    add_algorithm("bands of rows", {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}, matrix.chosen, &K::bands, place);
+    if (threads > 1) add_algorithm("panels of features", {1, 2, 4, 8}, matrix.chosen, &K::panels, place);
+    add_algorithm("blocks of accumulators", {1, 2, 3, 4, 5, 6, 7}, matrix.chosen, &K::blocks, place);
+    add_algorithm("rows of accumulators", {1, 2, 3}, matrix.chosen, &K::tiles, place);
   }
 
   void add_reduction() {
@@ -174,7 +251,7 @@ struct ScheduleSpace::State {
   }
 
   void add_rows() {
-    const bool together = std::find(ways.begin(), ways.end(), kRows) != ways.end();
+    const bool together = has(kRows);
     auto add_knob = [&](const std::string& name, std::vector<int64_t> values, size_t ordered_from,
                         int64_t RowKnobs::*knob, double penalty) {
       Axis axis;
@@ -216,15 +293,38 @@ struct ScheduleSpace::State {
     separate_cycles = std::max(1.0, cycles);
   }
 
-  explicit State(const Schedule& schedule, int thread_count)
-      : start(ScheduleAccess::state(schedule)), threads(thread_count) {
+  State(const Schedule& schedule, int thread_count, double error_budget)
+      : start(ScheduleAccess::state(schedule)), threads(thread_count), tolerance(error_budget) {
     find_ways();
     if (ways.empty()) return;
     Axis axis;
     add("way", ways, ways.size(), axis);
-    if (ways[0] == kReduction) add_reduction();
-    if (ways.back() != kReduction) add_rows();
+    if (has(kReduction)) add_reduction();
+    if (has(kRows) || has(kSeparate)) add_rows();
+    if (has(kWinograd)) add_winograd();
+    if (has(kMatrix)) add_matrix();
     default_point.resize(axes.size(), 0);
+    for (int64_t way : {kMatrix, kWinograd}) {
+      if (default_point[0] == 0 && has(way) && is_default(way)) default_point[0] = index_of(0, way);
+    }
+  }
+
+  Knobs knobs_of(const Point& point) const {
+    Knobs knobs;
+    knobs.rows.statements.resize(kMostStatements);
+    knobs.matrix.panels = 1;
+    const int64_t way = value(point, 0);
+    for (size_t axis = 1; axis < axes.size(); ++axis) {
+      const int64_t knob = value(point, axis);
+      const Axis& which = axes[axis];
+      if (!which.is_of(way)) continue;
+      if (which.reduction != nullptr) knobs.reduction.*which.reduction = knob;
+      if (which.rows != nullptr) knobs.rows.*which.rows = knob;
+      if (which.of_statement != nullptr) knobs.rows.statements[which.statement].*which.of_statement = knob;
+      if (which.winograd != nullptr) knobs.winograd.*which.winograd = knob;
+      if (which.matrix != nullptr) knobs.matrix.*which.matrix = knob;
+    }
+    return knobs;
   }
 
   std::optional<Schedule> build(const Point& point, std::string* why) const;
@@ -233,9 +333,8 @@ struct ScheduleSpace::State {
     if (axes.empty()) return point;
     const int64_t way = value(point, 0);
     for (size_t axis = 1; axis < axes.size(); ++axis) {
-      const bool used = way == kReduction ? axes[axis].reduction != nullptr : axes[axis].for_rows();
       const bool common = axes[axis].rows == &RowKnobs::rows && way == kSeparate;
-      if (!used || common) point[axis] = default_point[axis];
+      if (!axes[axis].is_of(way) || common) point[axis] = default_point[axis];
     }
     if (way != kReduction) return point;
     const ReductionChoice& which = choice_of(point);
@@ -269,6 +368,8 @@ struct ScheduleSpace::State {
     for (size_t axis = 1; axis < axes.size(); ++axis) {
       if (point[axis] != default_point[axis]) penalty += axes[axis].penalty;
     }
+    if (value(point, 0) == kWinograd) return winograd.cycles(knobs_of(point).winograd);
+    if (value(point, 0) == kMatrix) return cycles_of_matrix(knobs_of(point).matrix);
     if (value(point, 0) != kReduction) {
       return separate_cycles * penalty * (value(point, 0) == ways[0] ? 1 : 1.3);
     }
@@ -289,10 +390,21 @@ struct ScheduleSpace::State {
     }
     return tile_cycles(problem, start.target, value(point, vectors), width) * which.preference * penalty;
   }
+
+  // Its closed forms try a rewrite: each is asked once.
+  double cycles_of_matrix(const MatrixKnobs& knobs) const {
+    const std::array<int64_t, 4> key = {knobs.bands, knobs.panels, knobs.blocks, knobs.tiles};
+    const std::lock_guard lock(mutex);
+    auto [found, fresh] = matrix_cycles.try_emplace(key, INFINITY);
+    if (fresh) found->second = matrix.cycles(knobs);
+    return found->second;
+  }
+  mutable std::mutex mutex;        // of what is known already
+  mutable std::map<std::array<int64_t, 4>, double> matrix_cycles;
 };
 
-ScheduleSpace::ScheduleSpace(const Schedule& start, int threads)
-    : state_(std::make_shared<const State>(start, threads)) {}
+ScheduleSpace::ScheduleSpace(const Schedule& start, int threads, double tolerance)
+    : state_(std::make_shared<const State>(start, threads, tolerance)) {}
 
 const std::vector<ScheduleSpace::Dimension>& ScheduleSpace::dimensions() const {
   return state_->dimensions;
@@ -330,6 +442,7 @@ std::vector<Point> ScheduleSpace::ranked(int count) const {
   if (!s.choices.empty()) {
     // All tiles of all choices.
     Point point = s.default_point;
+    point[0] = s.index_of(0, kReduction);
     auto size = [&](size_t axis) { return static_cast<int>(s.dimensions[axis].values.size()); };
     for (point[s.choice] = 0; point[s.choice] < size(s.choice); ++point[s.choice]) {
       for (point[s.vectors] = 0; point[s.vectors] < size(s.vectors); ++point[s.vectors]) {
@@ -380,19 +493,9 @@ std::vector<Point> ScheduleSpace::ranked(int count) const {
 
 std::optional<Schedule> ScheduleSpace::State::build(const Point& point, std::string* why) const {
   if (axes.empty()) return ScheduleAccess::schedule(start);
-  ReductionKnobs reduction;
-  RowKnobs row_knobs;
-  row_knobs.statements.resize(kMostStatements);
-  for (size_t axis = 1; axis < axes.size(); ++axis) {
-    const int64_t knob = value(point, axis);
-    const Axis& which = axes[axis];
-    if (which.reduction != nullptr) reduction.*which.reduction = knob;
-    if (which.rows != nullptr) row_knobs.*which.rows = knob;
-    if (which.of_statement != nullptr) row_knobs.statements[which.statement].*which.of_statement = knob;
-  }
   Builder builder(start, threads);
   try {
-    attempt(builder, value(point, 0), reduction, row_knobs);
+    attempt(builder, value(point, 0), knobs_of(point));
   } catch (const Abandon& abandoned) {
     if (why != nullptr) *why = abandoned.why;
     return std::nullopt;
@@ -417,6 +520,7 @@ std::string ScheduleSpace::sketch(const Point& point, std::string* why) const {
 }
 
 std::vector<double> ScheduleSpace::features(const Point& point) const {
+  if (!state_->axes.empty() && state_->is_algorithm(point)) return std::vector<double>(kFeatures, 0);
   const Trust trust;
   const auto schedule = state_->build(point, nullptr);
   return schedule ? loop_features(*schedule) : std::vector<double>{};
@@ -447,7 +551,7 @@ class FeatureFinder {
     visit(state.tree, {}, false);
   }
 
-  std::vector<double> features() const {
+  std::array<double, kFeatures> features() const {
     return {std::log2(found_.copies),  std::log2(found_.widest), std::log2(found_.per_trip), std::log2(found_.lanes),
             std::log2(found_.serial),  std::log2(found_.last),   std::log2(found_.trips),    found_.depth,
             found_.isolated,           std::log2(std::max(1.0, leaves_))};
@@ -515,7 +619,8 @@ void write_key(const ScheduleState& state, const TreeNode& node, std::string& ke
 }  // namespace
 
 std::vector<double> loop_features(const Schedule& schedule) {
-  return FeatureFinder(ScheduleAccess::state(schedule)).features();
+  const std::array<double, kFeatures> found = FeatureFinder(ScheduleAccess::state(schedule)).features();
+  return {found.begin(), found.end()};
 }
 
 std::string loops_key(const Schedule& schedule) {

@@ -23,8 +23,8 @@ class ScheduleSpace {
   using Point = std::vector<int>;    // an index into the values, by dimension
 
   // The space of the schedules that begin with `start`, on which only rewrites of layout have been
-  // applied. Tries each way of the default once.
-  ScheduleSpace(const Schedule& start, int threads);
+  // applied, with the algorithms that the tolerance allows. Tries each way of the default once.
+  ScheduleSpace(const Schedule& start, int threads, double tolerance = 0);
 
   // None where the default leaves the kernel as it is.
   const std::vector<Dimension>& dimensions() const;
@@ -47,6 +47,7 @@ class ScheduleSpace {
   // there is no schedule.
   std::string sketch(const Point& point, std::string* why) const;
   // loop_features() of the built schedule, without asking whether it is legal; none where there is no schedule.
+  // Zeros for an algorithm's, of which the point itself says all and building takes long.
   std::vector<double> features(const Point& point) const;
 
  private:

@@ -257,6 +257,59 @@ TEST(Search, TheSameLoopsHaveTheSameFeatures) {
   }
 }
 
+// The space of a kernel with an algorithm begins at what the default takes, and holds other sizes of it.
+TEST(Search, SpaceHoldsAlgorithms) {
+  struct Case {
+    const char *kernel, *target, *dimension, *line;
+    std::vector<std::string> layouts;
+  };
+  const Case convolution = {R"(kernel "conv"
+  input I f32[1, 64, 28, 28]
+  constant K f32[64, 64, 3, 3]
+  output O f32[1, 64, 28, 28]
+  local T f32[1, 64, 28, 28]
+  init[f:64, y:28, x:28]: T[0, f, y, x] = 0
+  macc[f:64, y:28, x:28, c:64, r:3, s:3] where r + y - 1 >= 0, 28 - r - y >= 0, s + x - 1 >= 0, 28 - s - x >= 0: T[0, f, y, x] += I[0, c, r + y - 1, s + x - 1] * K[f, c, r, s]
+  tail[f:64, y:28, x:28]: O[0, f, y, x] = max(T[0, f, y, x], 0)
+)", "x86-64-v3", "outputs of a Winograd tile", "algorithm macc winograd ", {"layout I 1 8", "layout O 1 8"}};
+  const Case product = {R"(kernel "gemm"
+  input A f32[256, 512]
+  constant K f32[512, 512]
+  output O f32[256, 512]
+  init[i:256, j:512]: O[i, j] = 0
+  macc[i:256, j:512, k:512]: O[i, j] += A[i, k] * K[k, j]
+)", "sapphirerapids", "blocks of accumulators", "algorithm macc ", {}};
+  for (const Case& each : {convolution, product}) {
+    const double tolerance = 1e-4;
+    Schedule start(parse_kernel(each.kernel), parse_target(each.target));
+    ASSERT_EQ(start.replay(each.layouts), std::nullopt);
+    const auto has = [&](const ScheduleSpace& space) {
+      return std::any_of(space.dimensions().begin(), space.dimensions().end(),
+                         [&](const auto& dimension) { return dimension.name == each.dimension; });
+    };
+    EXPECT_FALSE(has(ScheduleSpace(start, 1)));
+    const ScheduleSpace space(start, 1, tolerance);
+    ASSERT_TRUE(has(space)) << each.line;
+    const auto first = space.build(space.default_point(), nullptr);
+    ASSERT_TRUE(first);
+    const std::vector<std::string> added = default_trace(start, 1, tolerance);
+    EXPECT_TRUE(std::equal(added.rbegin(), added.rend(), first->trace().rbegin())) << each.line;
+    Random random(11);
+    std::set<std::string> lines;
+    for (int i = 0; i < 400 && lines.size() < 4; ++i) {
+      const Point point = random_point(space, random);
+      if (space.cycles(point) == INFINITY) continue;
+      const auto schedule = space.build(point, nullptr);
+      if (!schedule) continue;
+      EXPECT_EQ(schedule->check(), std::nullopt);
+      for (const std::string& line : schedule->trace()) {
+        if (line.rfind(each.line, 0) == 0) lines.insert(line);
+      }
+    }
+    EXPECT_EQ(lines.size(), 4u) << each.line;
+  }
+}
+
 TEST(Search, ComesBackFromRandomSchedules) {
   for (const char* name : {"pointwise", "gemm", "pool"}) {
     const KernelTask task = task_of(name, parse_target("x86-64-v3"));

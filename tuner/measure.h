@@ -18,6 +18,7 @@ struct KernelTask {
   std::vector<std::string> layout_lines;
   Target target;
   int threads = 1;                  // of the model; part of the log's key
+  double tolerance = 0;             // of the model: what algorithms may be tried
   bool single_thread = false;       // so small that one thread runs it in the model
   int calls = 1;                    // of this kernel in one run of the model
   int64_t bytes_between_calls = 0;  // of constants that the model reads meanwhile

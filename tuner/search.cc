@@ -82,7 +82,7 @@ struct KernelSearch::State {
 
   State(const KernelTask& the_task, const SearchOptions& the_options)
       : task(the_task), options(the_options), start(after_layout(task)),
-        space(start, task.threads), random(the_options.seed ^ fnv1a(the_task.workload)),
+        space(start, task.threads, task.tolerance), random(the_options.seed ^ fnv1a(the_task.workload)),
         surrogate(space), best(the_task.untuned) {
     if (options.from_random) {
       for (int i = 0; i < kRandomStarts; ++i) starts.push_back(random_point(space, random));

@@ -262,7 +262,9 @@ class Session {
     for (int round = 1; round < 3 && fresh && !is_exact(); ++round, keep = std::min<size_t>(keep, 2)) {
       std::vector<size_t> order;
       for (size_t i = 0; i < results.size(); ++i) {
-        if (results[i].outcome == Outcome::Ok && results[i].ratio < before * 1.1) order.push_back(i);
+        // What is slower than the untuned schedule will not be chosen: nobody needs to know it exactly.
+        const bool in_question = results[i].ratio < 1.1 * std::min(before, 1.0);
+        if (results[i].outcome == Outcome::Ok && in_question) order.push_back(i);
       }
       std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return results[a].ratio < results[b].ratio; });
       if (order.size() > keep) order.resize(keep);
