@@ -227,7 +227,7 @@ class WinogradScheduler {
     const double transforms =
         tiles * native_vectors() *
         (in * std::ceil(static_cast<double>(shape_.channels) / static_cast<double>(shape_.lanes)) +
-         out * static_cast<double>(shape_.features)) / 2;
+         out * static_cast<double>(shape_.features)) / b_.target().multiply_adds;
     tile.cycles = tile_cycles(problem(static_cast<double>(shape_.channels), block, 1), b_.target(), tile.vectors, tile.columns);
     Blocking plan{&algebra, rows, columns, tile, INFINITY};
     const double scratch = 4 * positions * static_cast<double>(block) *

@@ -18,11 +18,14 @@ namespace {
 #if defined(__x86_64__)
 constexpr Arch kHere = Arch::X86_64;
 
-// Whether this is a core of Zen 5: AMD's family 1Ah (Processor Programming Reference, CPUID Fn0000_0001).
-bool is_zen5() {
+// The row whose cores these are, where their kind can be told: Zen 4 is models 10h to 1Fh and from 60h on of AMD's
+// family 19h, Zen 5 family 1Ah (Processor Programming Reference, CPUID Fn0000_0001).
+std::string microarchitecture() {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || !__get_cpuid(1, &a, &b, &c, &d)) return false;
-  return ((a >> 8) & 15) + ((a >> 20) & 255) == 0x1a;
+  if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || !__get_cpuid(1, &a, &b, &c, &d)) return "";
+  const unsigned family = ((a >> 8) & 15) + ((a >> 20) & 255), sixteen = (a >> 16) & 15;
+  if (family == 0x1a) return "znver5";
+  return family == 0x19 && (sixteen == 1 || sixteen >= 6) ? "znver4" : "";
 }
 
 // By CPUID, where the operating system also saves the registers. (The built-in function takes only
@@ -66,7 +69,7 @@ std::vector<std::string> detect() {
 #elif defined(__riscv)
 constexpr Arch kHere = Arch::RiscV64;
 
-bool is_zen5() { return false; }
+std::string microarchitecture() { return ""; }
 
 std::vector<std::string> detect() {
   std::vector<std::string> found;
@@ -83,7 +86,7 @@ std::vector<std::string> detect() {
 #elif defined(__aarch64__)
 constexpr Arch kHere = Arch::AArch64;
 
-bool is_zen5() { return false; }
+std::string microarchitecture() { return ""; }
 
 std::vector<std::string> detect() { return {"neon"}; }
 #else
@@ -124,8 +127,12 @@ std::string native_name() {
 
 void describe_this_machine(Target& target) {
   // The name says what code runs here, not on which cores it is fast.
-  for (const Row& row : is_zen5() && target.vector_bits == 512 ? x86_rows() : std::vector<Row>{}) {
-    if (row.target.name != "znver5") continue;
+  const std::string kind = target.vector_bits == 512 ? microarchitecture() : "";
+  for (const Row& row : kind.empty() ? std::vector<Row>{} : x86_rows()) {
+    if (row.target.name != kind) continue;
+    target.multiply_adds = row.target.multiply_adds;
+    target.loads = row.target.loads;
+    target.stores = row.target.stores;
     target.l2_bandwidth = row.target.l2_bandwidth;
     target.l3_bandwidth = row.target.l3_bandwidth;
   }

@@ -76,6 +76,12 @@ std::vector<Row> x86_rows() {
   sapphirerapids.l1_bytes = 48 << 10;
   sapphirerapids.l2_bytes = 2 << 20;
   sapphirerapids.l3_bandwidth = 6;  // 16 GB/s past L2 measured on one core at about 2.7 GHz
+  // 512 bits take two turns of each unit of 256.
+  Target znver4 = named(avx512(), "znver4");
+  znver4.multiply_adds = znver4.loads = 1;
+  znver4.stores = 0.5;
+  znver4.l2_bandwidth = 28;
+  znver4.l3_bandwidth = 16;
   Target znver5 = named(avx512(), "znver5");
   znver5.l1_bytes = 48 << 10;
   znver5.l2_bandwidth = 50;
@@ -87,6 +93,8 @@ std::vector<Row> x86_rows() {
       {avx512(), "x86-64 with AVX-512: Skylake servers, Zen 4 and later", level4, {}},
       {sapphirerapids, "Intel Sapphire Rapids: AVX-512 with bf16, fp16, VNNI and AMX",
        joined(joined(level4, kMatrix), {"avx512bf16", "avx512fp16", "avx512vnni"}), joined(kMatrix, products)},
+      {znver4, "AMD Zen 4: AVX-512 with bf16 and VNNI, half as wide inside",
+       joined(level4, {"avx512bf16", "avx512vnni"}), products},
       {znver5, "AMD Zen 5: AVX-512 with bf16 and VNNI",
        joined(level4, {"avx512bf16", "avx512vnni", "avxvnni"}), products},
   };
