@@ -104,12 +104,13 @@ int64_t offset_in_file(const OpenFile& file, uint64_t address) {
   const Elf64_Shdr& of_names = sections.at(header.e_shstrndx);
   auto names = file.read<char>(of_names.sh_offset, of_names.sh_size);
   names.push_back('\0');
-  for (const Elf64_Shdr& section : sections) {
-    const std::string name = names.data() + section.sh_name;
-    // Relocatable files keep sections apart whose names differ.
-    if (name != ".rodata" && name != kSection) continue;
-    if (section.sh_type != SHT_PROGBITS || address < section.sh_addr || address >= section.sh_addr + section.sh_size) continue;
-    return static_cast<int64_t>(section.sh_offset + (address - section.sh_addr));
+  // Relocatable files, where all addresses are small, keep sections apart whose names differ.
+  for (const std::string wanted : {kSection, ".rodata"}) {
+    for (const Elf64_Shdr& section : sections) {
+      if (names.data() + section.sh_name != wanted || section.sh_type != SHT_PROGBITS) continue;
+      if (address < section.sh_addr || address >= section.sh_addr + section.sh_size) continue;
+      return static_cast<int64_t>(section.sh_offset + (address - section.sh_addr));
+    }
   }
   TC_CHECK(false, "read-only data at address ", address);
   return 0;
