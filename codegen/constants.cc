@@ -9,8 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "ir/error.h"
 
@@ -18,7 +16,6 @@ namespace tc {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr const char* kSection = ".rodata.tc_constants";
 constexpr size_t kPiece = 1 << 20;   // bytes that are copied at a time
 
 int64_t aligned(int64_t offset, int64_t alignment) {
@@ -81,38 +78,19 @@ class OpenFile {
   int descriptor_;
 };
 
-// The address that the linker gave the block of an object.
-uint64_t address_in_map(const std::string& map, const std::string& object, int64_t byte_count) {
-  std::ifstream lines(map);
-  const std::string section = object + ":(" + kSection + ")";
-  for (std::string line; std::getline(lines, line);) {
-    // VMA, LMA and size in hexadecimal digits, the alignment, and where it is from
-    if (!line.ends_with(section)) continue;
-    std::istringstream words(line);
-    uint64_t address = 0, loaded_at = 0, size = 0;
-    words >> std::hex >> address >> loaded_at >> size;
-    if (words && size == static_cast<uint64_t>(byte_count)) return address;
-  }
-  TC_CHECK(false, "a block of constants in the linker's map ", map);
-  return 0;
-}
-
-// Where the contents of an address in read-only data are in a linked file.
-int64_t offset_in_file(const OpenFile& file, uint64_t address) {
+// Where the contents of a section are in a linked file.
+int64_t offset_in_file(const OpenFile& file, const std::string& wanted, int64_t byte_count) {
   const Elf64_Ehdr header = file.read<Elf64_Ehdr>(0, 1)[0];
   const auto sections = file.read<Elf64_Shdr>(header.e_shoff, header.e_shnum);
   const Elf64_Shdr& of_names = sections.at(header.e_shstrndx);
   auto names = file.read<char>(of_names.sh_offset, of_names.sh_size);
   names.push_back('\0');
-  // Relocatable files, where all addresses are small, keep sections apart whose names differ.
-  for (const std::string wanted : {kSection, ".rodata"}) {
-    for (const Elf64_Shdr& section : sections) {
-      if (names.data() + section.sh_name != wanted || section.sh_type != SHT_PROGBITS) continue;
-      if (address < section.sh_addr || address >= section.sh_addr + section.sh_size) continue;
-      return static_cast<int64_t>(section.sh_offset + (address - section.sh_addr));
-    }
+  for (const Elf64_Shdr& section : sections) {
+    if (names.data() + section.sh_name != wanted) continue;
+    TC_CHECK(section.sh_type == SHT_PROGBITS && section.sh_size == static_cast<uint64_t>(byte_count));
+    return static_cast<int64_t>(section.sh_offset);
   }
-  TC_CHECK(false, "read-only data at address ", address);
+  TC_CHECK(false, "a section ", wanted);
   return 0;
 }
 
@@ -140,14 +118,14 @@ ConstantsFile::ConstantsFile(std::string symbol, int64_t bytes)
   const int code = errno;
   close(descriptor_);
   errno = code;
-  cannot_write("the model's constants to " + path);
+  cannot_write("the model's constants to the temporary folder");
 }
 
 ConstantsFile::~ConstantsFile() { close(descriptor_); }
 
 void ConstantsFile::write(int64_t offset, const Bytes& bytes) {
   if (!transfer(pwrite, descriptor_, bytes.data(), bytes.size(), offset)) {
-    cannot_write(text("the model's constants (", byte_count_, " bytes) to the temporary folder"));
+    cannot_write("the model's constants to the temporary folder");
   }
 }
 
@@ -155,19 +133,18 @@ void ConstantsFile::read(const std::function<void(const uint8_t*, size_t)>& take
   Bytes piece(std::min(kPiece, static_cast<size_t>(byte_count_)));
   for (int64_t at = 0; at < byte_count_;) {
     const size_t size = std::min(piece.size(), static_cast<size_t>(byte_count_ - at));
-    if (!transfer(pread, descriptor_, piece.data(), size, at)) {
-      fail(ErrorKind::Device, "cannot read the model's constants back from the temporary folder: ", std::strerror(errno));
-    }
+    TC_CHECK(transfer(pread, descriptor_, piece.data(), size, at), "of the file of constants: ", std::strerror(errno));
     take(piece.data(), size);
     at += static_cast<int64_t>(size);
   }
 }
 
-Bytes constants_object(const ConstantsFile& constants, const Target& target, BlockIs block) {
+Bytes constants_object(const ConstantsFile& constants, const Target& target, const std::string& section_name,
+                       BlockIs block) {
   std::string section_names(1, '\0'), symbol_names(1, '\0');
   // An empty section of the same name has contents in the file, so that what linkers make of both has.
   enum { kNull, kData, kEmpty, kSymbols, kSymbolNames, kSectionNames, kStack, kSections };
-  const uint32_t data_name = add_name(section_names, kSection);
+  const uint32_t data_name = add_name(section_names, section_name);
   const uint32_t names[kSections] = {0, data_name, data_name,
                                      add_name(section_names, ".symtab"),
                                      add_name(section_names, ".strtab"),
@@ -242,10 +219,9 @@ Bytes constants_object(const ConstantsFile& constants, const Target& target, Blo
   return bytes;
 }
 
-void fill_in_constants(const ConstantsFile& constants, const std::string& path, const std::string& map,
-                       const std::string& object) {
+void fill_in_constants(const ConstantsFile& constants, const std::string& path, const std::string& section) {
   const OpenFile file(path);
-  int64_t offset = offset_in_file(file, address_in_map(map, object, constants.byte_count()));
+  int64_t offset = offset_in_file(file, section, constants.byte_count());
   constants.read([&](const uint8_t* data, size_t size) {
     file.write(offset, data, size);
     offset += static_cast<int64_t>(size);

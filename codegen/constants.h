@@ -14,8 +14,8 @@ namespace tc {
 // Byte offsets of the constants in one block, each aligned to 64, and the block's size at the end.
 std::vector<int64_t> constant_offsets(const std::vector<PlanConstant>& constants);
 
-// A file without a name in the temporary folder. It is written and read at offsets, by several threads at once.
-// Errors are Device errors.
+// A file without a name in the temporary folder, written at offsets by several threads at once. That it has no
+// room is a Device error.
 class ConstantsFile {
  public:
   // A block of `bytes` bytes, all 0, that code finds under `symbol`.
@@ -36,17 +36,16 @@ class ConstantsFile {
   int descriptor_;
 };
 
-// A relocatable ELF file for the target with the block in read-only data under one hidden symbol, of which the
-// block itself is still to come.
+// A relocatable ELF file for the target with the block in read-only data, in a section of its own under one
+// hidden symbol. The block itself is still to come.
 enum class BlockIs : uint8_t {
   Following,   // directly behind these bytes
   LeftOut,     // room that linkers reserve in read-only data and leave as it is
 };
-Bytes constants_object(const ConstantsFile& constants, const Target& target, BlockIs block);
+Bytes constants_object(const ConstantsFile& constants, const Target& target, const std::string& section_name,
+                       BlockIs block);
 
-// Copies the block to where the linker left room for it in the file, which it wrote together with `map`
-// (its option -Map) from an object at `object` with the block left out.
-void fill_in_constants(const ConstantsFile& constants, const std::string& path, const std::string& map,
-                       const std::string& object);
+// Copies the block to the room in a linked file's section of that name.
+void fill_in_constants(const ConstantsFile& constants, const std::string& path, const std::string& section);
 
 }  // namespace tc

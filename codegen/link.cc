@@ -24,6 +24,10 @@ LLD_HAS_DRIVER(elf)
 namespace tc {
 namespace {
 
+// Sections of the constants: in objects one that linkers put beside other read-only data, in what is linked one of
+// its own, which is found by its name.
+constexpr const char *kObjectSection = ".rodata.tc_constants", *kLinkedSection = ".tc_constants";
+
 // A new folder for the linker's inputs, removed with all it holds.
 class TemporaryFolder {
  public:
@@ -150,9 +154,10 @@ void run_linker(const std::vector<std::string>& arguments) {
 // A command of the linker, and the files that it reads and writes.
 class Linking {
  public:
-  Linking(const Target& target, std::vector<std::string> options)
+  Linking(const Target& target, const std::vector<std::string>& options, const std::string& constants_section)
       : target_(target),
-        arguments_{"ld.lld", "-m", emulation(target.arch), "--build-id=none", "--threads=1", "-z", "noexecstack"} {
+        arguments_{"ld.lld", "-m", emulation(target.arch), "--build-id=none", "--threads=1", "-z", "noexecstack"},
+        section_(constants_section) {
     append(options);
   }
 
@@ -164,18 +169,16 @@ class Linking {
     for (const Bytes& code : objects.code) write_object(code);
     if (objects.constants == nullptr) return;
     constants_ = objects.constants;
-    constants_object_ = write_object(constants_object(*constants_, target_, BlockIs::LeftOut));
+    write_object(constants_object(*constants_, target_, section_, BlockIs::LeftOut));
   }
 
   // Links. The constants come to their place afterwards: the linker would have them in memory twice.
   void run(const std::string& path) {
-    const std::string map = folder_.file("map");
-    if (constants_) append({"-Map", map});
     append({"-o", path});
     run_linker(arguments_);
     if (!constants_) return;
     try {
-      fill_in_constants(*constants_, path, map, constants_object_);
+      fill_in_constants(*constants_, path, section_);
     } catch (...) {
       std::error_code ignored;
       std::filesystem::remove(path, ignored);
@@ -184,11 +187,9 @@ class Linking {
   }
 
  private:
-  std::string write_object(const Bytes& object) {
-    const std::string path = folder_.file(text("object", objects_++, ".o"));
-    write_file(path, object);
-    arguments_.push_back(path);
-    return path;
+  void write_object(const Bytes& object) {
+    arguments_.push_back(folder_.file(text("object", objects_++, ".o")));
+    write_file(arguments_.back(), object);
   }
 
   const Target& target_;
@@ -196,7 +197,7 @@ class Linking {
   std::vector<std::string> arguments_;
   int objects_ = 0;
   std::shared_ptr<const ConstantsFile> constants_;
-  std::string constants_object_;   // where the linker finds it
+  const std::string section_;      // of the constants
 };
 
 }  // namespace
@@ -211,13 +212,13 @@ const char* library_folder_name(Arch arch) {
 }
 
 void link_shared(const ModelObjects& objects, const Target& target, const std::string& path) {
-  Linking linking(target, {"-shared", "-z", "relro", "-z", "now", "-z", "defs", "--hash-style=gnu"});
+  Linking linking(target, {"-shared", "-z", "relro", "-z", "now", "-z", "defs", "--hash-style=gnu"}, kLinkedSection);
   linking.append(objects);
   linking.run(path);
 }
 
 void link_object(const ModelObjects& objects, const Target& target, const std::string& path) {
-  Linking linking(target, {"-r"});
+  Linking linking(target, {"-r"}, kObjectSection);
   linking.append(objects);
   linking.run(path);
 }
@@ -235,7 +236,7 @@ void write_archive(const ModelObjects& objects, const std::vector<std::pair<std:
   // The last member, so that all of the archive but the constants themselves is made in memory.
   Bytes constants;
   if (objects.constants) {
-    constants = constants_object(*objects.constants, target, BlockIs::Following);
+    constants = constants_object(*objects.constants, target, kObjectSection, BlockIs::Following);
     add("constants.o", constants);
   }
   // By way of memory: LLVM's own writing ends the process where the disk is full.
@@ -272,7 +273,7 @@ void link_executable(const ModelObjects& objects, const Target& target,
     return file;
   };
   Linking linking(target, {"-static", "--gc-sections", "--strip-all", "--eh-frame-hdr", library("crt1.o"),
-                           library("crti.o"), library("crtbeginT.o")});
+                           library("crti.o"), library("crtbeginT.o")}, kLinkedSection);
   linking.append(objects);
   linking.append({"--start-group", library("libtc_runtime.a"), library("libm.a"), library("libc.a"),
                library("libgcc.a"), library("libgcc_eh.a"), "--end-group", library("crtend.o"), library("crtn.o")});
