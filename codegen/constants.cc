@@ -16,6 +16,7 @@ namespace tc {
 namespace {
 
 constexpr int64_t kAlignment = 64;
+constexpr uint64_t kRetain = 1 << 21;   // SHF_GNU_RETAIN: the linker does not drop it as unused
 constexpr size_t kPiece = 1 << 20;   // bytes that are copied at a time
 
 int64_t aligned(int64_t offset, int64_t alignment) {
@@ -142,7 +143,7 @@ void ConstantsFile::read(const std::function<void(const uint8_t*, size_t)>& take
 Bytes constants_object(const ConstantsFile& constants, const Target& target, const std::string& section_name,
                        BlockIs block) {
   std::string section_names(1, '\0'), symbol_names(1, '\0');
-  // An empty section of the same name has contents in the file, so that what linkers make of both has.
+  // An empty section of the same name has contents in the file, so that what the linker makes of both has.
   enum { kNull, kData, kEmpty, kSymbols, kSymbolNames, kSectionNames, kStack, kSections };
   const uint32_t data_name = add_name(section_names, section_name);
   const uint32_t names[kSections] = {0, data_name, data_name,
@@ -210,7 +211,7 @@ Bytes constants_object(const ConstantsFile& constants, const Target& target, con
   };
   const uint32_t data_type = block == BlockIs::Following ? SHT_PROGBITS : SHT_NOBITS;
   section(kData, data_type, SHF_ALLOC, data_at, constants.byte_count(), kAlignment);
-  section(kEmpty, SHT_PROGBITS, SHF_ALLOC, data_at, 0, kAlignment);
+  section(kEmpty, SHT_PROGBITS, SHF_ALLOC | (block == BlockIs::LeftOut ? kRetain : 0), data_at, 0, kAlignment);
   section(kSymbols, SHT_SYMTAB, 0, symbols_at, 2 * sizeof(Elf64_Sym), 8);
   section(kSymbolNames, SHT_STRTAB, 0, symbol_names_at, static_cast<int64_t>(symbol_names.size()), 1);
   section(kSectionNames, SHT_STRTAB, 0, section_names_at,
