@@ -40,7 +40,8 @@ uint32_t add_name(std::string& table, const std::string& name) {
 template <class Call, class Data>
 bool transfer(Call call, int descriptor, Data* data, size_t size, int64_t offset) {
   for (size_t done = 0; done < size;) {
-    const ssize_t now = call(descriptor, data + done, size - done, static_cast<off_t>(offset + static_cast<int64_t>(done)));
+    const off_t at = static_cast<off_t>(offset + static_cast<int64_t>(done));
+    const ssize_t now = call(descriptor, data + done, size - done, at);
     if (now < 0 && errno == EINTR) continue;
     if (now == 0) errno = EIO;
     if (now <= 0) return false;
@@ -211,7 +212,7 @@ Bytes constants_object(const ConstantsFile& constants, const Target& target, con
   };
   const uint32_t data_type = block == BlockIs::Following ? SHT_PROGBITS : SHT_NOBITS;
   section(kData, data_type, SHF_ALLOC, data_at, constants.byte_count(), kAlignment);
-  section(kEmpty, SHT_PROGBITS, SHF_ALLOC | (block == BlockIs::LeftOut ? kRetain : 0), data_at, 0, kAlignment);
+  section(kEmpty, SHT_PROGBITS, SHF_ALLOC | (block == BlockIs::Kept ? kRetain : 0), data_at, 0, kAlignment);
   section(kSymbols, SHT_SYMTAB, 0, symbols_at, 2 * sizeof(Elf64_Sym), 8);
   section(kSymbolNames, SHT_STRTAB, 0, symbol_names_at, static_cast<int64_t>(symbol_names.size()), 1);
   section(kSectionNames, SHT_STRTAB, 0, section_names_at,

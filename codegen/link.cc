@@ -154,10 +154,11 @@ void run_linker(const std::vector<std::string>& arguments) {
 // A command of the linker, and the files that it reads and writes.
 class Linking {
  public:
-  Linking(const Target& target, const std::vector<std::string>& options, const std::string& constants_section)
+  Linking(const Target& target, const std::vector<std::string>& options, const std::string& constants_section,
+          BlockIs block)
       : target_(target),
         arguments_{"ld.lld", "-m", emulation(target.arch), "--build-id=none", "--threads=1", "-z", "noexecstack"},
-        section_(constants_section) {
+        section_(constants_section), block_(block) {
     append(options);
   }
 
@@ -169,7 +170,7 @@ class Linking {
     for (const Bytes& code : objects.code) write_object(code);
     if (objects.constants == nullptr) return;
     constants_ = objects.constants;
-    write_object(constants_object(*constants_, target_, section_, BlockIs::LeftOut));
+    write_object(constants_object(*constants_, target_, section_, block_));
   }
 
   // Links. The constants come to their place afterwards: the linker would have them in memory twice.
@@ -198,6 +199,7 @@ class Linking {
   int objects_ = 0;
   std::shared_ptr<const ConstantsFile> constants_;
   const std::string section_;      // of the constants
+  const BlockIs block_;
 };
 
 }  // namespace
@@ -212,13 +214,14 @@ const char* library_folder_name(Arch arch) {
 }
 
 void link_shared(const ModelObjects& objects, const Target& target, const std::string& path) {
-  Linking linking(target, {"-shared", "-z", "relro", "-z", "now", "-z", "defs", "--hash-style=gnu"}, kLinkedSection);
+  Linking linking(target, {"-shared", "-z", "relro", "-z", "now", "-z", "defs", "--hash-style=gnu"}, kLinkedSection,
+                  BlockIs::LeftOut);
   linking.append(objects);
   linking.run(path);
 }
 
 void link_object(const ModelObjects& objects, const Target& target, const std::string& path) {
-  Linking linking(target, {"-r"}, kObjectSection);
+  Linking linking(target, {"-r"}, kObjectSection, BlockIs::LeftOut);
   linking.append(objects);
   linking.run(path);
 }
@@ -273,7 +276,7 @@ void link_executable(const ModelObjects& objects, const Target& target,
     return file;
   };
   Linking linking(target, {"-static", "--gc-sections", "--strip-all", "--eh-frame-hdr", library("crt1.o"),
-                           library("crti.o"), library("crtbeginT.o")}, kLinkedSection);
+                           library("crti.o"), library("crtbeginT.o")}, kLinkedSection, BlockIs::Kept);
   linking.append(objects);
   linking.append({"--start-group", library("libtc_runtime.a"), library("libm.a"), library("libc.a"),
                library("libgcc.a"), library("libgcc_eh.a"), "--end-group", library("crtend.o"), library("crtn.o")});

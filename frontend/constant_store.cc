@@ -29,7 +29,9 @@ int ConstantStore::index_of(const TensorPtr& tensor, const Packing& packing, con
   if (!fresh) return known->second;
   kept_.push_back(tensor);
   const PlanConstant packed(tensor, kernel, packing.buffer);
-  if (static_cast<int64_t>(tensor->bytes.size()) <= kSmall && packed.byte_count() <= kSmall) return known->second = index_of(packed.make());
+  if (static_cast<int64_t>(tensor->bytes.size()) <= kSmall && packed.byte_count() <= kSmall) {
+    return known->second = index_of(packed.make());
+  }
   const std::string from = text(name_of(tensor->dtype), str(shape_of(tensor->shape)), " as ", how);
   return known->second = stored(content_of(tensor), from, [&] { return packed; });
 }
