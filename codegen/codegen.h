@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,24 +30,35 @@ std::string target_features(const Target& target);
 // Bytes of per-thread scratch that the kernel's Stack buffers need.
 int64_t scratch_bytes(const ScheduledKernel& kernel);
 
-// All objects of a model: its kernels (compiled by `threads` workers), the plan's run() and bind(),
-// the descriptor (under `descriptor_symbol`) and the constants in read-only data. The bytes do not
-// depend on the number of workers.
-std::vector<Bytes> model_objects(const Plan& plan, const Target& target,
-                                 const std::string& descriptor_symbol, int threads);
+// The packed constants of a model, in a file rather than in memory.
+class ConstantsFile;
+
+// What an artefact is linked from.
+struct ModelObjects {
+  std::vector<Bytes> code;
+  // Stands in read-only data under a symbol that the code knows; null: there is none.
+  std::shared_ptr<const ConstantsFile> constants = nullptr;
+};
+
+// All objects of a model: its kernels, the plan's run() and bind() and the descriptor (under
+// `descriptor_symbol`), and its constants. `threads` workers compile and pack; the bytes do not depend on
+// their number. A Device error where the temporary folder has no room for the constants.
+ModelObjects model_objects(const Plan& plan, const Target& target, const std::string& descriptor_symbol,
+                           int threads);
 
 // Links in process with lld. Errors are Internal errors with lld's text.
 // Shared: a self-contained .so with the descriptor symbol exported and nothing else.
-void link_shared(const std::vector<Bytes>& objects, const Target& target, const std::string& path);
+void link_shared(const ModelObjects& objects, const Target& target, const std::string& path);
 // One relocatable object of all (`ld -r`).
-void link_object(const std::vector<Bytes>& objects, const Target& target, const std::string& path);
-// A static archive of the objects and further archive members (the runtime's).
-void write_archive(const std::vector<std::pair<std::string, Bytes>>& members, const std::string& path);
+void link_object(const ModelObjects& objects, const Target& target, const std::string& path);
+// A static archive of the objects, `members` (the runtime's) and the constants.
+void write_archive(const ModelObjects& objects, const std::vector<std::pair<std::string, Bytes>>& members,
+                   const Target& target, const std::string& path);
 // Folder of an architecture's libraries in the lib/ of the Python package.
 const char* library_folder_name(Arch arch);
 // A static executable from objects and the libraries in `library_folder` (crt1.o, libc.a,
 // libtc_runtime.a, …); its main is the runtime's.
-void link_executable(const std::vector<Bytes>& objects, const Target& target,
+void link_executable(const ModelObjects& objects, const Target& target,
                      const std::string& library_folder, const std::string& path);
 
 }  // namespace tc

@@ -1,9 +1,14 @@
-// Constants as an object file of our own making: hundreds of megabytes never pass through LLVM.
+// Constants as a file, and as an object file of our own making.
 #include "codegen/constants.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "ir/error.h"
 
@@ -11,6 +16,8 @@ namespace tc {
 namespace {
 
 constexpr int64_t kAlignment = 64;
+constexpr uint64_t kRetain = 1 << 21;   // SHF_GNU_RETAIN: the linker does not drop it as unused
+constexpr size_t kPiece = 1 << 20;   // bytes that are copied at a time
 
 int64_t aligned(int64_t offset, int64_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
@@ -29,41 +36,131 @@ uint32_t add_name(std::string& table, const std::string& name) {
   return offset;
 }
 
+// Reads or writes all of it at an offset, with pread() or pwrite(); false with errno where that fails.
+template <class Call, class Data>
+bool transfer(Call call, int descriptor, Data* data, size_t size, int64_t offset) {
+  for (size_t done = 0; done < size;) {
+    const off_t at = static_cast<off_t>(offset + static_cast<int64_t>(done));
+    const ssize_t now = call(descriptor, data + done, size - done, at);
+    if (now < 0 && errno == EINTR) continue;
+    if (now == 0) errno = EIO;
+    if (now <= 0) return false;
+    done += static_cast<size_t>(now);
+  }
+  return true;
+}
+
+[[noreturn]] void cannot_write(const std::string& what) {
+  fail(ErrorKind::Device, "cannot write ", what, ": ", std::strerror(errno), "; is the disk full?");
+}
+
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& path) : path_(path), descriptor_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+    if (descriptor_ < 0) cannot_write(path);
+  }
+  ~OpenFile() { close(descriptor_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  // Our own linker's output: sizes and offsets are what the format says.
+  template <class T>
+  std::vector<T> read(uint64_t offset, size_t count) const {
+    std::vector<T> result(count);
+    TC_CHECK(transfer(pread, descriptor_, reinterpret_cast<uint8_t*>(result.data()), count * sizeof(T),
+                      static_cast<int64_t>(offset)), "in ", path_);
+    return result;
+  }
+  void write(int64_t offset, const uint8_t* data, size_t size) const {
+    if (!transfer(pwrite, descriptor_, data, size, offset)) cannot_write(path_);
+  }
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
+// Where the contents of a section are in a linked file.
+int64_t offset_in_file(const OpenFile& file, const std::string& wanted, int64_t byte_count) {
+  const Elf64_Ehdr header = file.read<Elf64_Ehdr>(0, 1)[0];
+  const auto sections = file.read<Elf64_Shdr>(header.e_shoff, header.e_shnum);
+  const Elf64_Shdr& of_names = sections.at(header.e_shstrndx);
+  auto names = file.read<char>(of_names.sh_offset, of_names.sh_size);
+  names.push_back('\0');
+  for (const Elf64_Shdr& section : sections) {
+    if (names.data() + section.sh_name != wanted) continue;
+    TC_CHECK(section.sh_type == SHT_PROGBITS && section.sh_size == static_cast<uint64_t>(byte_count));
+    return static_cast<int64_t>(section.sh_offset);
+  }
+  TC_CHECK(false, "a section ", wanted);
+  return 0;
+}
+
 }  // namespace
 
-std::vector<int64_t> constant_offsets(const std::vector<TensorPtr>& constants) {
+std::vector<int64_t> constant_offsets(const std::vector<PlanConstant>& constants) {
   std::vector<int64_t> offsets;
   int64_t next = 0;
-  for (const TensorPtr& constant : constants) {
+  for (const PlanConstant& constant : constants) {
     offsets.push_back(next);
-    next = aligned(next + static_cast<int64_t>(constant->bytes.size()), kAlignment);
+    next = aligned(next + constant.byte_count(), kAlignment);
   }
   offsets.push_back(next);
   return offsets;
 }
 
-Bytes constants_object(const std::vector<TensorPtr>& constants, const Target& target,
-                       const std::string& symbol) {
-  const std::vector<int64_t> offsets = constant_offsets(constants);
-  // Never empty, so that the symbol has an address inside a section.
-  const int64_t data_size = std::max<int64_t>(offsets.back(), kAlignment);
+// Never empty, so that the symbol has an address inside a section.
+ConstantsFile::ConstantsFile(std::string symbol, int64_t bytes)
+    : symbol_(std::move(symbol)), byte_count_(std::max(bytes, kAlignment)) {
+  std::string path = std::filesystem::temp_directory_path() / "tc-constants-XXXXXX";
+  descriptor_ = mkostemp(path.data(), O_CLOEXEC);
+  if (descriptor_ < 0) cannot_write(path);
+  unlink(path.c_str());
+  if (ftruncate(descriptor_, static_cast<off_t>(byte_count_)) == 0) return;
+  const int code = errno;
+  close(descriptor_);
+  errno = code;
+  cannot_write("the model's constants to the temporary folder");
+}
 
+ConstantsFile::~ConstantsFile() { close(descriptor_); }
+
+void ConstantsFile::write(int64_t offset, const Bytes& bytes) {
+  if (!transfer(pwrite, descriptor_, bytes.data(), bytes.size(), offset)) {
+    cannot_write("the model's constants to the temporary folder");
+  }
+}
+
+void ConstantsFile::read(const std::function<void(const uint8_t*, size_t)>& take) const {
+  Bytes piece(std::min(kPiece, static_cast<size_t>(byte_count_)));
+  for (int64_t at = 0; at < byte_count_;) {
+    const size_t size = std::min(piece.size(), static_cast<size_t>(byte_count_ - at));
+    TC_CHECK(transfer(pread, descriptor_, piece.data(), size, at), "of the file of constants: ", std::strerror(errno));
+    take(piece.data(), size);
+    at += static_cast<int64_t>(size);
+  }
+}
+
+Bytes constants_object(const ConstantsFile& constants, const Target& target, const std::string& section_name,
+                       BlockIs block) {
   std::string section_names(1, '\0'), symbol_names(1, '\0');
-  enum { kNull, kData, kSymbols, kSymbolNames, kSectionNames, kStack, kSections };
-  const uint32_t names[kSections] = {0, add_name(section_names, ".rodata.tc_constants"),
+  // An empty section of the same name has contents in the file, so that what the linker makes of both has.
+  enum { kNull, kData, kEmpty, kSymbols, kSymbolNames, kSectionNames, kStack, kSections };
+  const uint32_t data_name = add_name(section_names, section_name);
+  const uint32_t names[kSections] = {0, data_name, data_name,
                                      add_name(section_names, ".symtab"),
                                      add_name(section_names, ".strtab"),
                                      add_name(section_names, ".shstrtab"),
                                      add_name(section_names, ".note.GNU-stack")};
-  const uint32_t symbol_name = add_name(symbol_names, symbol);
+  const uint32_t symbol_name = add_name(symbol_names, constants.symbol());
 
-  const int64_t data_at = aligned(sizeof(Elf64_Ehdr), kAlignment);
-  const int64_t symbols_at = data_at + data_size;
+  const int64_t symbols_at = aligned(sizeof(Elf64_Ehdr), 8);
   const int64_t symbol_names_at = symbols_at + 2 * static_cast<int64_t>(sizeof(Elf64_Sym));
   const int64_t section_names_at = symbol_names_at + static_cast<int64_t>(symbol_names.size());
   const int64_t headers_at =
       aligned(section_names_at + static_cast<int64_t>(section_names.size()), 8);
-  Bytes bytes(static_cast<size_t>(headers_at) + kSections * sizeof(Elf64_Shdr), 0);
+  const int64_t data_at = aligned(headers_at + kSections * static_cast<int64_t>(sizeof(Elf64_Shdr)), kAlignment);
+  Bytes bytes(static_cast<size_t>(data_at), 0);
 
   Elf64_Ehdr header = {};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
@@ -87,16 +184,12 @@ Bytes constants_object(const std::vector<TensorPtr>& constants, const Target& ta
   }
   put(bytes, 0, header);
 
-  for (size_t i = 0; i < constants.size(); ++i) {
-    const std::vector<uint8_t>& data = constants[i]->bytes;
-    if (!data.empty()) std::memcpy(bytes.data() + data_at + offsets[i], data.data(), data.size());
-  }
   Elf64_Sym entry = {};
   entry.st_name = symbol_name;
   entry.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
   entry.st_other = STV_HIDDEN;
   entry.st_shndx = kData;
-  entry.st_size = static_cast<Elf64_Xword>(data_size);
+  entry.st_size = static_cast<Elf64_Xword>(constants.byte_count());
   put(bytes, symbols_at + static_cast<int64_t>(sizeof(Elf64_Sym)), entry);
   std::memcpy(bytes.data() + symbol_names_at, symbol_names.data(), symbol_names.size());
   std::memcpy(bytes.data() + section_names_at, section_names.data(), section_names.size());
@@ -117,13 +210,24 @@ Bytes constants_object(const std::vector<TensorPtr>& constants, const Target& ta
     }
     put(bytes, headers_at + index * static_cast<int64_t>(sizeof(Elf64_Shdr)), result);
   };
-  section(kData, SHT_PROGBITS, SHF_ALLOC, data_at, data_size, kAlignment);
+  const uint32_t data_type = block == BlockIs::Following ? SHT_PROGBITS : SHT_NOBITS;
+  section(kData, data_type, SHF_ALLOC, data_at, constants.byte_count(), kAlignment);
+  section(kEmpty, SHT_PROGBITS, SHF_ALLOC | (block == BlockIs::Kept ? kRetain : 0), data_at, 0, kAlignment);
   section(kSymbols, SHT_SYMTAB, 0, symbols_at, 2 * sizeof(Elf64_Sym), 8);
   section(kSymbolNames, SHT_STRTAB, 0, symbol_names_at, static_cast<int64_t>(symbol_names.size()), 1);
   section(kSectionNames, SHT_STRTAB, 0, section_names_at,
           static_cast<int64_t>(section_names.size()), 1);
   section(kStack, SHT_PROGBITS, 0, headers_at, 0, 1);
   return bytes;
+}
+
+void fill_in_constants(const ConstantsFile& constants, const std::string& path, const std::string& section) {
+  const OpenFile file(path);
+  int64_t offset = offset_in_file(file, section, constants.byte_count());
+  constants.read([&](const uint8_t* data, size_t size) {
+    file.write(offset, data, size);
+    offset += static_cast<int64_t>(size);
+  });
 }
 
 }  // namespace tc

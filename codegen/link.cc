@@ -16,12 +16,17 @@
 #include <mutex>
 
 #include "codegen/codegen.h"
+#include "codegen/constants.h"
 #include "ir/error.h"
 
 LLD_HAS_DRIVER(elf)
 
 namespace tc {
 namespace {
+
+// Sections of the constants: in objects one that linkers put beside other read-only data, in what is linked one of
+// its own, which is found by its name.
+constexpr const char *kObjectSection = ".rodata.tc_constants", *kLinkedSection = ".tc_constants";
 
 // A new folder for the linker's inputs, removed with all it holds.
 class TemporaryFolder {
@@ -47,10 +52,19 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-void write_file(const std::string& path, const Bytes& bytes) {
+llvm::StringRef text_of(const Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Writes the bytes, and the constants behind them.
+void write_file(const std::string& path, const Bytes& bytes, const ConstantsFile* constants = nullptr) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
-  const bool written = file != nullptr && std::fwrite(bytes.data(), 1, bytes.size(), file) ==
-                                              bytes.size();
+  bool written = file != nullptr;
+  const auto write = [&](const uint8_t* data, size_t size) {
+    written = written && std::fwrite(data, 1, size, file) == size;
+  };
+  write(bytes.data(), bytes.size());
+  if (constants != nullptr && written) constants->read(write);
   const bool closed = file != nullptr && std::fclose(file) == 0;
   if (!written || !closed) {
     fail(ErrorKind::Device, "cannot write ", path, ": ", std::strerror(errno),
@@ -58,14 +72,16 @@ void write_file(const std::string& path, const Bytes& bytes) {
   }
 }
 
-std::vector<std::string> write_objects(const TemporaryFolder& folder,
-                                       const std::vector<Bytes>& objects) {
-  std::vector<std::string> paths;
-  for (size_t i = 0; i < objects.size(); ++i) {
-    paths.push_back(folder.file(text("object", i, ".o")));
-    write_file(paths.back(), objects[i]);
-  }
-  return paths;
+// Makes room in the header of an archive's last member, of `size` bytes, for `more` bytes behind it.
+void enlarge_last_member(Bytes& archive, size_t size, int64_t more) {
+  constexpr size_t kHeader = 60, kSizeAt = 48, kSizeDigits = 10;
+  TC_CHECK(archive.size() > kHeader + size);
+  char* digits = reinterpret_cast<char*>(archive.data()) + archive.size() - size - kHeader + kSizeAt;
+  TC_CHECK(std::strtoull(digits, nullptr, 10) == size, "in an archive's last header");
+  std::string room = std::to_string(static_cast<int64_t>(size) + more);
+  TC_CHECK(room.size() <= kSizeDigits);
+  room.resize(kSizeDigits, ' ');
+  std::memcpy(digits, room.data(), room.size());
 }
 
 const char* emulation(Arch arch) {
@@ -135,14 +151,56 @@ void run_linker(const std::vector<std::string>& arguments) {
   }
 }
 
-std::vector<std::string> linker(const Target& target) {
-  return {"ld.lld", "-m", emulation(target.arch), "--build-id=none", "--threads=1",
-          "-z", "noexecstack"};
-}
+// A command of the linker, and the files that it reads and writes.
+class Linking {
+ public:
+  Linking(const Target& target, const std::vector<std::string>& options, const std::string& constants_section,
+          BlockIs block)
+      : target_(target),
+        arguments_{"ld.lld", "-m", emulation(target.arch), "--build-id=none", "--threads=1", "-z", "noexecstack"},
+        section_(constants_section), block_(block) {
+    append(options);
+  }
 
-void append(std::vector<std::string>& to, const std::vector<std::string>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
+  void append(const std::vector<std::string>& arguments) {
+    arguments_.insert(arguments_.end(), arguments.begin(), arguments.end());
+  }
+
+  void append(const ModelObjects& objects) {
+    for (const Bytes& code : objects.code) write_object(code);
+    if (objects.constants == nullptr) return;
+    constants_ = objects.constants;
+    write_object(constants_object(*constants_, target_, section_, block_));
+  }
+
+  // Links. The constants come to their place afterwards: the linker would have them in memory twice.
+  void run(const std::string& path) {
+    append({"-o", path});
+    run_linker(arguments_);
+    if (!constants_) return;
+    try {
+      fill_in_constants(*constants_, path, section_);
+    } catch (...) {
+      std::error_code ignored;
+      std::filesystem::remove(path, ignored);
+      throw;
+    }
+  }
+
+ private:
+  void write_object(const Bytes& object) {
+    arguments_.push_back(folder_.file(text("object", objects_++, ".o")));
+    write_file(arguments_.back(), object);
+  }
+
+  const Target& target_;
+  TemporaryFolder folder_;
+  std::vector<std::string> arguments_;
+  int objects_ = 0;
+  std::shared_ptr<const ConstantsFile> constants_;
+  const std::string section_;      // of the constants
+  const BlockIs block_;
+};
 
 }  // namespace
 
@@ -155,33 +213,34 @@ const char* library_folder_name(Arch arch) {
   return "";
 }
 
-void link_shared(const std::vector<Bytes>& objects, const Target& target, const std::string& path) {
-  TemporaryFolder folder;
-  std::vector<std::string> arguments = linker(target);
-  append(arguments, {"-shared", "-z", "relro", "-z", "now", "-z", "defs", "--hash-style=gnu"});
-  append(arguments, write_objects(folder, objects));
-  append(arguments, {"-o", path});
-  run_linker(arguments);
+void link_shared(const ModelObjects& objects, const Target& target, const std::string& path) {
+  Linking linking(target, {"-shared", "-z", "relro", "-z", "now", "-z", "defs", "--hash-style=gnu"}, kLinkedSection,
+                  BlockIs::LeftOut);
+  linking.append(objects);
+  linking.run(path);
 }
 
-void link_object(const std::vector<Bytes>& objects, const Target& target, const std::string& path) {
-  TemporaryFolder folder;
-  std::vector<std::string> arguments = linker(target);
-  append(arguments, {"-r"});
-  append(arguments, write_objects(folder, objects));
-  append(arguments, {"-o", path});
-  run_linker(arguments);
+void link_object(const ModelObjects& objects, const Target& target, const std::string& path) {
+  Linking linking(target, {"-r"}, kObjectSection, BlockIs::LeftOut);
+  linking.append(objects);
+  linking.run(path);
 }
 
-void write_archive(const std::vector<std::pair<std::string, Bytes>>& members,
-                   const std::string& path) {
+void write_archive(const ModelObjects& objects, const std::vector<std::pair<std::string, Bytes>>& members,
+                   const Target& target, const std::string& path) {
   std::vector<llvm::NewArchiveMember> list;
-  for (const auto& [name, bytes] : members) {
-    llvm::NewArchiveMember member;
-    member.Buf = llvm::MemoryBuffer::getMemBuffer(
-        llvm::StringRef(reinterpret_cast<const char*>(bytes.data()), bytes.size()), name, false);
-    member.MemberName = name;
-    list.push_back(std::move(member));
+  const auto add = [&](const std::string& name, const Bytes& bytes) {
+    llvm::NewArchiveMember& member = list.emplace_back();
+    member.Buf = llvm::MemoryBuffer::getMemBuffer(text_of(bytes), name, false);
+    member.MemberName = member.Buf->getBufferIdentifier();
+  };
+  for (size_t i = 0; i < objects.code.size(); ++i) add(text("model_", i, ".o"), objects.code[i]);
+  for (const auto& [name, bytes] : members) add(name, bytes);
+  // The last member, so that all of the archive but the constants themselves is made in memory.
+  Bytes constants;
+  if (objects.constants) {
+    constants = constants_object(*objects.constants, target, kObjectSection, BlockIs::Following);
+    add("constants.o", constants);
   }
   // By way of memory: LLVM's own writing ends the process where the disk is full.
   auto archive =
@@ -191,10 +250,12 @@ void write_archive(const std::vector<std::pair<std::string, Bytes>>& members,
     fail(ErrorKind::Internal, "cannot write the archive ", path, ": ",
          llvm::toString(archive.takeError()));
   }
-  const llvm::StringRef bytes = (*archive)->getBuffer();
+  const llvm::StringRef made = (*archive)->getBuffer();
+  Bytes bytes(made.begin(), made.end());
+  if (objects.constants) enlarge_last_member(bytes, constants.size(), objects.constants->byte_count());
   const std::string temporary = path + ".part";
   try {
-    write_file(temporary, Bytes(bytes.begin(), bytes.end()));
+    write_file(temporary, bytes, objects.constants.get());
     std::filesystem::rename(temporary, path);
   } catch (const std::exception& error) {
     std::error_code ignored;
@@ -204,9 +265,8 @@ void write_archive(const std::vector<std::pair<std::string, Bytes>>& members,
   }
 }
 
-void link_executable(const std::vector<Bytes>& objects, const Target& target,
+void link_executable(const ModelObjects& objects, const Target& target,
                      const std::string& library_folder, const std::string& path) {
-  TemporaryFolder folder;
   auto library = [&](const std::string& name) {
     const std::string file = library_folder + "/" + name;
     if (!std::filesystem::exists(file)) {
@@ -215,14 +275,12 @@ void link_executable(const std::vector<Bytes>& objects, const Target& target,
     }
     return file;
   };
-  std::vector<std::string> arguments = linker(target);
-  append(arguments, {"-static", "--gc-sections", "--strip-all", "--eh-frame-hdr", library("crt1.o"),
-                     library("crti.o"), library("crtbeginT.o")});
-  append(arguments, write_objects(folder, objects));
-  append(arguments, {"--start-group", library("libtc_runtime.a"), library("libm.a"),
-                     library("libc.a"), library("libgcc.a"), library("libgcc_eh.a"), "--end-group",
-                     library("crtend.o"), library("crtn.o"), "-o", path});
-  run_linker(arguments);
+  Linking linking(target, {"-static", "--gc-sections", "--strip-all", "--eh-frame-hdr", library("crt1.o"),
+                           library("crti.o"), library("crtbeginT.o")}, kLinkedSection, BlockIs::Kept);
+  linking.append(objects);
+  linking.append({"--start-group", library("libtc_runtime.a"), library("libm.a"), library("libc.a"),
+               library("libgcc.a"), library("libgcc_eh.a"), "--end-group", library("crtend.o"), library("crtn.o")});
+  linking.run(path);
 }
 
 }  // namespace tc

@@ -73,12 +73,12 @@ int worker_count(int wanted) {
   return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-Graph import_and_simplify(const std::string& bytes, const std::string& file_name,
-                          const std::string& folder, const CompileOptions& options, std::string* dump) {
+Graph import_and_simplify(std::string bytes, const std::string& file_name, const std::string& folder,
+                          const CompileOptions& options, std::string* dump) {
   ImportOptions import;
   import.input_shapes = options.input_shapes;
   import.symbols = options.symbols;
-  Graph graph = import_onnx(bytes, file_name, folder, import);
+  Graph graph = import_onnx(std::move(bytes), file_name, folder, import);
   PassOptions passes;
   passes.dump = options.dump;
   passes.dump_text = dump;
@@ -129,6 +129,8 @@ CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& 
 
 void generate_code(CompiledModel& model, const CompileOptions& options, Stopwatch& watch) {
   model.objects = model_objects(model.plan, model.target, TC_DESCRIPTOR_SYMBOL, worker_count(options.build_threads));
+  // They are in their file now.
+  for (PlanConstant& constant : model.plan.constants) constant.release();
   watch.lap("code");
 }
 
@@ -145,13 +147,12 @@ CompiledModel compile_graph(Graph graph, const CompileOptions& options) {
 
 namespace {
 
-CompiledModel from_onnx(const std::string& bytes, const std::string& file_name, const std::string& folder,
-                        const CompileOptions& options, bool code) {
+CompiledModel from_onnx(std::string bytes, const std::string& file_name, const std::string& folder, const CompileOptions& options, bool code) {
   std::vector<std::pair<std::string, double>> phases;
   Stopwatch watch(phases);
   parse_target(options.target);    // an unknown target is told before the work
   std::string dump;
-  Graph graph = import_and_simplify(bytes, file_name, folder, options, &dump);
+  Graph graph = import_and_simplify(std::move(bytes), file_name, folder, options, &dump);
   watch.lap("import");
   CompiledModel model = plan_graph(std::move(graph), options, watch);
   if (code) generate_code(model, options, watch);
@@ -162,14 +163,14 @@ CompiledModel from_onnx(const std::string& bytes, const std::string& file_name, 
 
 }  // namespace
 
-CompiledModel plan_onnx(const std::string& bytes, const std::string& file_name, const std::string& folder,
+CompiledModel plan_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
                         const CompileOptions& options) {
-  return from_onnx(bytes, file_name, folder, options, false);
+  return from_onnx(std::move(bytes), file_name, folder, options, false);
 }
 
-CompiledModel compile_onnx(const std::string& bytes, const std::string& file_name, const std::string& folder,
+CompiledModel compile_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
                            const CompileOptions& options) {
-  return from_onnx(bytes, file_name, folder, options, true);
+  return from_onnx(std::move(bytes), file_name, folder, options, true);
 }
 
 void export_model(const CompiledModel& model, const std::string& kind, const std::string& path,
@@ -182,10 +183,7 @@ void export_model(const CompiledModel& model, const std::string& kind, const std
   } else if (kind == "object") {
     link_object(model.objects, model.target, path);
   } else if (kind == "static") {
-    std::vector<std::pair<std::string, Bytes>> members;
-    for (size_t i = 0; i < model.objects.size(); ++i) members.emplace_back(text("model_", i, ".o"), model.objects[i]);
-    for (auto& member : archive_members(libraries + "/libtc_runtime.a")) members.push_back(std::move(member));
-    write_archive(members, path);
+    write_archive(model.objects, archive_members(libraries + "/libtc_runtime.a"), model.target, path);
     const size_t dot = path.rfind('.');
     const size_t slash = path.rfind('/');
     const bool has_suffix = dot != std::string::npos && (slash == std::string::npos || dot > slash);

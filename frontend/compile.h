@@ -37,7 +37,7 @@ struct CompiledModel {
   Target target;
   Plan plan;
   std::vector<KernelReport> reports;
-  std::vector<Bytes> objects;
+  ModelObjects objects;            // the plan's constants are released: their bytes are here
   std::string dump;
   int tuned_kernels = 0;           // that run a schedule of the log
   std::vector<std::string> notes;  // in sentences: records that were refused, and why
@@ -48,17 +48,18 @@ struct CompiledModel {
 // Threads for a wish of 0: all cores.
 int worker_count(int wanted);
 
-// Imports and simplifies: the graph that compile works on. Errors name file and node.
-Graph import_and_simplify(const std::string& bytes, const std::string& file_name,
-                          const std::string& folder, const CompileOptions& options, std::string* dump);
+// Imports and simplifies: the graph that compile works on. Errors name file and node. Here and below the
+// model's bytes are let go as soon as they are parsed, where the caller moves them in.
+Graph import_and_simplify(std::string bytes, const std::string& file_name, const std::string& folder,
+                          const CompileOptions& options, std::string* dump);
 
 // `folder` is where external data may lie (empty: none). Everything but code is decided by
 // build_plan; the result depends only on the arguments, never on time, folder or thread count.
-CompiledModel compile_onnx(const std::string& bytes, const std::string& file_name,
-                           const std::string& folder, const CompileOptions& options);
+CompiledModel compile_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
+                           const CompileOptions& options);
 // The same without code: plan and reports.
-CompiledModel plan_onnx(const std::string& bytes, const std::string& file_name,
-                        const std::string& folder, const CompileOptions& options);
+CompiledModel plan_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
+                        const CompileOptions& options);
 CompiledModel compile_graph(Graph graph, const CompileOptions& options);
 
 // Writes the artefact. kind: "shared" (.so), "static" (.a, and a .h beside it), "executable",

@@ -41,7 +41,7 @@ class Library {
     if (file < 0) fail(ErrorKind::Internal, "cannot make a temporary file ", pattern, "; is the disk full?");
     close(file);
     try {
-      link_shared(probes.objects, target, pattern);
+      link_shared({probes.objects}, target, pattern);
       handle_ = dlopen(pattern.c_str(), RTLD_NOW | RTLD_LOCAL);
     } catch (...) {
       unlink(pattern.c_str());

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <string_view>
 
 #include "codegen/codegen.h"
+#include "frontend/constant_store.h"
 #include "frontend/layout.h"
 #include "frontend/memory_plan.h"
 #include "ir/error.h"
@@ -95,6 +95,7 @@ class Builder {
     plan.steps = build_steps(frame, /*top=*/true);
     for (size_t i = 0; i < graph.outputs.size(); ++i) copy_output(frame, static_cast<int>(i), plan.steps);
     finish_memory();
+    plan.constants = constants_.take();
     return std::move(result_);
   }
 
@@ -136,37 +137,12 @@ class Builder {
     return {storages_[place.storage].kind, place.storage, place.offset};
   }
 
-  int constant_index(const TensorPtr& tensor, const std::string& how,
-                     const std::function<Tensor()>& make) {
-    auto key = std::pair<const Tensor*, std::string>(tensor.get(), how);
-    auto [found, fresh] = constants_.try_emplace(key, -1);
-    if (fresh) {
-      TensorPtr data = how.empty() ? tensor : std::make_shared<const Tensor>(make());
-      kept_.push_back(tensor);
-      found->second = intern(std::move(data));
-    }
-    return found->second;
-  }
-
-  // Constants with equal bytes are stored once.
-  int intern(TensorPtr data) {
-    const size_t hash = std::hash<std::string_view>()(
-        std::string_view(reinterpret_cast<const char*>(data->bytes.data()), data->bytes.size()));
-    for (int index : by_hash_[hash]) {
-      if (result_.plan.constants[index]->bytes == data->bytes) return index;
-    }
-    const int index = static_cast<int>(result_.plan.constants.size());
-    by_hash_[hash].push_back(index);
-    result_.plan.constants.push_back(std::move(data));
-    return index;
-  }
-
   // The memory of constant `index`; `name` is of the value that it was made from.
   Place constant_place(int index, const std::string& name) {
     auto [found, fresh] = constant_storages_.try_emplace(index, -1);
     if (fresh) {
       found->second = add_storage(Location::Kind::Constant, index, name,
-                                  Dim(static_cast<int64_t>(result_.plan.constants[index]->bytes.size())));
+                                  Dim(constants_[index].byte_count()));
     }
     return {found->second, 0};
   }
@@ -176,7 +152,7 @@ class Builder {
     std::optional<Place>& place = frame.places[id];
     if (place) return *place;
     const Value& value = (*frame.graph)[id];
-    if (value.constant) return *(place = constant_place(constant_index(value.constant, "", nullptr), value.name));
+    if (value.constant) return *(place = constant_place(constants_.index_of(value.constant), value.name));
     auto alias = frame.aliases.find(id);
     if (alias != frame.aliases.end()) {
       Place whole = place_of(frame, alias->second.first);
@@ -475,9 +451,7 @@ class Builder {
     const Value& value = (*frame.graph)[id];
     if (value.constant) {
       if (const Packing* packing = packing_of(kernel, buffer.name)) {
-        return constant_place(constant_index(value.constant, recipe(*packing, kernel),
-                                             [&] { return pack(*packing, kernel, *value.constant); }),
-                              value.name);
+        return constant_place(constants_.index_of(value.constant, *packing, kernel), value.name);
       }
     }
     return place_of(frame, id);
@@ -696,10 +670,8 @@ class Builder {
   const BuildOptions& options_;
   BuiltPlan result_;
   std::vector<Storage> storages_;
-  std::map<std::pair<const Tensor*, std::string>, int> constants_;
-  std::map<size_t, std::vector<int>> by_hash_;
+  ConstantStore constants_;
   std::map<int, int> constant_storages_;
-  std::vector<TensorPtr> kept_;    // keeps the keys of constants_ alive
   std::map<std::string, Scheduled> scheduled_;
   std::set<std::string> plain_;
   int step_ = 0;

@@ -161,8 +161,8 @@ void add_compiled(py::module_& module) {
       .def_property_readonly("constant_bytes",
                              [](const CompiledModel& m) {
                                int64_t bytes = 0;
-                               for (const TensorPtr& tensor : m.plan.constants)
-                                 bytes += static_cast<int64_t>(tensor->bytes.size());
+                               for (const PlanConstant& constant : m.plan.constants)
+                                 bytes += constant.byte_count();
                                return bytes;
                              })
       .def_property_readonly("arena_bytes",
@@ -215,15 +215,15 @@ void add_schedule(py::module_& module) {
 
 int core_total() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-BuiltPlan plan_of(const Source& source, const CompileOptions& options) {
+BuiltPlan plan_of(Source& source, const CompileOptions& options) {
   py::gil_scoped_release release;
   BuildOptions build;
   build.target = parse_target(options.target);
   build.threads = options.threads > 0 ? options.threads : core_total();
   build.tolerance = options.tolerance;
   std::string dump;
-  return build_plan(import_and_simplify(source.bytes, source.name, source.folder, options, &dump),
-                    build);
+  return build_plan(
+      import_and_simplify(std::move(source.bytes), source.name, source.folder, options, &dump), build);
 }
 
 void add_compile(py::module_& module) {
@@ -239,23 +239,24 @@ void add_compile(py::module_& module) {
            py::arg("seed"), py::arg("dump"))
       .def_readwrite("log", &CompileOptions::log)
       .def_readwrite("build", &CompileOptions::build);
-  module.def("compile", [](const Source& source, const CompileOptions& options) {
+  module.def("compile", [](Source& source, const CompileOptions& options) {
     py::gil_scoped_release release;
-    return compile_onnx(source.bytes, source.name, source.folder, options);
+    return compile_onnx(std::move(source.bytes), source.name, source.folder, options);
   });
   // The simplified graph as text, and the dump that the options ask for.
-  module.def("import_model", [](const Source& source, const CompileOptions& options) {
+  module.def("import_model", [](Source& source, const CompileOptions& options) {
     py::gil_scoped_release release;
     std::string dump;
-    const Graph graph = import_and_simplify(source.bytes, source.name, source.folder, options, &dump);
+    const Graph graph =
+        import_and_simplify(std::move(source.bytes), source.name, source.folder, options, &dump);
     return std::make_pair(str(graph), dump);
   });
   // One report per call of a kernel, in the plan's order, without generating code.
-  module.def("plan_kernels", [](const Source& source, const CompileOptions& options) {
+  module.def("plan_kernels", [](Source& source, const CompileOptions& options) {
     return report_list(plan_of(source, options).reports);
   });
   // The plan as text, without generating code.
-  module.def("plan_text", [](const Source& source, const CompileOptions& options) {
+  module.def("plan_text", [](Source& source, const CompileOptions& options) {
     return str(plan_of(source, options).plan);
   });
   module.def("unsupported", [](const Source& source, const CompileOptions& options) {

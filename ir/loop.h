@@ -271,6 +271,8 @@ const Packing* packing_of(const Kernel& kernel, const std::string& buffer);
 // The argument of the kernel before all rewrites that the constant is made from: itself, or what it holds
 // the scales of.
 const std::string& original_of(const Kernel& kernel, const std::string& buffer);
+// True where the packed bytes are the original's, in their order.
+bool keeps_order(const Packing& packing, const Kernel& kernel);
 // Text that is equal for packings that make equal bytes of equal originals.
 std::string recipe(const Packing& packing, const Kernel& kernel);
 

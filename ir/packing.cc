@@ -324,6 +324,31 @@ Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original
   return terms_of(packing, buffer_of(packing, kernel).dtype, shape, result);
 }
 
+bool keeps_order(const Packing& packing, const Kernel& kernel) {
+  if (!packing.combinations.empty() || !packing.terms.empty() || !packing.scales_of.empty()) return false;
+  const std::vector<int64_t> shape = shape_of(packing, kernel);
+  if (checked_count(shape) != checked_count(packing.original_shape)) return false;
+  // From each packed element to the next it is one element in the original, and none is outside of it.
+  std::vector<int64_t> steps(shape.size(), 0);   // per iterator
+  int64_t first = 0;
+  int64_t stride = 1, inner = 1;
+  for (size_t d = packing.index.size(); d-- > 0; stride *= packing.original_shape[d]) {
+    const Affine& index = packing.index[d];
+    int64_t least = index.constant(), most = least;
+    first += index.constant() * stride;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      const int64_t step = index.coefficient(packing.iterators[i]);
+      steps[i] += step * stride;
+      (step < 0 ? least : most) += step * (shape[i] - 1);
+    }
+    if (least < 0 || most >= packing.original_shape[d]) return false;
+  }
+  for (size_t i = shape.size(); i-- > 0; inner *= shape[i]) {
+    if (shape[i] > 1 && steps[i] != inner) return false;
+  }
+  return first == 0;
+}
+
 std::string recipe(const Packing& packing, const Kernel& kernel) {
   const auto part_of = [&](const Packing& each) {
     const Buffer& buffer = buffer_of(each, kernel);

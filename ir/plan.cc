@@ -72,9 +72,9 @@ std::string str(const Plan& plan) {
   for (const PortInfo& port : plan.inputs) result += "input " + str(port) + "\n";
   for (const PortInfo& port : plan.outputs) result += "output " + str(port) + "\n";
   for (size_t i = 0; i < plan.constants.size(); ++i) {
-    const Tensor& constant = *plan.constants[i];
-    result += text("constant ", i, " ", name_of(constant.dtype), str(shape_of(constant.shape)), " ",
-                   constant.bytes.size(), " bytes\n");
+    const PlanConstant& constant = plan.constants[i];
+    result += text("constant ", i, " ", name_of(constant.dtype()), str(shape_of(constant.shape())), " ",
+                   constant.byte_count(), " bytes\n");
   }
   result += "arena " + plan.arena_bytes.str() + " bytes, scratch " +
             std::to_string(plan.scratch_bytes) + " bytes\n";

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "ir/constant.h"
 #include "ir/dim.h"
 #include "ir/dtype.h"
 #include "ir/scheduled.h"
-#include "ir/tensor.h"
 
 namespace tc {
 
@@ -61,7 +61,7 @@ struct Plan {
   std::string target;              // canonical target string
   std::map<std::string, std::pair<int64_t, int64_t>> symbols;  // range of each
   std::vector<PortInfo> inputs, outputs;
-  std::vector<TensorPtr> constants;       // packed; each stored once
+  std::vector<PlanConstant> constants;    // each stored once
   std::vector<ScheduledKernel> kernels;   // unique ones; calls refer to them
   PlanSteps steps;
   Dim arena_bytes;                 // function of the symbols

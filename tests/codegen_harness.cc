@@ -420,7 +420,7 @@ CompiledKernels::CompiledKernels(std::vector<ScheduledKernel> kernels, const Tar
     link_for_qemu(folder_, objects.size());
     return;
   }
-  link_shared(objects, target, folder_ + "/kernels.so");
+  link_shared({objects}, target, folder_ + "/kernels.so");
   library_ = dlopen((folder_ + "/kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   TC_CHECK(library_ != nullptr, dlerror());
 }

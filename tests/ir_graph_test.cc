@@ -146,7 +146,7 @@ TEST(PlanText, PrintsStepsAndMemory) {
   plan.symbols["n"] = {1, 9};
   plan.inputs = {{"x", DType::F32, {Dim::symbol("n")}}};
   plan.outputs = {{"y", DType::F32, {4}}};
-  plan.constants = {std::make_shared<Tensor>(DType::F32, std::vector<int64_t>{8})};
+  plan.constants = {PlanConstant(std::make_shared<Tensor>(DType::F32, std::vector<int64_t>{8}))};
   plan.arena_bytes = Dim::symbol("n") * 4;
   plan.blocks = {{"t", 0, Dim::symbol("n") * 4, 0, 1}};
   PlanStep call;

@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -91,6 +92,34 @@ def constants_once(path):
             data = numpy_helper.to_array(tensor).tobytes()
             contents[hash(data)] = len(data)
     return sum(contents.values())
+
+
+# The largest resident size of a process and of those that it started and waited for (the linker). Not
+# ru_maxrss of the process itself: that begins with the size of the one that started it.
+_COMPILE = """
+import json, re, resource, runpy, sys
+model, artefact, target = sys.argv[1:]
+if artefact:
+    sys.argv = ["tc", "compile", model, "-o", artefact, "--target", target, "--json"]
+    try:
+        runpy.run_module("tc", run_name="__main__", alter_sys=True)
+    except SystemExit as done:
+        assert not done.code
+else:
+    import tc
+    module = tc.compile(model, target)
+own = int(re.search("VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
+children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print(json.dumps([own << 10, children << 10]))
+"""
+
+
+def compile_peak(path, target="native", artefact=""):
+    """Bytes that compiling an ONNX file at the default tolerance needs at most, in a process of its own: by
+    tc.compile, or with the path of an artefact by `python -m tc compile -o`."""
+    done = subprocess.run([sys.executable, "-c", _COMPILE, str(path), str(artefact), target],
+                          capture_output=True, text=True, check=True)
+    return max(json.loads(done.stdout.splitlines()[-1]))
 
 
 def beside(row):

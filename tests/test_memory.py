@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import re
 import subprocess
 
@@ -16,6 +17,8 @@ from .plan_text import (Plan, PlanFault, check_disjoint, largest_live_set, live_
 EVERY = [pytest.param(name, marks=pytest.mark.full if network.large else ())
          for name, network in zoo.NETWORKS.items()]
 FRAMES = (1, 7, 100, 1000)
+# Whose compilation is measured by default.
+COMPILED = ("squeezenet1_1", "resnet50")
 
 
 def dumped_plan(path):
@@ -49,6 +52,19 @@ def test_transformed_filters_count_once(name, target):
     if "-amx" in target:   # else digits may be smaller by as much as filters are larger
         assert row["constants"] > 1.1 * memory.constants_once(path)
     assert row["peak"] - row["inputs_outputs"] <= row["constants"] + row["arena"] + memory.ALLOWANCE
+
+
+@pytest.mark.parametrize("command", ["tc.compile", "tc compile -o"])
+@pytest.mark.parametrize("target", ["native", "native,-amx-tile"])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in COMPILED else pytest.mark.full)
+                                  for name in zoo.NETWORKS])
+def test_compiling_needs_three_files_and_400_mb(name, target, command, tmp_path):
+    """At the default tolerance: without a matrix unit filters are stored up to four times as large."""
+    path = zoo.export(name)
+    peak = memory.compile_peak(path, target, tmp_path / "model.so" if "-o" in command else "")
+    size = os.path.getsize(path)
+    print(f"{name}: {command} needs {peak / 1e6:.0f} MB for a file of {size / 1e6:.0f} MB")
+    assert peak <= 3 * size + 400e6
 
 
 @pytest.mark.parametrize("name", EVERY)

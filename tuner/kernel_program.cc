@@ -36,16 +36,17 @@ uint64_t number_of(const Kernel& kernel, const std::string& constant) {
   return number;
 }
 
-TensorPtr constant_of(const Kernel& kernel, const Buffer& buffer, uint64_t seed) {
+PlanConstant constant_of(const Kernel& kernel, const Buffer& buffer, uint64_t seed) {
   const std::string& original = original_of(kernel, buffer.name);
   const uint64_t port = kConstantPorts + number_of(kernel, original);
   if (const Packing* packing = packing_of(kernel, buffer.name)) {
     const Packing& placed = *packing_of(kernel, original);
     const DType dtype = kernel.buffers[static_cast<size_t>(kernel.buffer_index(original))].dtype;
     const Tensor data = sample_data(placed.original_dtype(dtype), placed.original_shape, seed, port);
-    return std::make_shared<Tensor>(pack(*packing, kernel, data));
+    // Packed here: many calls may have copies of it.
+    return PlanConstant(std::make_shared<const Tensor>(pack(*packing, kernel, data)));
   }
-  return std::make_shared<Tensor>(sample_data(buffer.dtype, sizes_of(port_of(buffer)), seed, port));
+  return PlanConstant(std::make_shared<const Tensor>(sample_data(buffer.dtype, sizes_of(port_of(buffer)), seed, port)));
 }
 
 Schedule scheduled_as(const KernelProgram& program, const Target& target, const Trace& trace) {
@@ -86,7 +87,7 @@ void count_bytes_between(const Plan& plan, const PlanSteps& steps, int64_t aroun
       find_constants(step.body, constants);
       bytes = 0;
       for (const int constant : constants) {
-        bytes += static_cast<int64_t>(plan.constants[static_cast<size_t>(constant)]->bytes.size());
+        bytes += plan.constants[static_cast<size_t>(constant)].byte_count();
       }
     }
     if (step.kind == PlanStep::Kind::Call) between[step.kernel] = std::max(between[step.kernel], bytes);
@@ -99,7 +100,7 @@ void count_bytes_between(const Plan& plan, const PlanSteps& steps, int64_t aroun
 
 std::map<int, int64_t> constant_bytes_between_calls(const Plan& plan) {
   int64_t all = 0;
-  for (const TensorPtr& constant : plan.constants) all += static_cast<int64_t>(constant->bytes.size());
+  for (const PlanConstant& constant : plan.constants) all += constant.byte_count();
   std::map<int, int64_t> between;
   count_bytes_between(plan, plan.steps, all, between);
   return between;

@@ -67,7 +67,8 @@ Opsets opsets_of(const google::protobuf::RepeatedPtrField<tc_onnx::OperatorSetId
 // One model being imported.
 class Importer {
  public:
-  Importer(const tc_onnx::ModelProto& model, std::string file_name, std::string folder, const ImportOptions& options)
+  // Takes the tensors out of `model`.
+  Importer(tc_onnx::ModelProto& model, std::string file_name, std::string folder, const ImportOptions& options)
       : model_(model), file_name_(std::move(file_name)), folder_(std::move(folder)), options_(options),
         opsets_(opsets_of(model.opset_import())) {
     for (const auto& function : model.functions()) {
@@ -92,7 +93,7 @@ class Importer {
                      ? "model" : model_.graph().name();
     NameScope scope{&graph, nullptr, {}, nullptr, &opsets_, {}};
     bind_symbols();
-    import_graph(model_.graph(), scope, nullptr, 0);
+    import_graph(model_.graph(), scope, nullptr, 0, model_.mutable_graph());
     name_outputs(graph);
     return graph;
   }
@@ -263,16 +264,20 @@ class Importer {
     Shape shape;
   };
 
-  void import_graph(const tc_onnx::GraphProto& proto, NameScope& scope, const std::vector<Formal>* formal, int depth) {
+  // `spent` is the same graph where it is imported this once: its tensors and nodes are freed as they are read.
+  void import_graph(const tc_onnx::GraphProto& proto, NameScope& scope, const std::vector<Formal>* formal, int depth,
+                    tc_onnx::GraphProto* spent = nullptr) {
     Graph& graph = *scope.graph;
     std::set<std::string> initializers;
-    for (const auto& tensor : proto.initializer()) {
+    for (int i = 0; i < proto.initializer_size(); ++i) {
+      const tc_onnx::TensorProto& tensor = proto.initializer(i);
       TensorPtr data = read_tensor(tensor, folder_, file_name_);
       const ValueId id = graph.add_constant(checked_name(tensor.name()), data);
       if (!scope.names.emplace(tensor.name(), id).second) {
         fail(ErrorKind::Model, "'", file_name_, "' defines tensor '", tensor.name(), "' twice");
       }
       initializers.insert(tensor.name());
+      if (spent) tc_onnx::TensorProto().Swap(spent->mutable_initializer(i));
     }
     size_t position = 0;
     for (const auto& input : proto.input()) {
@@ -297,7 +302,10 @@ class Importer {
         fail(ErrorKind::Model, "'", file_name_, "' defines input '", input.name(), "' twice");
       }
     }
-    for (const auto& node : proto.node()) import_node(node, scope, depth);
+    for (int i = 0; i < proto.node_size(); ++i) {
+      import_node(proto.node(i), scope, depth);
+      if (spent) tc_onnx::NodeProto().Swap(spent->mutable_node(i));
+    }
     for (const auto& output : proto.output()) {
       graph.outputs.push_back(resolve(output.name(), scope, text("output '", output.name(), "'")));
     }
@@ -712,7 +720,7 @@ class Importer {
     }
   }
 
-  const tc_onnx::ModelProto& model_;
+  tc_onnx::ModelProto& model_;
   std::string file_name_, folder_;
   const ImportOptions& options_;
   Opsets opsets_;
@@ -723,15 +731,16 @@ class Importer {
 
 }  // namespace
 
-Graph import_onnx(const std::string& bytes, const std::string& file_name, const std::string& folder,
+Graph import_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
                   const ImportOptions& options) {
-  const tc_onnx::ModelProto model = parse(bytes, file_name);
+  tc_onnx::ModelProto model = parse(bytes, file_name);
+  bytes = std::string();
   return Importer(model, file_name, folder, options).run();
 }
 
 std::vector<ImportProblem> check_onnx(const std::string& bytes, const std::string& file_name,
                                       const std::string& folder, const ImportOptions& options) {
-  const tc_onnx::ModelProto model = parse(bytes, file_name);
+  tc_onnx::ModelProto model = parse(bytes, file_name);
   Importer importer(model, file_name, folder, options);
   std::vector<ImportProblem> problems = importer.unsupported();
   if (!problems.empty()) return problems;

@@ -28,8 +28,9 @@ struct ImportProblem {
 
 // The model as a graph with types and shapes inferred. `folder` is where external data may lie
 // (empty: nowhere). Opsets 7 and up. Model errors for files that are damaged, Unsupported errors
-// that name all operators without a row at once, Shape errors that name node and sizes.
-Graph import_onnx(const std::string& bytes, const std::string& file_name, const std::string& folder,
+// that name all operators without a row at once, Shape errors that name node and sizes. The bytes are let
+// go once they are parsed, and what was parsed as it is imported, so that tensors are in memory twice at most.
+Graph import_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
                   const ImportOptions& options);
 
 // Every operator of the model (subgraphs and functions too) that has no row; where there is none,

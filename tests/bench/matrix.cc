@@ -82,7 +82,7 @@ class Loaded {
     char pattern[] = "/tmp/tc-bench-XXXXXX";
     TC_CHECK(mkdtemp(pattern) != nullptr);
     const std::string path = std::string(pattern) + "/product.so";
-    link_shared({kernel_object(scheduled, target, "product")}, target, path);
+    link_shared({{kernel_object(scheduled, target, "product")}}, target, path);
     library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     std::filesystem::remove_all(pattern);
     TC_CHECK(library_ != nullptr, dlerror());

@@ -69,7 +69,7 @@ TEST(KernelProgram, ReferenceIsWhatTheInterpreterSays) {
         tensor.bytes = sample_data(buffer.dtype, sizes_of(plan.inputs[input]), 7, input).bytes;
         ++input;
       } else if (buffer.scope == Scope::Constant) {
-        tensor = *plan.constants[constant++];
+        tensor = *plan.constants[constant++].make();
       } else {
         continue;
       }
@@ -134,8 +134,8 @@ TEST(KernelProgram, CallsHaveConstantsOfTheirOwn) {
         }
         ++constants;
         EXPECT_TRUE(seen.insert(now.index).second) << named.name;
-        EXPECT_EQ(thrice.constants[static_cast<size_t>(now.index)]->bytes,
-                  once.constants[static_cast<size_t>(first.index)]->bytes);
+        EXPECT_EQ(thrice.constants[static_cast<size_t>(now.index)].make()->bytes,
+                  once.constants[static_cast<size_t>(first.index)].make()->bytes);
       }
     }
     EXPECT_EQ(constants, thrice.constants.size());
@@ -181,7 +181,7 @@ TEST(KernelProgram, OneCallWhereColdConstantsMakeNoDifference) {
 TEST(KernelProgram, CountsConstantsBetweenCalls) {
   Plan plan;
   for (const int64_t size : {100, 20, 3}) {
-    plan.constants.push_back(std::make_shared<Tensor>(DType::F32, std::vector<int64_t>{size}));
+    plan.constants.emplace_back(std::make_shared<Tensor>(DType::F32, std::vector<int64_t>{size}));
   }
   const auto call = [](int kernel, int constant) {
     PlanStep step;

@@ -1,0 +1,40 @@
+// The constants of a plan, each stored once.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/constant.h"
+#include "ir/loop.h"
+#include "ir/tensor.h"
+
+namespace tc {
+
+// Numbers what kernels read of constant tensors, and keeps what is needed to make it. Nothing large is packed.
+class ConstantStore {
+ public:
+  // The number of the tensor as it is.
+  int index_of(const TensorPtr& tensor);
+  // The number of what the kernel's buffer holds of the tensor after its packing.
+  int index_of(const TensorPtr& tensor, const Packing& packing, const Kernel& kernel);
+
+  const PlanConstant& operator[](int index) const { return constants_.at(static_cast<size_t>(index)); }
+  // All of them, in order of their numbers; the store is empty afterwards.
+  std::vector<PlanConstant> take();
+
+ private:
+  int content_of(const TensorPtr& tensor);
+  int stored(int content, const std::string& how, const std::function<PlanConstant()>& make);
+
+  std::vector<PlanConstant> constants_;
+  std::map<std::pair<const Tensor*, std::string>, int> known_;   // numbers by tensor and recipe
+  std::vector<TensorPtr> kept_;                                  // keeps the keys of known_ alive
+  std::vector<TensorPtr> contents_;                              // one of all tensors with equal bytes
+  std::map<size_t, std::vector<int>> by_hash_;                   // positions in contents_
+  std::map<std::pair<int, std::string>, int> stored_;            // numbers by content and what is made of it
+};
+
+}  // namespace tc

@@ -1,0 +1,39 @@
+// A constant of a plan: what it is made from and how. Its bytes exist only while somebody needs them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/loop.h"
+#include "ir/tensor.h"
+
+namespace tc {
+
+// Packed constants may be several times as large as the model's file. A plan therefore shares the originals
+// with the graph, and makes the bytes of one constant when they are asked for.
+class PlanConstant {
+ public:
+  // The tensor as it is.
+  explicit PlanConstant(TensorPtr plain);
+  // What the kernel's buffer, which has a packing, holds.
+  PlanConstant(TensorPtr original, const Kernel& kernel, const std::string& buffer);
+
+  DType dtype() const { return dtype_; }
+  const std::vector<int64_t>& shape() const { return shape_; }
+  int64_t byte_count() const { return byte_count_; }
+  // The bytes: packed now, or the plain tensor itself without a copy.
+  TensorPtr make() const;
+  // Lets the original go; make() cannot be called from then on.
+  void release() { original_.reset(); }
+
+ private:
+  TensorPtr original_;
+  std::shared_ptr<const Kernel> packing_;  // of this one constant alone; null: as it is
+  std::string buffer_;
+  DType dtype_;
+  std::vector<int64_t> shape_;
+  int64_t byte_count_;
+};
+
+}  // namespace tc
