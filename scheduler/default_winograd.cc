@@ -243,13 +243,32 @@ class WinogradScheduler {
     const double missing = std::clamp((filter + scratch) / cache - 1, 0.0, 1.0);
     const double stream = far(missing * filter);
     if (stream * parts > kShareOfBandwidth * direct_) return plan;
-    const double full = static_cast<double>(block) * blocks / tiles;   // with what last blocks lack
-    const double compute = positions * tile.cycles / std::min(full, 1.3);
+    const double compute = positions * products_cycles(tile_rows, tile_columns, rows, columns, tile) / blocks *
+                           static_cast<double>(shape_.batch);
     // A thread's first block finds no filters in its second cache.
     const auto with_filters = [&](double bytes) { return std::max(compute, bytes) + kNotOverlapped * std::min(compute, bytes); };
     const double blocks_of_all = b_.threads() * with_filters(far(filter)) + (parts - b_.threads()) * with_filters(stream);
     plan.cycles = (blocks_of_all + transforms * parts / blocks) * (1 + kPriceOfMemory * filter * 1e-6);
     return plan;
+  }
+
+  // Cycles of one position's products in all blocks of a map: last blocks leave out whole register tiles.
+  double products_cycles(int64_t tile_rows, int64_t tile_columns, int64_t rows, int64_t columns, const TileChoice& tile) const {
+    const auto steps = static_cast<double>(shape_.channels);
+    const double one = tile_cycles(problem(steps, tile.columns, 1), b_.target(), tile.vectors, tile.columns);
+    const auto block = [&](int64_t own_rows, int64_t own_columns) {
+      if (own_rows == rows && own_columns == columns) return tile.cycles;
+      // Tiles are counted row by row of the whole block.
+      const int64_t last = (own_rows - 1) * columns + own_columns;
+      return std::min(tile.cycles, one * static_cast<double>((last + tile.columns - 1) / tile.columns));
+    };
+    const int64_t below = tile_rows % rows, beside = tile_columns % columns;
+    const auto full_rows = static_cast<double>(tile_rows / rows), full_columns = static_cast<double>(tile_columns / columns);
+    double cycles = full_rows * full_columns * block(rows, columns);
+    if (beside > 0) cycles += full_rows * block(rows, beside);
+    if (below > 0) cycles += full_columns * block(below, columns);
+    if (below > 0 && beside > 0) cycles += block(below, beside);
+    return cycles;
   }
 
   void rewrite(const Blocking& plan) {
