@@ -74,7 +74,10 @@ Unit::Unit(const Target& target, const std::string& name) : target_(target) {
 
 void Unit::set_attributes(llvm::Function& function) const {
   function.addFnAttr("target-cpu", target_.cpu);
-  if (!target_.features.empty()) function.addFnAttr("target-features", target_.features);
+  std::string features = target_.features;
+  // Else LLVM makes two instructions of each product of 16 bits.
+  if (target_.matrix.format(DType::I16) != nullptr) features += features.empty() ? "+fast-dpwssd" : ",+fast-dpwssd";
+  if (!features.empty()) function.addFnAttr("target-features", features);
   if (target_.arch == Arch::X86_64) {
     function.addFnAttr("prefer-vector-width", std::to_string(std::max(target_.vector_bits, 128)));
     function.addFnAttr("min-legal-vector-width", "512");

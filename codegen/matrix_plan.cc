@@ -133,10 +133,14 @@ class Planner {
     plan_.groups = groups_.extent;
     const int accumulators = static_cast<int>(plan_.accumulators.size());
     if (unit_.vectors) {
-      // Each a has a second register for the surplus of its products; one holds that of the b's.
-      const int all = accumulators + 2 * static_cast<int>(plan_.a.size()) + 2;
+      const int a = static_cast<int>(plan_.a.size()), b = static_cast<int>(plan_.b.size());
+      // Of whole numbers each a has a second register for the surplus of its products; one holds that of the b's.
+      plan_.operand = format_.operand;
+      plan_.surplus = format_.operand == DType::I8;
+      plan_.by_a = !plan_.surplus && b < a;
+      const int all = accumulators + (plan_.surplus ? 2 * a + 2 : std::min(a, b) + 1);
       TC_CHECK(all <= unit_.registers, "for ", all, " vectors of ", where());
-      plan_.order = order_by_b(groups);
+      plan_.order = order_one_by_one(groups, plan_.by_a);
       return std::move(plan_);
     }
     TC_CHECK(accumulators + 2 <= unit_.registers, "for ", accumulators, " accumulators of ", where());
@@ -170,7 +174,7 @@ class Planner {
       TC_CHECK(tile_.loops[i].kind == (i < first ? Kind::Unroll : Kind::Matrix), "for loop '",
                tile_.loops[i].name, "' of ", where());
     }
-    const std::array<int, 4> largest = {unit_.rows, unit_.columns, unit_.groups, format_.members};
+    const std::array<int, 4> largest = {unit_.rows, unit_.columns, format_.groups, format_.members};
     for (size_t i = 0; i < 4; ++i) {
       TC_CHECK(extent_of(tile_.loops[first + i]) <= largest[i], "for loop '", tile_.loops[first + i].name,
                "' of ", where());
@@ -399,26 +403,29 @@ MatrixOrder order_products(const std::vector<std::vector<MatrixProduct>>& groups
   return best;
 }
 
-MatrixOrder order_by_b(const std::vector<std::vector<MatrixProduct>>& groups) {
+MatrixOrder order_one_by_one(const std::vector<std::vector<MatrixProduct>>& groups, bool by_a) {
   MatrixOrder result;
   for (const std::vector<MatrixProduct>& group : groups) {
     result.products.insert(result.products.end(), group.begin(), group.end());
   }
   std::stable_sort(result.products.begin(), result.products.end(),
-                   [](const MatrixProduct& left, const MatrixProduct& right) { return left.b < right.b; });
+                   [&](const MatrixProduct& left, const MatrixProduct& right) {
+                     return by_a ? left.a < right.a : left.b < right.b;
+                   });
   std::vector<int> a, b;
   for (const MatrixProduct& product : result.products) {
     a.push_back(product.a);
     b.push_back(product.b);
   }
-  const int all = static_cast<int>(std::set<int>(a.begin(), a.end()).size());
-  const Assignment of_a = assign(a, all), of_b = assign(b, 1);
+  const std::vector<int>& held = by_a ? b : a;
+  const int all = static_cast<int>(std::set<int>(held.begin(), held.end()).size());
+  const Assignment of_a = assign(a, by_a ? 1 : all), of_b = assign(b, by_a ? all : 1);
   result.a_register = of_a.registers;
   result.b_register = of_b.registers;
   result.loads_a = of_a.loads;
   result.loads_b = of_b.loads;
-  result.a_registers = all;
-  result.b_registers = 1;
+  result.a_registers = by_a ? 1 : all;
+  result.b_registers = by_a ? all : 1;
   result.loads = of_a.count + of_b.count;
   return result;
 }

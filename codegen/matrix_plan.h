@@ -36,8 +36,9 @@ struct MatrixOrder {
 // registers of the same shapes. At least two registers.
 MatrixOrder order_products(const std::vector<std::vector<MatrixProduct>>& groups, int registers);
 
-// The order in which b has one register: all products of one b follow each other.
-MatrixOrder order_by_b(const std::vector<std::vector<MatrixProduct>>& groups);
+// The order in which one operand has one register, a where `by_a`, else b: all products of one of its tiles follow
+// each other, and the other operand's tiles have a register each.
+MatrixOrder order_one_by_one(const std::vector<std::vector<MatrixProduct>>& groups, bool by_a);
 
 // A tile in memory: where row, column, group and member are 0, and the bytes between its rows.
 struct MatrixTile {
@@ -55,6 +56,9 @@ struct MatrixPlan {
   std::vector<MatrixTile> accumulators, a, b;
   MatrixOrder order;
   int64_t groups = 1;              // of one instruction
+  DType operand = DType::F32;      // of vectors
+  bool by_a = false;               // of vectors: b's stay in registers
+  bool surplus = false;            // of vectors that take b as unsigned: what this adds is summed up for each a
   // What a unit of tiles has to be told: shapes of the registers, as `ldtilecfg` reads them.
   std::array<uint8_t, 64> configuration{};
 

@@ -116,22 +116,29 @@ llvm::Value*& TileEmitter::vector_sum(const char* of, int number) {
   return region_.accumulators[text(of, number)].value;
 }
 
-// The instruction multiplies unsigned numbers of b by signed ones of a: b + 128 takes the place of b, and what that
-// adds, 128 times the sum of the a's, is the same in all lanes: it is summed up for each a, and taken off at the end.
-// Sums wrap around, so that those of up to 31 bits come out right.
+// Of bytes the instruction multiplies unsigned numbers of b by signed ones of a: b + 128 takes the place of b, and what
+// that adds, 128 times the sum of the a's, is the same in all lanes: it is summed up for each a, and taken off at the
+// end. Sums wrap around, so that those of up to 31 bits come out right. Of numbers of 16 bits the registers hold the sums
+// of one instruction, in whole numbers; those in f32 are in memory.
 void TileEmitter::emit_vectors(bool from_zero) {
   const auto columns = static_cast<unsigned>(context_.target.matrix.columns);
-  llvm::Type* type = llvm::FixedVectorType::get(builder_.getInt32Ty(), columns);
+  llvm::Type* element = matrix_->surplus ? builder_.getInt32Ty() : builder_.getFloatTy();
+  llvm::Type* type = llvm::FixedVectorType::get(element, columns);
   llvm::Value* zero = llvm::Constant::getNullValue(type);
   const std::vector<MatrixTile>& tiles = matrix_->accumulators;
   const llvm::Align align(static_cast<uint64_t>(size_of(DType::I32)));
+  if (matrix_->operand == DType::I16) {
+    for (size_t i = 0; i < tiles.size() && from_zero; ++i) builder_.CreateAlignedStore(zero, tile_pointer(tiles[i]), align);
+    return nest(0, tile_->constraints);
+  }
   for (size_t i = 0; i < tiles.size(); ++i) {
     llvm::Value* start = from_zero ? zero : builder_.CreateAlignedLoad(type, tile_pointer(tiles[i]), align);
     vector_sum("sum ", static_cast<int>(i)) = start;
   }
-  for (size_t a = 0; a < matrix_->a.size(); ++a) vector_sum("surplus ", static_cast<int>(a)) = zero;
+  for (size_t a = 0; a < matrix_->a.size() && matrix_->surplus; ++a) vector_sum("surplus ", static_cast<int>(a)) = zero;
   nest(0, tile_->constraints);
   for (const MatrixProduct& product : matrix_->order.products) {
+    if (!matrix_->surplus) break;
     llvm::Value*& sum = vector_sum("sum ", product.accumulator);
     sum = builder_.CreateSub(sum, vector_sum("surplus ", product.a));
   }
@@ -141,10 +148,13 @@ void TileEmitter::emit_vectors(bool from_zero) {
 }
 
 void TileEmitter::vector_batch() {
+  constexpr int64_t kGroupBytes = 4;   // members of a group, and a lane
   const auto lanes = static_cast<unsigned>(context_.target.matrix.columns);
-  const int64_t members = context_.target.matrix.format(DType::I8)->members;
   llvm::Type* wide = llvm::FixedVectorType::get(builder_.getInt32Ty(), lanes);
+  llvm::Type* halves = llvm::FixedVectorType::get(builder_.getBFloatTy(), 2 * lanes);
   llvm::Value* surplus = builder_.CreateVectorSplat(lanes, builder_.getInt32(0x80808080));
+  const bool floats = matrix_->operand == DType::BF16;
+  const MatrixOrder& order = matrix_->order;
   // A group of a tile: where its bytes are.
   const auto group_of = [&](const MatrixTile& tile, int64_t offset) {
     iterators_ = values_;
@@ -153,28 +163,55 @@ void TileEmitter::vector_batch() {
     return address;
   };
   const auto multiply_add = [&](llvm::Value*& sum, llvm::Value* b, llvm::Value* a) {
-    sum = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_512, {}, {sum, b, a});
+    const auto instruction = matrix_->operand == DType::I8    ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
+                             : matrix_->operand == DType::I16 ? llvm::Intrinsic::x86_avx512_vpdpwssd_512
+                                                              : llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512;
+    sum = builder_.CreateIntrinsic(instruction, {}, {sum, b, a});
   };
+  const bool apart = matrix_->operand == DType::I16;
+  std::vector<llvm::Value*> parts(matrix_->accumulators.size(), llvm::Constant::getNullValue(wide));
+  std::vector<llvm::Value*> a_values(static_cast<size_t>(order.a_registers));
+  std::vector<llvm::Value*> b_values(static_cast<size_t>(order.b_registers));
+  const auto load_a = [&](size_t i, int64_t group) {
+    const int a = order.products[i].a;
+    llvm::Value* from = pointer(group_of(matrix_->a[static_cast<size_t>(a)], group * kGroupBytes));
+    llvm::Value* row = builder_.CreateAlignedLoad(builder_.getInt32Ty(), from, llvm::Align(1));
+    llvm::Value*& value = a_values[static_cast<size_t>(order.a_register[i])];
+    value = builder_.CreateVectorSplat(lanes, row);
+    if (matrix_->surplus) multiply_add(vector_sum("surplus ", a), surplus, value);
+    if (floats) value = builder_.CreateBitCast(value, halves);
+  };
+  const auto load_b = [&](size_t i, int64_t group) {
+    const MatrixTile& tile = matrix_->b[static_cast<size_t>(order.products[i].b)];
+    const Address line = group_of(tile, group * tile.row_bytes);
+    prefetch(tile.source, line);
+    llvm::Value* loaded = builder_.CreateAlignedLoad(wide, pointer(line), llvm::Align(1));
+    llvm::Value*& value = b_values[static_cast<size_t>(order.b_register[i])];
+    value = matrix_->surplus ? builder_.CreateXor(loaded, surplus) : loaded;
+    if (floats) value = builder_.CreateBitCast(value, halves);
+  };
+  // The operand that stays in registers first.
+  const bool by_a = matrix_->by_a;
   for (int64_t group = 0; group < matrix_->groups; ++group) {
-    std::vector<llvm::Value*> rows;
-    for (size_t a = 0; a < matrix_->a.size(); ++a) {
-      llvm::Value* from = pointer(group_of(matrix_->a[a], group * members));
-      llvm::Value* row = builder_.CreateAlignedLoad(builder_.getInt32Ty(), from, llvm::Align(1));
-      rows.push_back(builder_.CreateVectorSplat(lanes, row));
-      multiply_add(vector_sum("surplus ", static_cast<int>(a)), surplus, rows.back());
-    }
-    const MatrixOrder& order = matrix_->order;
-    llvm::Value* columns = nullptr;
     for (size_t i = 0; i < order.products.size(); ++i) {
-      const MatrixProduct& product = order.products[i];
-      if (order.loads_b[i]) {
-        const MatrixTile& tile = matrix_->b[static_cast<size_t>(product.b)];
-        const Address line = group_of(tile, group * tile.row_bytes);
-        prefetch(tile.source, line);
-        columns = builder_.CreateXor(builder_.CreateAlignedLoad(wide, pointer(line), llvm::Align(1)), surplus);
-      }
-      multiply_add(vector_sum("sum ", product.accumulator), columns, rows[static_cast<size_t>(product.a)]);
+      if (by_a && order.loads_b[i]) load_b(i, group);
+      if (!by_a && order.loads_a[i]) load_a(i, group);
     }
+    for (size_t i = 0; i < order.products.size(); ++i) {
+      if (by_a && order.loads_a[i]) load_a(i, group);
+      if (!by_a && order.loads_b[i]) load_b(i, group);
+      const MatrixProduct& product = order.products[i];
+      llvm::Value*& sum = apart ? parts[static_cast<size_t>(product.accumulator)] : vector_sum("sum ", product.accumulator);
+      multiply_add(sum, b_values[static_cast<size_t>(order.b_register[i])],
+                   a_values[static_cast<size_t>(order.a_register[i])]);
+    }
+  }
+  for (size_t i = 0; i < parts.size() && apart; ++i) {
+    llvm::Type* type = llvm::FixedVectorType::get(builder_.getFloatTy(), lanes);
+    llvm::Value* place = tile_pointer(matrix_->accumulators[i]);
+    const llvm::Align align(static_cast<uint64_t>(size_of(DType::F32)));
+    llvm::Value* sum = builder_.CreateAlignedLoad(type, place, align);
+    builder_.CreateAlignedStore(builder_.CreateFAdd(sum, builder_.CreateSIToFP(parts[i], type)), place, align);
   }
 }
 

@@ -182,6 +182,8 @@ struct Combination {
 // - Of i8 the terms are digits, -128 to 127, of a whole number to base 256, the highest first. Values that
 //   agree in the iterators `scaled` have one scale: a value is its number times the scale, which is the
 //   largest of their magnitudes divided by largest_of_digits.
+// - Of i16 the only term is a whole number. The scales are such that the magnitudes of the numbers along the
+//   iterators behind `terms` that are not in `scaled` add up to no more than kLargestSum.
 //
 // Where `scales_of` is not empty, the buffer is f32 and holds the scales of that packed constant, in the
 // order of its `scaled`, the last innermost; nothing else is set.
@@ -266,6 +268,9 @@ double instance_count(const Statement& statement, const std::map<std::string, in
 Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original);
 // The largest whole number of so many digits: the first is at most 127, so that rounding has room.
 double largest_of_digits(int64_t digits);
+// Whole numbers of 16 bits of which no sum of products leaves 32 bits: the largest of one operand, and what the
+// other's magnitudes may add up to.
+constexpr double kLargestFactor = 16383, kLargestSum = 131000;
 // How the constant is packed, or null.
 const Packing* packing_of(const Kernel& kernel, const std::string& buffer);
 // The argument of the kernel before all rewrites that the constant is made from: itself, or what it holds

@@ -186,19 +186,21 @@ Tensor terms_of(const Packing& packing, DType dtype, const std::vector<int64_t>&
   return result;
 }
 
-// For each element of the values, in order, the number of its scale.
-class ScaleNumbers {
+// For each element of a tensor, in order, the number of the group that it is in: elements that agree in some
+// dimensions, of which the last is innermost.
+class GroupNumbers {
  public:
-  ScaleNumbers(const Packing& packing, const std::vector<int64_t>& shape) : shape_(shape), index_(shape.size(), 0), steps_(shape.size(), 0) {
-    for (size_t i = packing.scaled.size(); i-- > 0;) {
-      const size_t dim = position_of(packing, packing.scaled[i]);
-      steps_[dim] = count_;
-      count_ *= shape[dim];
-      scales_shape_.insert(scales_shape_.begin(), shape[dim]);
+  GroupNumbers(const std::vector<int64_t>& shape, const std::vector<size_t>& dims)
+      : shape_(shape), index_(shape.size(), 0), steps_(shape.size(), 0) {
+    for (size_t i = dims.size(); i-- > 0;) {
+      steps_[dims[i]] = count_;
+      count_ *= shape[dims[i]];
+      groups_shape_.insert(groups_shape_.begin(), shape[dims[i]]);
     }
   }
 
-  const std::vector<int64_t>& scales_shape() const { return scales_shape_; }
+  const std::vector<int64_t>& groups_shape() const { return groups_shape_; }
+  int64_t count() const { return count_; }
 
   int64_t next() {
     const int64_t result = number_;
@@ -213,34 +215,69 @@ class ScaleNumbers {
 
  private:
   const std::vector<int64_t> shape_;
-  std::vector<int64_t> index_, steps_, scales_shape_;
+  std::vector<int64_t> index_, steps_, groups_shape_;
   int64_t count_ = 1, number_ = 0;
 };
 
-Tensor scales_of(const Packing& packing, int64_t digits, const Tensor& values) {
-  ScaleNumbers numbers(packing, values.shape);
-  Tensor result(DType::F32, numbers.scales_shape());
+GroupNumbers scale_numbers(const Packing& packing, const std::vector<int64_t>& shape) {
+  std::vector<size_t> dims;
+  for (const std::string& iterator : packing.scaled) dims.push_back(position_of(packing, iterator));
+  return GroupNumbers(shape, dims);
+}
+
+// Not std::max: a NaN has to stay.
+void raise(float& largest, float value) {
+  if (!(value <= largest) && !std::isnan(largest)) largest = value;
+}
+
+// Of whole numbers of 16 bits, of which those behind the terms that have one scale add up to a limited sum.
+Tensor scales_of_sums(const Packing& packing, const Tensor& values) {
+  GroupNumbers scale_of = scale_numbers(packing, values.shape);
+  std::vector<size_t> dims;
+  int64_t summed = 1;
+  for (size_t d = 0, terms = position_of(packing, packing.terms); d < values.shape.size(); ++d) {
+    const bool scaled = std::count(packing.scaled.begin(), packing.scaled.end(), packing.iterators[d]) > 0;
+    if (d > terms && !scaled) summed *= values.shape[d];
+    else dims.push_back(d);
+  }
+  GroupNumbers sum_of(values.shape, dims);
+  std::vector<float> sums(static_cast<size_t>(sum_of.count()), 0);
+  Tensor result(DType::F32, scale_of.groups_shape());
+  auto* scales = result.data<float>();
+  constexpr double kLargest = 32767;
+  // Half for what rounding adds to each number.
+  const double most = kLargestSum - 0.5 * static_cast<double>(summed);
+  const auto* from = values.data<float>();
+  for (const float* end = from + values.count(); from != end; ++from) {
+    const float magnitude = std::abs(*from);
+    float &sum = sums[static_cast<size_t>(sum_of.next())], &scale = scales[scale_of.next()];
+    sum += magnitude;
+    raise(scale, static_cast<float>(std::max(static_cast<double>(sum) / most, static_cast<double>(magnitude) / kLargest)));
+  }
+  return result;
+}
+
+Tensor scales_of(const Packing& packing, DType dtype, int64_t digits, const Tensor& values) {
+  if (dtype == DType::I16) return scales_of_sums(packing, values);
+  GroupNumbers numbers = scale_numbers(packing, values.shape);
+  Tensor result(DType::F32, numbers.groups_shape());
   auto* scales = result.data<float>();
   const auto largest = static_cast<float>(largest_of_digits(digits));
   const auto* from = values.data<float>();
-  for (const float* end = from + values.count(); from != end; ++from) {
-    float& scale = scales[numbers.next()];
-    // Not std::max: a NaN has to stay.
-    const float magnitude = std::abs(*from);
-    if (!(magnitude <= scale) && !std::isnan(scale)) scale = magnitude;
-  }
+  for (const float* end = from + values.count(); from != end; ++from) raise(scales[numbers.next()], std::abs(*from));
   for (int64_t i = 0; i < result.count(); ++i) scales[i] /= largest;
   return result;
 }
 
 // Values, which have one element along the iterator of their terms, divided by their scales: digits to
-// base 256, the highest first.
-Tensor digits_of(const Packing& packing, const std::vector<int64_t>& shape, const Tensor& values) {
+// base 256, the highest first; of i16 the whole number.
+Tensor digits_of(const Packing& packing, DType dtype, const std::vector<int64_t>& shape, const Tensor& values) {
   const Along along(shape, position_of(packing, packing.terms));
-  const Tensor scales = scales_of(packing, along.count, values);
-  ScaleNumbers numbers(packing, values.shape);
-  Tensor result(DType::I8, shape);
-  auto* target = result.data<int8_t>();
+  const Tensor scales = scales_of(packing, dtype, along.count, values);
+  GroupNumbers numbers = scale_numbers(packing, values.shape);
+  Tensor result(dtype, shape);
+  auto* target = dtype == DType::I8 ? result.data<int8_t>() : nullptr;
+  auto* number = dtype == DType::I16 ? result.data<int16_t>() : nullptr;
   const auto *from = values.data<float>(), *scale_of = scales.data<float>();
   std::vector<int64_t> rest(static_cast<size_t>(along.inner));
   for (int64_t o = 0; o < along.outer; ++o) {
@@ -250,7 +287,10 @@ Tensor digits_of(const Packing& packing, const std::vector<int64_t>& shape, cons
       // Of zeros the scale is zero; what is infinite makes the scale infinite, or NaN.
       whole = std::isfinite(quotient) ? std::llrint(quotient) : 0;
     }
-    for (int64_t digit = 0; digit < along.count; ++digit) {
+    for (const int64_t whole : rest) {
+      if (number != nullptr) *number++ = static_cast<int16_t>(whole);
+    }
+    for (int64_t digit = 0; digit < along.count && target != nullptr; ++digit) {
       for (const int64_t whole : rest) {
         int64_t above = whole;
         for (int64_t lower = along.count - 1; lower > digit; --lower) above = (above + 128) >> 8;
@@ -313,15 +353,15 @@ Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original
     const Packing* digits = packing_of(kernel, packing.scales_of);
     TC_CHECK(digits != nullptr, "a packing of '", packing.scales_of, "' for its scales");
     const int64_t count = shape_of(*digits, kernel).at(position_of(*digits, digits->terms));
-    Tensor scales = scales_of(*digits, count, placed(*digits, kernel, original));
+    Tensor scales = scales_of(*digits, buffer_of(*digits, kernel).dtype, count, placed(*digits, kernel, original));
     scales.shape = shape_of(packing, kernel);
     return scales;
   }
   Tensor result = placed(packing, kernel, original);
   if (packing.terms.empty()) return result;
   const std::vector<int64_t> shape = shape_of(packing, kernel);
-  if (!packing.scaled.empty()) return digits_of(packing, shape, result);
-  return terms_of(packing, buffer_of(packing, kernel).dtype, shape, result);
+  const DType dtype = buffer_of(packing, kernel).dtype;
+  return packing.scaled.empty() ? terms_of(packing, dtype, shape, result) : digits_of(packing, dtype, shape, result);
 }
 
 bool keeps_order(const Packing& packing, const Kernel& kernel) {

@@ -91,7 +91,7 @@ class Verifier {
   }
 
   void check_terms(const Packing& packing, const Buffer& buffer) {
-    const bool digits = buffer.dtype == DType::I8;
+    const bool digits = buffer.dtype == DType::I8 || buffer.dtype == DType::I16;
     require(is_float(buffer.dtype) || digits, "the packing of '", packing.buffer, "' divides ", name_of(buffer.dtype),
             " numbers into terms");
     require(digits == !packing.scaled.empty(), "the packing of '", packing.buffer, "' ",
@@ -103,6 +103,10 @@ class Verifier {
     }
     const bool known = std::count(packing.iterators.begin(), packing.iterators.end(), packing.terms) == 1;
     require(known, "the packing of '", packing.buffer, "' has no iterator '", packing.terms, "' for its terms");
+    for (size_t d = 0; buffer.dtype == DType::I16 && d < buffer.shape.size() && d < packing.iterators.size(); ++d) {
+      require(packing.iterators[d] != packing.terms || buffer.shape[d] == Affine(1), "the packing of '", packing.buffer,
+              "' makes several terms of i16");
+    }
     for (const Affine& index : packing.index) {
       require(index.coefficient(packing.terms) == 0, "the packing of '", packing.buffer, "' reads other elements for other terms");
     }

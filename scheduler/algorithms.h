@@ -1,7 +1,7 @@
 // What defaults and reports know of the algorithms' errors and gains.
 #pragma once
 
-#include "ir/dtype.h"
+#include "ir/loop.h"
 
 namespace tc {
 
@@ -15,6 +15,12 @@ constexpr double kGain = 0.8;
 // largest output, such that whole networks keep their tolerance. (Layers alone have 5e-6, but they add up to
 // more than 1e-4 in networks of some sixty: 1.7e-4 in YOLOv7-tiny.)
 constexpr double kTwoTermsError = 1e-5;
+// Of one layer whose numbers are bf16: most have 3e-3, networks of the zoo 0.005 to 0.1.
+constexpr double kOneTermError = 1e-2;
+// Of one layer whose numbers are whole numbers of 16 bits: most have 1e-4, some 7e-4, networks of the zoo up to 4e-3.
+constexpr double kWholeError = 3e-4;
+// Of one layer whose numbers are two digits: like whole numbers of 16 bits.
+constexpr double kTwoDigitsError = 3e-4;
 // Of one layer whose numbers are three digits to base 256 of whole numbers, in units of the largest of a
 // band and of a feature.
 constexpr double kDigitsError = 1e-6;
@@ -31,10 +37,15 @@ struct TermsAlgorithm {
   double divide;                   // cycles per native vector of the input that is divided
   double slower;                   // than the unit at its best
 
+  // Of the input's whole numbers.
+  double largest() const { return operand == DType::I16 ? kLargestFactor : largest_of_digits(terms); }
   int sums() const { return digits ? terms : 1; }   // accumulators for a tile of results
 };
 // The best first.
-inline constexpr TermsAlgorithm kTermsAlgorithms[] = {{"int8x6", DType::I8, 3, true, kDigitsError, 8, 1.15},
+inline constexpr TermsAlgorithm kTermsAlgorithms[] = {{"bf16", DType::BF16, 1, false, kOneTermError, 4, 1.15},
+                                                      {"int16", DType::I16, 1, true, kWholeError, 6, 1.15},
+                                                      {"int8x3", DType::I8, 2, true, kTwoDigitsError, 6, 1.15},
+                                                      {"int8x6", DType::I8, 3, true, kDigitsError, 8, 1.15},
                                                       {"bf16x3", DType::BF16, 2, false, kTwoTermsError, 8, 1.15}};
 // That of which the next word is the name, which is taken then; else null.
 const TermsAlgorithm* accept_terms_algorithm(Words& words);

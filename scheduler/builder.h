@@ -112,6 +112,7 @@ struct WinogradKnobs {
   int64_t vectors = 0, tile = 0;     // of the products' register tile: blocks of features, tiles
 };
 struct MatrixKnobs {
+  int64_t algorithm = 0;         // number in kTermsAlgorithms, from 1
   int64_t bands = 0, panels = 0;     // how many
   int64_t blocks = 0, tiles = 0;     // accumulators at a time: blocks of features, tiles of rows
 };
@@ -120,7 +121,7 @@ struct MatrixKnobs {
 template <class Knobs>
 struct AlgorithmChoices {
   Knobs chosen;                  // by the closed forms
-  std::vector<int64_t> outputs;  // of Winograd's tiles, that the tolerance allows
+  std::vector<int64_t> kinds;    // that the tolerance allows: outputs of Winograd's tiles, numbers of algorithms by terms
   std::function<double(const Knobs&)> cycles;
 };
 

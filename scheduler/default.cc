@@ -60,8 +60,8 @@ Schedule default_schedule(Kernel kernel, const Target& target, int threads,
 
 namespace {
 
-// Multiply-adds of one step of the target's matrix unit, where the statement is a sum of products for it; else 0.
-double products_of_step(const Kernel& kernel, const Statement& statement, const Target& target) {
+// Of a multiply-add on the target's matrix unit, where the statement is a sum of products for it; else 0.
+double cycles_of_product(const Kernel& kernel, const Statement& statement, const Target& target) {
   const Expr& value = *statement.value;
   if (statement.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary || value.binary != BinaryOp::Mul) return 0;
   const Expr& operand = *value.operands[0];
@@ -70,7 +70,8 @@ double products_of_step(const Kernel& kernel, const Statement& statement, const 
   const MatrixUnit::Format* format = unit.format(operand.operands[0]->dtype);
   const DType sum = kernel.buffers[static_cast<size_t>(statement.write.buffer)].dtype;
   if (format == nullptr || format->accumulator != sum) return 0;
-  return static_cast<double>(unit.rows) * unit.columns * unit.groups * format->members;
+  const double turns = unit.vectors ? 2 / target.multiply_adds : 1;
+  return turns * format->cycles / (static_cast<double>(unit.rows) * unit.columns * format->groups * format->members);
 }
 
 }  // namespace
@@ -84,9 +85,9 @@ double predicted_seconds(const ScheduledKernel& scheduled, const Target& target,
   Kernel vectors = scheduled.kernel;
   double compute = 0;
   std::erase_if(vectors.statements, [&](const Statement& statement) {
-    const double products = products_of_step(scheduled.kernel, statement, target);
-    if (products > 0) compute += instance_count(statement, parameters) / products * target.matrix.cycles;
-    return products > 0;
+    const double cycles = cycles_of_product(scheduled.kernel, statement, target);
+    compute += instance_count(statement, parameters) * cycles;
+    return cycles > 0;
   });
   compute += flop_count(vectors, parameters) / (2 * lanes * target.multiply_adds);
   // A model's constants together are larger than the near caches; what kernels pass on is in them.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
+#include <map>
 #include <memory>
 
 #include "scheduler/algorithms.h"
@@ -19,10 +21,14 @@ constexpr double kShareOfCache = 0.7;      // of the second cache, for a band's 
 constexpr double kZero = 1, kStore = 3;    // cycles per native vector of what waits in memory
 constexpr double kStart = 300;             // cycles of a band and panel, before and after the products
 constexpr double kWinogradSlower = 1.4;    // than its closed forms, which know nothing of its transforms' spills
+// The same of one product on vectors, in tiles like those in f32, whose closed form errs as theirs does. Measured on Zen 4,
+// where all but the products is cheaper than the form has it.
+constexpr double kGainAlike = 0.92, kWinogradSlowerAlike = 1.15;
+constexpr double kLoad = 0.75;             // cycles per vector of products loaded, or number spread over one
 constexpr int64_t kBandOfSymbolic = 128;   // rows, at most
 constexpr int64_t kLeastRows = 7;          // of one accumulator that pay
-// Blocks of features whose sums of one row are in vector registers at a time, as many as the registers hold.
-constexpr std::array<int64_t, 7> kBlocksOfRow = {4, 5, 6, 7, 3, 2, 1};
+// Blocks of features whose sums are in vector registers at a time, as many as the registers hold of one row.
+constexpr std::array<int64_t, 7> kBlocksOfVectors = {4, 5, 6, 7, 3, 2, 1};
 constexpr double kFewSums = 2;             // steps of a sum, where two accumulators by order at a time pay
 // Their steps, of what the bytes let expect; where the constant's part stays in the first cache or not.
 constexpr double kPairNear = 1.25, kPairFar = 1.2;
@@ -45,11 +51,12 @@ struct Loops {
 
 class MatrixScheduler {
  public:
-  MatrixScheduler(Builder& builder, double tolerance) : b_(builder), tolerance_(tolerance) {}
+  MatrixScheduler(Builder& builder, double tolerance, const TermsAlgorithm& algorithm)
+      : b_(builder), tolerance_(tolerance), algorithm_(algorithm),
+        format_(*builder.target().matrix.format(algorithm.operand)) {}
 
   // The best plan; to be asked once.
   MatrixKnobs chosen() {
-    find_algorithm();
     find();
     return choose().knobs;
   }
@@ -57,14 +64,17 @@ class MatrixScheduler {
   double cycles_of(const MatrixKnobs& knobs) const { return plan_of(knobs).cycles; }
 
   void run(bool always, const MatrixKnobs& knobs) {
-    find_algorithm();
     const Builder before = b_;
     find();
-    if (!always && unit().vectors && direct_stream() == 0) throw Abandon{"weights that stay in the second cache"};
+    if (!always && unit().vectors && algorithm_.sums() > 1 && direct_stream() == 0) {
+      throw Abandon{"weights that stay in the second cache"};
+    }
     const Plan plan = knobs.bands > 0 ? plan_of(knobs) : choose();
     if (plan.cycles == INFINITY) throw Abandon{"sizes that do not fit"};
-    if (!always && plan.cycles > kGain * direct_cycles()) throw Abandon{"no gain over the products in f32"};
-    if (!always && plan.cycles > kWinogradSlower * winograd_cycles(before, tolerance_)) {
+    const bool alike = unit().vectors && algorithm_.terms == 1;
+    const double gain = alike ? kGainAlike : kGain, slower = alike ? kWinogradSlowerAlike : kWinogradSlower;
+    if (!always && plan.cycles > gain * direct_cycles()) throw Abandon{"no gain over the products in f32"};
+    if (!always && plan.cycles > slower * winograd_cycles(before, tolerance_)) {
       throw Abandon{"no gain over another algorithm"};
     }
     {
@@ -81,20 +91,7 @@ class MatrixScheduler {
   const MatrixUnit& unit() const { return b_.target().matrix; }
   static int64_t parts(int64_t size, int64_t part) { return (size + part - 1) / part; }
 
-  // The first that the unit knows and the tolerance allows.
-  void find_algorithm() {
-    if (b_.target().matrix.registers == 0) throw Abandon{"no matrix unit"};
-    for (const TermsAlgorithm& each : kTermsAlgorithms) {
-      const MatrixUnit::Format* format = unit().format(each.operand);
-      if (format == nullptr || each.error * kLayers > tolerance_) continue;
-      algorithm_ = &each;
-      members_ = format->members;
-      return;
-    }
-    throw Abandon{"the tolerance is too small"};
-  }
-
-  int depth() const { return unit().groups * members_; }
+  int depth() const { return format_.groups * format_.members; }
 
   // The sum; its result in a private buffer with blocks of features; rows that can be counted as one.
   void find() {
@@ -119,9 +116,11 @@ class MatrixScheduler {
       else other *= extent;
     }
     all_rows_ = other;
-    // Of more rows the six products are more work than those in f32, however few bytes they read.
-    if (unit().vectors && all_rows_ > 1) throw Abandon{"more than one row"};
+    // Of more rows several products on vectors are more work than those in f32, however few bytes they read.
+    if (unit().vectors && algorithm_.terms > 1 && !is_row()) throw Abandon{"more than one row"};
   }
+
+  bool is_row() const { return all_rows_ == 1; }
 
   bool is_feature(const std::string& iterator) const {
     for (const Access& load : loads_of(macc())) {
@@ -185,7 +184,7 @@ class MatrixScheduler {
   }
 
   std::string line_of(const Plan& plan) const {
-    return text("algorithm ", macc_, " ", algorithm_->name, " ", plan.band, " ", plan.panel, " ", plan.blocks, " ", plan.tiles, " ", plan.rows);
+    return text("algorithm ", macc_, " ", algorithm_.name, " ", plan.band, " ", plan.panel, " ", plan.blocks, " ", plan.tiles, " ", plan.rows);
   }
 
   // The rewrite puts the statement that sets the accumulators to zero before the sum.
@@ -221,7 +220,7 @@ class MatrixScheduler {
       if (!sizes) continue;
       // Accumulators of equal height: one of each order of products, or an even number.
       const int64_t flat = sizes->tiles, least = parts(flat, unit().rows);
-      if (algorithm_->sums() == 1) {
+      if (algorithm_.sums() == 1) {
         plan.tiles = std::min<int64_t>(least, blocks == 1 ? 3 : 2);
         plan.blocks = std::min<int64_t>(least == 1 ? 4 : 2, blocks);
       } else if (least > 1 && kernel().parameters.empty() && pays_in_pairs(*sizes)) {
@@ -231,15 +230,19 @@ class MatrixScheduler {
       if (sizes->digits_are_rows) plan.blocks = std::min<int64_t>(2, blocks);
       else if (plan.rows < kLeastRows && !unit().vectors) continue;
       std::vector<int64_t> at_once = {plan.blocks};
-      if (unit().vectors) at_once.assign(kBlocksOfRow.begin(), kBlocksOfRow.end());
+      if (unit().vectors) at_once.assign(kBlocksOfVectors.begin(), kBlocksOfVectors.end());
       for (int64_t each : at_once) {
         plan.blocks = each;
+        if (unit().vectors && !is_row()) plan.tiles = parts(flat, parts(flat, most_rows(each)));
         if (each <= blocks && choose_panel(plan, *sizes, parts(blocks, each), best)) best_bands = bands;
       }
     }
     if (best.cycles == INFINITY) throw Abandon{"too few rows"};
     return best;
   }
+
+  // Of vectors, beside a register for each block's part of the constant and one for the input.
+  int64_t most_rows(int64_t blocks) const { return (unit().registers - 1 - blocks) / blocks; }
 
   // Whether the plan with some number of panels for all pairs needs fewer cycles than the best, which it is then.
   bool choose_panel(Plan plan, const Sizes& sizes, int64_t pairs, Plan& best) const {
@@ -264,15 +267,18 @@ class MatrixScheduler {
     // pair has to fit beside this one. Streams of vectors are fetched ahead by hardware.
     const double pair = pair_bytes(plan, sizes), cache = static_cast<double>(b_.target().l2_bytes);
     const bool ahead = pair * static_cast<double>(pairs) > cache && pair < 0.5 * cache;
-    plan.prefetch = !unit().vectors && (!sizes.digits_are_rows || ahead);
-    plan.knobs = {plan.knobs.bands, panels, plan.blocks, plan.tiles};
+    plan.prefetch = unit().vectors ? !is_row() : !sizes.digits_are_rows || ahead;
+    plan.knobs = {plan.knobs.algorithm, plan.knobs.bands, panels, plan.blocks, plan.tiles};
   }
 
   // Whether the unit's registers hold so many accumulators.
   bool fits(const Plan& plan, const Sizes& sizes) const {
-    if (unit().vectors) return plan.tiles == 1 && plan.blocks <= static_cast<int64_t>(kBlocksOfRow.size());
+    if (unit().vectors) {
+      return plan.blocks <= static_cast<int64_t>(kBlocksOfVectors.size()) &&
+             plan.tiles <= (is_row() ? 1 : most_rows(plan.blocks));
+    }
     if (sizes.digits_are_rows) return plan.tiles == 1 && plan.blocks <= 2;
-    return algorithm_->sums() > 1 ? plan.blocks == 1 && plan.tiles <= 2 : plan.blocks * plan.tiles <= 4;
+    return algorithm_.sums() > 1 ? plan.blocks == 1 && plan.tiles <= 2 : plan.blocks * plan.tiles <= 4;
   }
 
   // Of infinite cycles where the knobs do not fit the kernel or the unit.
@@ -294,11 +300,11 @@ class MatrixScheduler {
     return plan;
   }
 
-  bool reads_weights_once(const Sizes& sizes) const { return sizes.digits_are_rows || unit().vectors; }
+  bool reads_weights_once(const Sizes& sizes) const { return sizes.digits_are_rows || (unit().vectors && is_row()); }
 
   // Whether the constant's part of a block stays in the first cache from one accumulator to the next.
   bool stays_near(const Sizes& sizes) const {
-    const double element_bytes = algorithm_->terms * static_cast<double>(size_of(algorithm_->operand));
+    const double element_bytes = algorithm_.terms * static_cast<double>(size_of(algorithm_.operand));
     return sizes.sums * depth() * unit().columns * element_bytes <= static_cast<double>(b_.target().l1_bytes);
   }
   // Sums by order, of two accumulators at a time: the constant's tiles are loaded once for both, but each
@@ -324,9 +330,11 @@ class MatrixScheduler {
 
   // Of the weights that a pair of blocks and a depth have in all.
   double pair_bytes(const Plan& plan, const Sizes& sizes) const {
-    return static_cast<double>(plan.blocks * unit().columns * depth() * algorithm_->terms * size_of(algorithm_->operand)) * sizes.sums;
+    return static_cast<double>(plan.blocks * unit().columns * depth() * algorithm_.terms * size_of(algorithm_.operand)) * sizes.sums;
   }
 
+  // What vectors do takes so often the cycles stated, which are of cores with two multiply-adds a cycle.
+  double turns() const { return unit().vectors ? 2 / b_.target().multiply_adds : 1; }
   double vectors(double elements) const { return elements * 32 / std::max(32, b_.target().vector_bits); }
   // Cycles in which so many bytes come from beyond the second cache.
   double far(double bytes) const { return bytes / b_.target().l3_bandwidth; }
@@ -339,21 +347,24 @@ class MatrixScheduler {
     const auto chunks = static_cast<double>(sizes->images * sizes->bands);
     // Products at a time, of all terms of each operand, which are loaded.
     const double at_once = static_cast<double>(plan.blocks * plan.tiles);
-    const double products = algorithm_->terms * (sizes->digits_are_rows ? 1 : 0.5 * (algorithm_->terms + 1));
+    const double products = algorithm_.terms * (sizes->digits_are_rows ? 1 : 0.5 * (algorithm_.terms + 1));
     const double row_share = static_cast<double>(sizes->rows) / unit().rows;
-    const double element_bytes = algorithm_->terms * static_cast<double>(size_of(algorithm_->operand));
+    const double element_bytes = algorithm_.terms * static_cast<double>(size_of(algorithm_.operand));
     const double operand_bytes = element_bytes * depth() *
                                  static_cast<double>(plan.blocks * unit().columns + plan.tiles * sizes->rows);
-    double step = std::max(algorithm_->slower * products * at_once * unit().cycles * row_share,
+    double step = std::max(turns() * algorithm_.slower * products * at_once * format_.cycles * row_share,
                            operand_bytes / b_.target().l2_bandwidth);
     // All terms of a group add up in the sum of the last order, one after the other.
-    if (unit().vectors) step = std::max(step, static_cast<double>(unit().groups * algorithm_->terms * b_.target().latency));
-    if (algorithm_->sums() > 1 && plan.tiles > 1) step *= stays_near(*sizes) ? kPairNear : kPairFar;
+    if (unit().vectors) {
+      step = std::max(step, static_cast<double>(format_.groups * algorithm_.terms * b_.target().latency));
+      step = std::max(step, format_.groups * static_cast<double>(plan.blocks + plan.tiles) * kLoad * turns());
+    }
+    if (algorithm_.sums() > 1 && plan.tiles > 1) step *= stays_near(*sizes) ? kPairNear : kPairFar;
     const double steps = pairs * lines / static_cast<double>(plan.tiles) * sizes->sums;
     const double results = pairs * static_cast<double>(plan.blocks) * lines * static_cast<double>(sizes->rows * unit().columns);
-    const double store = kStore * algorithm_->sums() * vectors(results);
+    const double store = turns() * kStore * algorithm_.sums() * vectors(results);
     const double input = vectors(sizes->input);
-    const double divide = static_cast<double>(sizes->panels) * input * (algorithm_->divide + algorithm_->terms * kZero);
+    const double divide = turns() * static_cast<double>(sizes->panels) * input * (algorithm_.divide + algorithm_.terms * kZero);
     const auto cache = static_cast<double>(b_.target().l2_bytes);
     const double pair = pair_bytes(plan, *sizes), weights = pairs * pair;
     const double near = sizes->input * element_bytes + (reads_weights_once(*sizes) ? 0 : pair);   // what is read again
@@ -387,7 +398,7 @@ class MatrixScheduler {
   // Bytes of the second caches that weights may stay in. One row's features are divided among all threads.
   double caches() const {
     const auto one = static_cast<double>(b_.target().l2_bytes);
-    return unit().vectors ? one * b_.threads() : one;
+    return unit().vectors && is_row() ? one * b_.threads() : one;
   }
 
   void rewrite(const Plan& plan) {
@@ -434,7 +445,7 @@ class MatrixScheduler {
     for (size_t i = 0; i < band; ++i) fuse(all, [&](const Loops& loops) { return loops.images[i]; }, text("image_", i));
     fuse(all, [](const Loops& loops) { return loops.band; }, "in_band");
     fuse(all, [](const Loops& loops) { return loops.panel; }, "in_panel");
-    for (size_t i = 0; i < inputs_[0].rows.size(); ++i) {
+    for (size_t i = 0; i < inputs_[0].rows.size() && inputs_.size() > 1; ++i) {
       fuse({&inputs_}, [&](const Loops& loops) { return loops.rows[i]; }, text("term_", i));
     }
     fuse({&products_, &tails_}, [](const Loops& loops) { return loops.pair; }, "pair");
@@ -450,14 +461,14 @@ class MatrixScheduler {
     finish(plan);
   }
 
-  size_t orders() const { return algorithm_->sums() > 1; }   // loops over them
+  size_t orders() const { return algorithm_.sums() > 1; }   // loops over them
   static size_t rows_of(const Statement& statement, size_t others) { return statement.iterators.size() - others; }
 
   // Before the products: what sets terms to zero; a band's scale; terms of the input, positions outside,
   // depths inside where these are next to each other in memory.
   void order_inputs(size_t sum, size_t band) {
     const std::vector<Statement> statements = kernel().statements;
-    const size_t terms = sum - 1 - static_cast<size_t>(algorithm_->terms);
+    const size_t terms = sum - 1 - static_cast<size_t>(algorithm_.terms);
     for (size_t i = 0; i + 1 < sum; ++i) {
       Loops loops;
       const Statement& statement = statements[i];
@@ -576,7 +587,7 @@ class MatrixScheduler {
 
   // Leaves and marks.
   void finish(const Plan& plan) {
-    b_.apply("register_tile term_", inputs_[0].rows.size() - 1);
+    b_.apply("register_tile ", inputs_.size() > 1 ? text("term_", inputs_[0].rows.size() - 1) : inputs_[0].rows.back());
     b_.apply("register_tile product");
     if (tails_.size() > 1) b_.apply("register_tile row_", joint_ ? 0 : tails_[0].rows.size() - 1);
     for (const Loops& loops : zeros_) b_.apply("vectorize ", loops.lane);
@@ -602,10 +613,10 @@ class MatrixScheduler {
 
   Builder& b_;
   const double tolerance_;
+  const TermsAlgorithm& algorithm_;
+  const MatrixUnit::Format format_;
   std::string macc_, constant_;
   double steps_ = 1, features_ = 1, all_rows_ = 1;
-  const TermsAlgorithm* algorithm_ = nullptr;
-  int members_ = 0;
   bool digits_are_rows_ = false;           // of an accumulator
   bool joint_ = false;                     // epilogues are in the tiles' loops
   std::string peak_;                       // the statement, where terms have a scale
@@ -616,16 +627,57 @@ class MatrixScheduler {
 
 }  // namespace
 
+namespace {
+
+// The algorithms that the unit has a format for and the tolerance allows, by their number from 1.
+std::vector<int64_t> allowed(const MatrixUnit& unit, double tolerance) {
+  std::vector<int64_t> result;
+  for (size_t i = 0; i < std::size(kTermsAlgorithms); ++i) {
+    const TermsAlgorithm& each = kTermsAlgorithms[i];
+    if (unit.registers == 0 || unit.format(each.operand) == nullptr || each.error * kLayers > tolerance) continue;
+    result.push_back(static_cast<int64_t>(i) + 1);
+  }
+  return result;
+}
+
+const TermsAlgorithm& numbered(int64_t number) { return kTermsAlgorithms[number - 1]; }
+
+}  // namespace
+
 void schedule_matrix(Builder& builder, double tolerance, bool always, const MatrixKnobs& knobs) {
-  MatrixScheduler(builder, tolerance).run(always, knobs);
+  Abandon why{"no matrix unit for the tolerance"};
+  for (const int64_t number : allowed(builder.target().matrix, tolerance)) {
+    if (knobs.algorithm > 0 && knobs.algorithm != number) continue;
+    try {
+      Builder trial = builder;
+      MatrixScheduler(trial, tolerance, numbered(number)).run(always, knobs);
+      builder = trial;
+      return;
+    } catch (const Abandon& abandoned) {
+      why = abandoned;
+    }
+  }
+  throw why;
 }
 
 AlgorithmChoices<MatrixKnobs> matrix_choices(const Builder& builder, double tolerance) {
-  const auto own = std::make_shared<Builder>(builder);
-  const auto scheduler = std::make_shared<MatrixScheduler>(*own, tolerance);
+  const auto own = std::make_shared<std::deque<Builder>>();
+  const auto schedulers = std::make_shared<std::map<int64_t, MatrixScheduler>>();
   AlgorithmChoices<MatrixKnobs> result;
-  result.chosen = scheduler->chosen();
-  result.cycles = [own, scheduler](const MatrixKnobs& knobs) { return scheduler->cycles_of(knobs); };
+  for (const int64_t number : allowed(builder.target().matrix, tolerance)) {
+    own->push_back(builder);
+    try {
+      MatrixScheduler scheduler(own->back(), tolerance, numbered(number));
+      MatrixKnobs chosen = scheduler.chosen();
+      chosen.algorithm = number;
+      if (result.kinds.empty()) result.chosen = chosen;
+      result.kinds.push_back(number);
+      schedulers->emplace(number, scheduler);
+    } catch (const Abandon&) {
+    }
+  }
+  if (result.kinds.empty()) throw Abandon{"no matrix unit for the tolerance"};
+  result.cycles = [own, schedulers](const MatrixKnobs& knobs) { return schedulers->at(knobs.algorithm).cycles_of(knobs); };
   return result;
 }
 

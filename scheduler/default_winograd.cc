@@ -59,7 +59,7 @@ class WinogradScheduler {
     if (best.algebra == nullptr) throw Abandon{"no blocks of tiles that fit"};
     AlgorithmChoices<WinogradKnobs> result;
     result.chosen = {best.algebra->outputs, best.rows, best.columns, best.tile.vectors, best.tile.columns};
-    for (const Winograd* each : algebras()) result.outputs.push_back(each->outputs);
+    for (const Winograd* each : algebras()) result.kinds.push_back(each->outputs);
     return result;
   }
   // After choices().

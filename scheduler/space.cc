@@ -171,7 +171,7 @@ struct ScheduleSpace::State {
   void add_winograd() {
     using K = WinogradKnobs;
     const auto place = &Axis::winograd;
-    std::vector<int64_t> outputs = winograd.outputs;
+    std::vector<int64_t> outputs = winograd.kinds;
     std::sort(outputs.begin(), outputs.end());
     add_algorithm("outputs of a Winograd tile", outputs, winograd.chosen, &K::outputs, place, outputs.size());
     add_algorithm("rows of a block of tiles", {1, 2, 3, 4, 5, 6, 7, 8}, winograd.chosen, &K::rows, place);
@@ -185,10 +185,11 @@ struct ScheduleSpace::State {
   void add_matrix() {
     using K = MatrixKnobs;
     const auto place = &Axis::matrix;
+    add_algorithm("algorithm of products", matrix.kinds, matrix.chosen, &K::algorithm, place, matrix.kinds.size());
     add_algorithm("bands of rows", {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}, matrix.chosen, &K::bands, place);
     if (threads > 1) add_algorithm("panels of features", {1, 2, 4, 8}, matrix.chosen, &K::panels, place);
     add_algorithm("blocks of accumulators", {1, 2, 3, 4, 5, 6, 7}, matrix.chosen, &K::blocks, place);
-    add_algorithm("rows of accumulators", {1, 2, 3}, matrix.chosen, &K::tiles, place);
+    add_algorithm("rows of accumulators", {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 20, 28}, matrix.chosen, &K::tiles, place);
   }
 
   void add_reduction() {
@@ -393,14 +394,14 @@ struct ScheduleSpace::State {
 
   // Its closed forms try a rewrite: each is asked once.
   double cycles_of_matrix(const MatrixKnobs& knobs) const {
-    const std::array<int64_t, 4> key = {knobs.bands, knobs.panels, knobs.blocks, knobs.tiles};
+    const std::array<int64_t, 5> key = {knobs.algorithm, knobs.bands, knobs.panels, knobs.blocks, knobs.tiles};
     const std::lock_guard lock(mutex);
     auto [found, fresh] = matrix_cycles.try_emplace(key, INFINITY);
     if (fresh) found->second = matrix.cycles(knobs);
     return found->second;
   }
   mutable std::mutex mutex;        // of what is known already
-  mutable std::map<std::array<int64_t, 4>, double> matrix_cycles;
+  mutable std::map<std::array<int64_t, 5>, double> matrix_cycles;
 };
 
 ScheduleSpace::ScheduleSpace(const Schedule& start, int threads, double tolerance)

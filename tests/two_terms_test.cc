@@ -19,13 +19,13 @@ struct Division {
   // bf16 lose bits of the weights only.
   double error;
 };
-const Division kHalves = {"bf16x3", {DType::BF16, DType::F32, 2}, 2e-5};
-const Division kDigits = {"int8x6", {DType::I8, DType::I32, 4}, 2e-6};
+const Division kHalves = {"bf16x3", {DType::BF16, DType::F32, 16, 2, 16}, 2e-5};
+const Division kDigits = {"int8x6", {DType::I8, DType::I32, 16, 4, 16}, 2e-6};
 
 // A machine with a matrix unit, or this one's idea of it.
 Target unit_target(const std::vector<MatrixUnit::Format>& formats = {kHalves.format, kDigits.format}) {
   Target target = parse_target("x86-64-v4");
-  target.matrix = {16, 16, 16, 8, 16, formats};
+  target.matrix = {16, 16, 8, formats};
   return target;
 }
 
@@ -279,6 +279,10 @@ TEST(Terms, TheToleranceDecides) {
   EXPECT_EQ(algorithm(large, 1e-4, halves), "");
   EXPECT_EQ(algorithm(large, 1e-3, halves), "bf16x3");
   EXPECT_EQ(algorithm({.channels = 256, .features = 256, .rows = 4, .blocked = false}), "");
+  // Fewer products where the tolerance allows their errors.
+  EXPECT_EQ(algorithm(large, 1e-2), "int8x3");
+  EXPECT_EQ(algorithm(large, 2e-1), "bf16");
+  EXPECT_EQ(algorithm(large, 1e-2, halves), "bf16x3");
   const TraceAlgorithm row = algorithm_of({"algorithm macc bf16x3 128 8 2 2 16"});
   EXPECT_EQ(row.text, "bf16x3");
   EXPECT_EQ(row.error, kTwoTermsError);

@@ -127,7 +127,7 @@ TEST(VectorUnit, IsRefusedByName) {
   };
   const std::string line = "tensorize dot_m dot_j dot_g dot_e";
   EXPECT_EQ(changed("", "", line), "accepted");   // groups are apart: each is a vector
-  EXPECT_EQ(changed("", "", line, parse_target("znver5,-avx512vnni")), "target znver5,-avx512vnni has no matrix unit");
+  EXPECT_EQ(changed("", "", line, parse_target("x86-64-v4")), "target x86-64-v4 has no matrix unit");
   EXPECT_EQ(changed("m:1", "m:2", line), "loop dot_m has 2 trips, but the unit has 1 rows");
   EXPECT_EQ(changed("B[d, g, 1, j, e]", "B[d, e, 1, j, g]", line),
             "operand B of dot is not packed as [groups][columns][members]");
@@ -295,12 +295,18 @@ TEST(VectorUnit, WhatTheUnitCannotDoIsABug) {
 }
 
 TEST(VectorUnit, ProductsOfOneVectorFollowEachOther) {
-  const MatrixOrder order = order_by_b({{{0, 0, 0}, {3, 0, 1}}, {{1, 1, 0}, {4, 1, 1}}});
+  const std::vector<std::vector<MatrixProduct>> groups = {{{0, 0, 0}, {3, 0, 1}}, {{1, 1, 0}, {4, 1, 1}}};
+  const MatrixOrder order = order_one_by_one(groups, false), other = order_one_by_one(groups, true);
   const std::vector<MatrixProduct> wanted = {{0, 0, 0}, {1, 1, 0}, {3, 0, 1}, {4, 1, 1}};
   EXPECT_EQ(order.products, wanted);
   EXPECT_EQ(order.loads, 4);
   EXPECT_EQ(order.loads_b, (std::vector<bool>{true, false, true, false}));
   EXPECT_EQ(order.loads_a, (std::vector<bool>{true, true, false, false}));
+  const std::vector<MatrixProduct> by_a = {{0, 0, 0}, {3, 0, 1}, {1, 1, 0}, {4, 1, 1}};
+  EXPECT_EQ(other.products, by_a);
+  EXPECT_EQ(other.loads_a, (std::vector<bool>{true, false, true, false}));
+  EXPECT_EQ(other.loads_b, (std::vector<bool>{true, true, false, false}));
+  EXPECT_EQ(std::pair(other.a_registers, other.b_registers), std::pair(1, 2));
 }
 
 }  // namespace

@@ -17,12 +17,11 @@ struct MatrixUnit {
   // Numbers that it multiplies, and what it sums them up in.
   struct Format {
     DType operand, accumulator;
-    int members;                   // times groups: the depth of one instruction
+    int groups, members;           // their product: the depth of one instruction
+    double cycles;                 // of one instruction, where others are in flight
   };
   int rows = 0, columns = 0;       // of an accumulator
-  int groups = 0;
   int registers = 0;
-  double cycles = 0;               // of one instruction, where others are in flight
   std::vector<Format> formats;
   bool vectors = false;            // an accumulator and a group of the columns are a vector register each, of one row
 

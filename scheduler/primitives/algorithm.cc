@@ -6,7 +6,7 @@ namespace tc {
 Primitive algorithm_primitive() {
   Primitive primitive;
   primitive.row = {"algorithm", "rewrite",
-                   "algorithm STATEMENT winograd OUTPUTS TAPS ROWS COLUMNS | bf16x3|int8x6 BAND PANEL BLOCKS TILES ROWS",
+                   "algorithm STATEMENT winograd OUTPUTS TAPS ROWS COLUMNS | bf16|bf16x3|int16|int8x3|int8x6 BAND PANEL BLOCKS TILES ROWS",
                    "winograd: O[y, x] += I[y+r, x+s] * K[r, s]  ->  U = B' I B; P += U * (G K G'); O = A' P A: a "
                    "convolution of TAPS x TAPS is computed by Winograd's F(2, 3), F(4, 3) or F(2, 5), in blocks of "
                    "ROWS x COLUMNS tiles of OUTPUTS x OUTPUTS. G K G' is computed while compiling. "
@@ -14,7 +14,8 @@ Primitive algorithm_primitive() {
                    "KH + KL is K, divided while compiling: operands as the target's matrix unit takes them, in "
                    "bands of BAND rows and panels of PANEL x BLOCKS blocks of features; BLOCKS x TILES accumulators of "
                    "ROWS rows at a time. int8x6: the same with numbers as three digits to base 256, I in units of "
-                   "a band's largest / 127 / 256^2, K of a feature's: six products, summed up in whole numbers."};
+                   "a band's largest / 127 / 256^2, K of a feature's: six products, summed up in whole numbers. "
+                   "int8x3: with two digits. bf16 and int16: one product, of numbers of 16 bits."};
   primitive.apply = [](ScheduleState& state, Words& words) {
     const std::string name = words.name("a statement");
     if (apply_terms(state, name, words)) return;

@@ -1,4 +1,4 @@
-// algorithm bf16x3 and int8x6: products of floats as products of shorter numbers, on a matrix unit.
+// algorithm bf16, bf16x3, int8x3, int8x6 and int16: products of floats as products of shorter numbers, on a matrix unit.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -15,8 +15,8 @@ namespace {
 constexpr double kLeastPeak = 1e-30;
 
 // Both operands become terms of the unit's type. The input is divided by statements into a buffer
-// [.., depth / D][terms][positions][D], where D is the depth of one instruction. Digits of the input have
-// one scale in a band, those of the constant one for each feature; their products are summed up in whole
+// [.., depth / D][terms][positions][D], where D is the depth of one instruction. Whole numbers of the input have
+// one scale in a band, those of the constant one for each feature; products of digits are summed up in whole
 // numbers, those of one order (i + j) together. Of one row, its digits are the rows of an accumulator, and
 // products of each two digits are summed up apart.
 class TermsRewrite : BandedProduct {
@@ -29,7 +29,7 @@ class TermsRewrite : BandedProduct {
     find_operands();
     if (algorithm_.digits) add_scales();
     analyse();
-    if (algorithm_.digits) refuse_overflow();
+    if (format_.accumulator == DType::I32) refuse_overflow();
     pack_constant();
     std::vector<Statement> statements;
     input_statements(statements);
@@ -47,7 +47,9 @@ class TermsRewrite : BandedProduct {
  private:
   int64_t terms() const { return algorithm_.terms; }
   // Whether digits of the input are an accumulator's rows.
-  bool digits_are_rows() const { return algorithm_.digits && unit_.rows >= terms() && tiles_ * rows_ == 1; }
+  bool digits_are_rows() const { return ordered() && unit_.rows >= terms() && tiles_ * rows_ == 1; }
+  // Whether products of each order have sums of their own.
+  bool ordered() const { return algorithm_.sums() > 1; }
 
   // --- buffers ---------------------------------------------------------------------------------
 
@@ -120,9 +122,10 @@ class TermsRewrite : BandedProduct {
     dimension(names_.depth, depths_);
     for (const std::string& tap : sums_) dimension(tap, extent(tap));
     if (!unit_.vectors) dimension(names_.block, blocks_);
-    if (!unit_.vectors) dimension(names_.part, terms());
-    dimension(names_.group, unit_.groups);
-    if (unit_.vectors) dimension(names_.part, terms());
+    const bool inside = unit_.vectors && ordered();
+    if (!inside) dimension(names_.part, terms());
+    dimension(names_.group, format_.groups);
+    if (inside) dimension(names_.part, terms());
     dimension(lane_, unit_.columns);
     dimension(names_.member, format_.members);
     std::map<std::string, Affine> values;
@@ -285,7 +288,7 @@ class TermsRewrite : BandedProduct {
       whole.value = whole.value == nullptr ? each : binary(BinaryOp::Max, whole.value, each);
     }
     invert.write = access_at(inverse_, at_band({var(names_.panel)}));
-    invert.value = binary(BinaryOp::Div, constant(DType::F32, largest_of_digits(terms())),
+    invert.value = binary(BinaryOp::Div, constant(DType::F32, algorithm_.largest()),
                           load(DType::F32, peak_, at_band({var(names_.panel)})));
     statements.insert(statements.end(), {least, most, whole, invert});
   }
@@ -295,7 +298,7 @@ class TermsRewrite : BandedProduct {
     std::vector<int64_t> shape = {blocks};
     if (lines_apart_) shape.push_back(band_);
     shape.push_back(tiles_ * rows_);
-    if (algorithm_.digits) shape.push_back(terms());
+    if (ordered()) shape.push_back(terms());
     if (digits_are_rows()) shape.push_back(terms());
     shape.push_back(unit_.columns);
     accumulators_ = add_buffer(result_name_ + "_sums", format_.accumulator, shape);
@@ -316,7 +319,7 @@ class TermsRewrite : BandedProduct {
     std::vector<Iterator> starting = outputs, adding = outputs;
     std::vector<Affine> started = place;
     const int64_t rows = digits_are_rows() ? terms() : rows_;
-    if (algorithm_.digits) {
+    if (ordered()) {
       starting.push_back({names_.order, Affine(terms())});
       started.push_back(var(names_.order));
       place.push_back(digits_are_rows() ? var(names_.other) : var(names_.part) + var(names_.other));
@@ -335,7 +338,7 @@ class TermsRewrite : BandedProduct {
     }
     if (!digits_are_rows()) adding.push_back({names_.part, Affine(terms())});
     adding.insert(adding.end(), {{names_.other, Affine(terms())}, {names_.row, Affine(rows)}, {lane_, Affine(unit_.columns)},
-                                 {names_.group, Affine(unit_.groups)}, {names_.member, Affine(format_.members)}});
+                                 {names_.group, Affine(format_.groups)}, {names_.member, Affine(format_.members)}});
     Statement start = statement("_start", starting), add = statement("", adding);
     start.write = access_at(accumulators_, at_band(started));
     start.value = none(format_.accumulator);
@@ -376,15 +379,15 @@ class TermsRewrite : BandedProduct {
       return load(format_.accumulator, accumulators_, at);
     };
     for (int64_t order = 0; order < terms(); ++order) {
-      ExprPtr sum = digits_are_rows() ? summed({order, 0}) : summed({order});
+      ExprPtr sum = digits_are_rows() ? summed({order, 0}) : ordered() ? summed({order}) : summed({});
       for (int64_t part = 1; digits_are_rows() && part <= order; ++part) {
         sum = binary(BinaryOp::Add, sum, summed({order - part, part}));
       }
-      const ExprPtr next = cast(DType::F32, sum);
+      const ExprPtr next = is_float(format_.accumulator) ? sum : cast(DType::F32, sum);
       whole = whole == nullptr ? next : binary(BinaryOp::Add, binary(BinaryOp::Mul, whole, constant(DType::F32, 256)), next);
     }
     band.push_back(var(names_.panel));
-    const double unit = std::ldexp(1.0, static_cast<int>(8 * (terms() - 1))) / largest_of_digits(terms());
+    const double unit = std::ldexp(1.0, static_cast<int>(8 * (terms() - 1))) / algorithm_.largest();
     const ExprPtr scale = binary(BinaryOp::Mul, load(DType::F32, peak_, band), constant(DType::F32, unit));
     return binary(BinaryOp::Mul, binary(BinaryOp::Mul, whole, load(DType::F32, scales_, std::vector<Affine>{feature_block(), lane})), scale);
   }

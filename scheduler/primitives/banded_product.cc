@@ -12,7 +12,7 @@ BandedProduct::BandedProduct(const ScheduleState& state, const std::string& stat
     : ProductRewrite(state, statement), unit_(state.target.matrix), format_(format), band_(sizes.band),
       panel_(sizes.panel), blocks_(sizes.blocks), tiles_(sizes.tiles), rows_(sizes.rows) {
   if (rows_ > unit_.rows) refuse("an accumulator has ", unit_.rows, " rows, fewer than ", rows_);
-  depth_ = int64_t{unit_.groups} * format.members;
+  depth_ = int64_t{format.groups} * format.members;
 }
 
 void BandedProduct::analyse() {
@@ -282,7 +282,8 @@ void BandedProduct::find_positions() {
       const int64_t count = parts(rows, unit_.rows);
       return count * (parts(rows, count) + 6);
     };
-    if (cost(all) < lines * cost(width)) flat_rows_ = all;
+    // Of vectors only what lies between two lines costs.
+    if (unit_.vectors ? all <= lines * width : cost(all) < lines * cost(width)) flat_rows_ = all;
   }
   lines_apart_ = lines > 1 && flat_rows_ == width;
 }

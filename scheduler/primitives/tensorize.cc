@@ -28,7 +28,7 @@ class Checker {
     statement_ = &kernel_.statements[static_cast<size_t>(which)];
     find_format();
     const std::array<const char*, 4> meaning = {"rows", "columns", "groups", "members"};
-    const std::array<int64_t, 4> sizes = {unit_.rows, unit_.columns, unit_.groups, format_.members};
+    const std::array<int64_t, 4> sizes = {unit_.rows, unit_.columns, format_.groups, format_.members};
     for (size_t i = 0; i < 4; ++i) {
       const auto extent = constant_extent(state, *loops[i]);
       if (!extent || *extent > sizes[i] || (i > 0 && *extent != sizes[i])) {
@@ -59,7 +59,7 @@ class Checker {
       if (steps(*left)[1] != 0) std::swap(left, right);
       const Steps rows = steps(*left), columns = steps(*right);
       if (rows[1] != 0 || rows[2] != format_.members || rows[3] != 1) {
-        refuse("operand ", name(*left), " of ", statement_->name, " does not have the depth of ", unit_.groups, " x ",
+        refuse("operand ", name(*left), " of ", statement_->name, " does not have the depth of ", format_.groups, " x ",
                format_.members, " next to each other");
       }
       if (columns[0] != 0 || columns[1] != format_.members || columns[3] != 1 ||
