@@ -147,7 +147,8 @@ CompiledModel compile_graph(Graph graph, const CompileOptions& options) {
 
 namespace {
 
-CompiledModel from_onnx(std::string bytes, const std::string& file_name, const std::string& folder, const CompileOptions& options, bool code) {
+CompiledModel from_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
+                        const CompileOptions& options, bool code) {
   std::vector<std::pair<std::string, double>> phases;
   Stopwatch watch(phases);
   parse_target(options.target);    // an unknown target is told before the work

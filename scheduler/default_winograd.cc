@@ -195,7 +195,9 @@ class WinogradScheduler {
     return 4 * positions * static_cast<double>(shape_.channels * shape_.features * shape_.lanes);
   }
 
-  static int64_t tiles_of(const Winograd& algebra, int64_t extent) { return (extent + algebra.outputs - 1) / algebra.outputs; }
+  static int64_t tiles_of(const Winograd& algebra, int64_t extent) {
+    return (extent + algebra.outputs - 1) / algebra.outputs;
+  }
 
   // The block of tiles and the register tile with the least cycles, where these are fewer than the
   // plan's.
@@ -228,7 +230,8 @@ class WinogradScheduler {
         tiles * native_vectors() *
         (in * std::ceil(static_cast<double>(shape_.channels) / static_cast<double>(shape_.lanes)) +
          out * static_cast<double>(shape_.features)) / b_.target().multiply_adds;
-    tile.cycles = tile_cycles(problem(static_cast<double>(shape_.channels), block, 1), b_.target(), tile.vectors, tile.columns);
+    const TileProblem sums = problem(static_cast<double>(shape_.channels), block, 1);
+    tile.cycles = tile_cycles(sums, b_.target(), tile.vectors, tile.columns);
     Blocking plan{&algebra, rows, columns, tile, INFINITY};
     const double scratch = 4 * positions * static_cast<double>(block) *
                            static_cast<double>(shape_.channels + tile.vectors * shape_.lanes);
@@ -246,14 +249,17 @@ class WinogradScheduler {
     const double compute = positions * products_cycles(tile_rows, tile_columns, rows, columns, tile) / blocks *
                            static_cast<double>(shape_.batch);
     // A thread's first block finds no filters in its second cache.
-    const auto with_filters = [&](double bytes) { return std::max(compute, bytes) + kNotOverlapped * std::min(compute, bytes); };
+    const auto with_filters = [&](double bytes) {
+      return std::max(compute, bytes) + kNotOverlapped * std::min(compute, bytes);
+    };
     const double blocks_of_all = b_.threads() * with_filters(far(filter)) + (parts - b_.threads()) * with_filters(stream);
     plan.cycles = (blocks_of_all + transforms * parts / blocks) * (1 + kPriceOfMemory * filter * 1e-6);
     return plan;
   }
 
   // Cycles of one position's products in all blocks of a map: last blocks leave out whole register tiles.
-  double products_cycles(int64_t tile_rows, int64_t tile_columns, int64_t rows, int64_t columns, const TileChoice& tile) const {
+  double products_cycles(int64_t tile_rows, int64_t tile_columns, int64_t rows, int64_t columns,
+                         const TileChoice& tile) const {
     const auto steps = static_cast<double>(shape_.channels);
     const double one = tile_cycles(problem(steps, tile.columns, 1), b_.target(), tile.vectors, tile.columns);
     const auto block = [&](int64_t own_rows, int64_t own_columns) {

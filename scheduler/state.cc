@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "ir/access.h"
 #include "ir/error.h"
 #include "scheduler/legality.h"
 #include "scheduler/trust.h"
@@ -116,11 +117,47 @@ void replace_kernel(ScheduleState& state, Kernel kernel) {
   state.tree = initial_tree(state.kernel->kernel);
 }
 
+namespace {
+
+// Accumulators stay in a unit's registers while serial loops of the tile run: these are outside of all copies, and
+// move no accumulator.
+std::optional<std::string> wrong_unit_marks(const ScheduleState& state, const TreeNode& node,
+                                            std::vector<const TreeNode*> in_tile, bool tile) {
+  const TreeNode* above = node.kind == TreeNode::Kind::Loop && tile ? &node : nullptr;
+  if (above != nullptr) in_tile.push_back(above);
+  if (node.kind == TreeNode::Kind::Leaf) {
+    const bool tensorized = !in_tile.empty() && in_tile.back()->matrix;
+    const Statement& statement = state.kernel->kernel.statements[static_cast<size_t>(node.statement)];
+    bool copies = false;
+    for (const TreeNode* loop : tensorized ? in_tile : std::vector<const TreeNode*>{}) {
+      if (loop->matrix) break;
+      copies = copies || loop->unroll == 0;
+      if (loop->unroll == 0) continue;
+      if (copies) {
+        return text("loop ", loop->name, " is inside of unrolled loops around the unit of ", statement.name,
+                    ": unroll it");
+      }
+      if (depends_on(statement.write, loop->members.at(node.statement).iterator)) {
+        return text("loop ", loop->name, " changes the accumulators of ", statement.name,
+                    ": unroll it, or move it out of the tile");
+      }
+    }
+    return std::nullopt;
+  }
+  for (const TreeNode& child : node.children) {
+    if (auto wrong = wrong_unit_marks(state, child, in_tile, tile || node.kind == TreeNode::Kind::Tile)) return wrong;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<std::string> check_state(const ScheduleState& state) {
   if (!state.ordered || Trust::on()) return std::nullopt;
   if (!state.checked) {
     // Each primitive that moves instances has asked for their order; marks are judged here.
     state.checked = find_wrong_mark(state.kernel, state.tree);
+    if (!*state.checked) state.checked = wrong_unit_marks(state, state.tree, {}, false);
   }
   return *state.checked;
 }

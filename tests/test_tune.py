@@ -127,3 +127,16 @@ def test_what_cannot_be_tuned_is_told(tmp_path, capsys):
         tc.Log.import_into(tmp_path / "new.db", tmp_path / "rows")
     assert main(["log", "stats", str(tmp_path / "none.db")]) == 1
     assert "no such log" in capsys.readouterr().err
+
+
+def test_the_demo_compares_by_turns():
+    """Copies of a name take turns, and names do in each round."""
+    from tc.demo import medians_by_turns
+
+    met = []
+    calls = {"a": [lambda values, copy=copy: met.append(("a", copy)) for copy in range(3)],
+             "b": [lambda values: met.append(("b", 0))]}
+    times = medians_by_turns(calls, None, seconds=0, least_rounds=6)
+    assert list(times) == ["a", "b"] and all(time >= 0 for time in times.values())
+    rounds = met[4:]   # after a first call of each
+    assert rounds == [pair for number in range(6) for pair in (("a", number % 3), ("b", 0))]

@@ -152,6 +152,28 @@ Schedule by_digits(const Kernel& kernel, int threads = 1, const std::vector<std:
   return result;
 }
 
+// A search drops marks: what the unit's registers cannot do is refused, and the rest is compiled.
+TEST(VectorUnit, CopiesAroundTheUnitAreUnrolled) {
+  const Kernel kernel = biased_product(1, 333, 161);
+  const std::vector<std::string> trace = by_digits(kernel).trace();
+  int refused = 0;
+  for (size_t i = 0; i < trace.size(); ++i) {
+    if (trace[i].rfind("unroll ", 0) != 0) continue;
+    std::vector<std::string> less = trace;
+    less.erase(less.begin() + static_cast<std::ptrdiff_t>(i));
+    Schedule schedule(kernel, vector_target());
+    ASSERT_EQ(schedule.replay(less), std::nullopt) << trace[i];
+    const auto why = schedule.check();
+    if (why) {
+      EXPECT_NE(why->find("unroll it"), std::string::npos) << *why;
+      ++refused;
+    } else {
+      EXPECT_NO_THROW(kernel_assembly(schedule.finish(), vector_target(), "kernel")) << trace[i];
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
 // Depths and features that are no multiples of anything, one thread and two.
 TEST(VectorUnit, CompiledErrorsAreBelowTheBound) {
   SKIP_WITHOUT_UNIT();

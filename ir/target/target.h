@@ -64,7 +64,7 @@ struct Target {
   int lanes(DType dtype) const;    // of one native vector; 1 on scalar targets
 };
 
-// `native`, `x86-64-v3`, `x86-64-v4`, `sapphirerapids`, `znver5`, `rv64gc`, `rv64gcv`,
+// `native`, `x86-64-v3`, `x86-64-v4`, `sapphirerapids`, `znver4`, `znver5`, `rv64gc`, `rv64gcv`,
 // `rv64gcv_zvl256b`, `aarch64`, with `+feature,-feature` after it. An unknown name throws a Target
 // error that lists the nearest valid ones; an unknown feature likewise.
 Target parse_target(const std::string& text);
