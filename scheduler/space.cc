@@ -188,8 +188,13 @@ struct ScheduleSpace::State {
     add_algorithm("algorithm of products", matrix.kinds, matrix.chosen, &K::algorithm, place, matrix.kinds.size());
     add_algorithm("bands of rows", {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}, matrix.chosen, &K::bands, place);
     if (threads > 1) add_algorithm("panels of features", {1, 2, 4, 8}, matrix.chosen, &K::panels, place);
-    add_algorithm("blocks of accumulators", {1, 2, 3, 4, 5, 6, 7}, matrix.chosen, &K::blocks, place);
-    add_algorithm("rows of accumulators", {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 20, 28}, matrix.chosen, &K::tiles, place);
+    // As many as the registers of a unit hold, or those of vectors.
+    const bool of_vectors = start.target.matrix.vectors;
+    std::vector<int64_t> blocks = {1, 2, 3, 4}, tiles = {1, 2, 3};
+    if (of_vectors) blocks.insert(blocks.end(), {5, 6, 7});
+    if (of_vectors) tiles.insert(tiles.end(), {4, 5, 6, 7, 8, 10, 12, 14, 20, 28});
+    add_algorithm("blocks of accumulators", blocks, matrix.chosen, &K::blocks, place);
+    add_algorithm("rows of accumulators", tiles, matrix.chosen, &K::tiles, place);
   }
 
   void add_reduction() {
