@@ -185,6 +185,18 @@ Tensor seeded(DType dtype, std::vector<int64_t> shape, uint32_t seed) {
   return tensor;
 }
 
+Tensors seeded_arguments(const Kernel& kernel) {
+  Tensors tensors;
+  uint32_t seed = 1;
+  for (const Buffer& buffer : kernel.buffers) {
+    if (!is_argument(buffer)) continue;
+    std::vector<int64_t> shape;
+    for (const Affine& size : buffer.shape) shape.push_back(size.constant());
+    tensors[buffer.name] = seeded(buffer.dtype, shape, seed++);
+  }
+  return tensors;
+}
+
 // What runs a kernel for riscv64 under qemu: reads the sizes and bytes of the arguments from a file,
 // places them against unreadable pages, calls, and writes them back.
 const char* const kDriver = R"(

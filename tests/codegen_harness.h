@@ -35,6 +35,8 @@ Affine v(const std::string& name);
 Tensor seeded(DType dtype, std::vector<int64_t> shape, uint32_t seed);
 
 using Tensors = std::map<std::string, Tensor>;
+// All arguments of a kernel of fixed sizes, seeded by their number from 1.
+Tensors seeded_arguments(const Kernel& kernel);
 using Parameters = std::map<std::string, int64_t>;
 
 // Kernels compiled for one target and linked together, which takes less time than one by one.

@@ -19,17 +19,6 @@ Target vector_target() { return parse_target("x86-64-v4+avx512vnni,+avx512bf16")
 #define SKIP_WITHOUT_UNIT() \
   if (std::string why; !runs_here(vector_target(), &why)) GTEST_SKIP() << "nothing is run: " << why
 
-Kernel convolution(int64_t channels, int64_t features, int64_t size, int64_t taps, int64_t stride) {
-  const int64_t padding = taps / 2, out = (size + 2 * padding - taps) / stride + 1;
-  const std::string y = text(stride, "*y + r - ", padding), x = text(stride, "*x + s - ", padding);
-  const std::string map = text("1, ", features, ", ", out, ", ", out), over = text("f:", features, ", y:", out, ", x:", out);
-  return parse_kernel(text("kernel \"convolution\"\n  input I f32[1, ", channels, ", ", size, ", ", size, "]\n  constant K f32[",
-                           features, ", ", channels, ", ", taps, ", ", taps, "]\n  output O f32[", map, "]\n  local T f32[", map,
-                           "]\n  init[", over, "]: T[0, f, y, x] = 0\n  macc[", over, ", c:", channels, ", r:", taps, ", s:", taps,
-                           "] where ", y, " >= 0, ", x, " >= 0, ", size - 1 + padding, " - ", stride, "*y - r >= 0, ",
-                           size - 1 + padding, " - ", stride, "*x - s >= 0: T[0, f, y, x] += I[0, c, ", y, ", ", x,
-                           "] * K[f, c, r, s]\n  tail[", over, "]: O[0, f, y, x] = max(T[0, f, y, x], 0)\n"));
-}
 const std::vector<std::string> kBlocks = {"layout I 1 16", "layout O 1 16"};
 
 struct Case {
@@ -40,8 +29,8 @@ struct Case {
 std::vector<Case> cases() {
   return {{biased_product(128, 312, 312)}, {biased_product(100, 400, 257)}, {biased_product(1, 333, 161)},
           {biased_product(3, 100, 96)}, {biased_product(7, 16, 33)},
-          {convolution(64, 64, 14, 1, 1), kBlocks}, {convolution(72, 40, 13, 3, 1), kBlocks},
-          {convolution(128, 32, 20, 3, 2), kBlocks}, {convolution(16, 96, 7, 1, 1), kBlocks}};
+          {rectified_convolution(64, 64, 14, 1, 1), kBlocks}, {rectified_convolution(72, 40, 13, 3, 1), kBlocks},
+          {rectified_convolution(128, 32, 20, 3, 2), kBlocks}, {rectified_convolution(16, 96, 7, 1, 1), kBlocks}};
 }
 
 // The kernel by this algorithm, whether it pays or not.
@@ -95,8 +84,8 @@ TEST(LooseProducts, TheToleranceDecides) {
 
 // Four times fewer products in f32 are fewer than half as long ones.
 TEST(LooseProducts, WinogradStays) {
-  EXPECT_EQ(algorithm(convolution(64, 64, 56, 3, 1), vector_target(), 1e-2, kBlocks), "winograd F(4, 3)");
-  EXPECT_EQ(algorithm(convolution(64, 64, 56, 3, 2), vector_target(), 1e-2, kBlocks), "int16");
+  EXPECT_EQ(algorithm(rectified_convolution(64, 64, 56, 3, 1), vector_target(), 1e-2, kBlocks), "winograd F(4, 3)");
+  EXPECT_EQ(algorithm(rectified_convolution(64, 64, 56, 3, 2), vector_target(), 1e-2, kBlocks), "int16");
 }
 
 TEST(LooseProducts, AreRefusedByName) {
@@ -214,14 +203,7 @@ TEST(LooseProducts, WhatIsNotFiniteSpreads) {
     const ScheduledKernel scheduled = by(name, {biased_product(1, 160, 400)}, vector_target(), *name == 'i' ? 1e-2 : 2e-1).finish();
     for (const double odd : {1.0, std::nan(""), HUGE_VAL, -HUGE_VAL}) {
       if (std::isinf(odd) && *name == 'b') continue;
-      Tensors tensors;
-      uint32_t seed = 1;
-      for (const Buffer& buffer : scheduled.kernel.buffers) {
-        if (!is_argument(buffer)) continue;
-        std::vector<int64_t> shape;
-        for (const Affine& size : buffer.shape) shape.push_back(size.constant());
-        tensors[buffer.name] = seeded(buffer.dtype, shape, seed++);
-      }
+      Tensors tensors = seeded_arguments(scheduled.kernel);
       tensors.at("I").set(7, odd);
       run_compiled(scheduled, vector_target(), {}, tensors);
       const Tensor& result = tensors.at("O");

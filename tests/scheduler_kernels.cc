@@ -393,6 +393,18 @@ const std::vector<NamedKernel>& small_kernels() {
   return kernels;
 }
 
+Kernel rectified_convolution(int64_t channels, int64_t features, int64_t size, int64_t taps, int64_t stride) {
+  const int64_t padding = taps / 2, out = (size + 2 * padding - taps) / stride + 1;
+  const std::string y = text(stride, "*y + r - ", padding), x = text(stride, "*x + s - ", padding);
+  const std::string map = text("1, ", features, ", ", out, ", ", out), over = text("f:", features, ", y:", out, ", x:", out);
+  return parse_kernel(text("kernel \"convolution\"\n  input I f32[1, ", channels, ", ", size, ", ", size, "]\n  constant K f32[",
+                           features, ", ", channels, ", ", taps, ", ", taps, "]\n  output O f32[", map, "]\n  local T f32[", map,
+                           "]\n  init[", over, "]: T[0, f, y, x] = 0\n  macc[", over, ", c:", channels, ", r:", taps, ", s:", taps,
+                           "] where ", y, " >= 0, ", x, " >= 0, ", size - 1 + padding, " - ", stride, "*y - r >= 0, ",
+                           size - 1 + padding, " - ", stride, "*x - s >= 0: T[0, f, y, x] += I[0, c, ", y, ", ", x,
+                           "] * K[f, c, r, s]\n  tail[", over, "]: O[0, f, y, x] = max(T[0, f, y, x], 0)\n"));
+}
+
 Kernel biased_product(int64_t rows, int64_t features, int64_t channels) {
   return parse_kernel(text("kernel \"product\"\n  input I f32[", rows, ", ", channels, "]\n  constant K f32[", channels, ", ",
                            features, "]\n  constant B f32[", features, "]\n  output O f32[", rows, ", ", features,

@@ -24,6 +24,8 @@ const std::vector<NamedKernel>& small_kernels();
 Kernel small_kernel(const std::string& name);
 // O = max(I K + B, 0), of constants K [channels, features] and B [features].
 Kernel biased_product(int64_t rows, int64_t features, int64_t channels);
+// O = max(I * K, 0), of a square map padded by half the taps.
+Kernel rectified_convolution(int64_t channels, int64_t features, int64_t size, int64_t taps, int64_t stride);
 
 // Runs a finished schedule on arguments by name, outputs of the buffers' own types.
 using Runner = std::function<void(const ScheduledKernel&, std::map<std::string, Tensor>&)>;

@@ -11,18 +11,6 @@
 namespace tc::testing {
 namespace {
 
-Kernel convolution(int64_t channels, int64_t features, int64_t size, int64_t taps, int64_t stride) {
-  const int64_t padding = taps / 2, out = (size + 2 * padding - taps) / stride + 1;
-  const std::string y = text(stride, "*y + r - ", padding), x = text(stride, "*x + s - ", padding);
-  const std::string map = text("1, ", features, ", ", out, ", ", out), over = text("f:", features, ", y:", out, ", x:", out);
-  return parse_kernel(text("kernel \"convolution\"\n  input I f32[1, ", channels, ", ", size, ", ", size, "]\n  constant K f32[",
-                           features, ", ", channels, ", ", taps, ", ", taps, "]\n  output O f32[", map, "]\n  local T f32[", map,
-                           "]\n  init[", over, "]: T[0, f, y, x] = 0\n  macc[", over, ", c:", channels, ", r:", taps, ", s:", taps,
-                           "] where ", y, " >= 0, ", x, " >= 0, ", size - 1 + padding, " - ", stride, "*y - r >= 0, ",
-                           size - 1 + padding, " - ", stride, "*x - s >= 0: T[0, f, y, x] += I[0, c, ", y, ", ", x,
-                           "] * K[f, c, r, s]\n  tail[", over, "]: O[0, f, y, x] = max(T[0, f, y, x], 0)\n"));
-}
-
 struct Case {
   Kernel kernel;
   std::vector<std::string> layouts;
@@ -56,10 +44,10 @@ TEST(TermsNative, ErrorsAreBelowTheBound) {
   const std::vector<std::string> blocks = {"layout I 1 16", "layout O 1 16"};
   const std::vector<Case> cases = {{biased_product(128, 312, 312), {}},
                                    {biased_product(100, 400, 257), {}},
-                                   {convolution(64, 64, 14, 1, 1), blocks},
-                                   {convolution(72, 40, 13, 3, 1), blocks},
-                                   {convolution(128, 32, 20, 3, 1), blocks},
-                                   {convolution(64, 96, 27, 3, 2), blocks},
+                                   {rectified_convolution(64, 64, 14, 1, 1), blocks},
+                                   {rectified_convolution(72, 40, 13, 3, 1), blocks},
+                                   {rectified_convolution(128, 32, 20, 3, 1), blocks},
+                                   {rectified_convolution(64, 96, 27, 3, 2), blocks},
                                    {with_symbolic_rows(400, 400), {}, {{"p", 1}}},
                                    {with_symbolic_rows(400, 400), {}, {{"p", 100}}},
                                    {with_symbolic_rows(161, 257), {}, {{"p", 131}}}};

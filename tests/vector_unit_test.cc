@@ -195,14 +195,7 @@ TEST(VectorUnit, WhatIsNotFiniteSpreads) {
   SKIP_WITHOUT_UNIT();
   const ScheduledKernel scheduled = by_digits(biased_product(1, 160, 400)).finish();
   for (const double odd : {1.0, std::nan(""), HUGE_VAL, -HUGE_VAL}) {
-    Tensors tensors;
-    uint32_t seed = 1;
-    for (const Buffer& buffer : scheduled.kernel.buffers) {
-      if (!is_argument(buffer)) continue;
-      std::vector<int64_t> shape;
-      for (const Affine& size : buffer.shape) shape.push_back(size.constant());
-      tensors[buffer.name] = seeded(buffer.dtype, shape, seed++);
-    }
+    Tensors tensors = seeded_arguments(scheduled.kernel);
     tensors.at("I").set(7, odd);
     run_compiled(scheduled, vector_target(), {}, tensors);
     const Tensor& result = tensors.at("O");
