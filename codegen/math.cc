@@ -5,6 +5,7 @@
 #include "codegen/math.h"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <cmath>
 #include <limits>
@@ -20,13 +21,23 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // e^x = 2^count * (1 + tail): what exp and expm1 have in common. x is within the clamp.
 struct Exponential {
-  Number tail, count;  // count as an integer
+  Number tail, count, rounded;  // count as an integer, and as a float
 };
+
+// The instruction that multiplies a vector of 512 bits by powers of two, given as floats, and rounds once; or none.
+llvm::Intrinsic::ID scaling_instruction(const Target& target, llvm::Type* type) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  if (target.arch != Arch::X86_64 || target.vector_bits != 512 || vector == nullptr) return llvm::Intrinsic::not_intrinsic;
+  const unsigned lanes = vector->getNumElements();
+  if (type->getScalarType()->isFloatTy() && lanes == 16) return llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
+  if (type->getScalarType()->isDoubleTy() && lanes == 8) return llvm::Intrinsic::x86_avx512_mask_scalef_pd_512;
+  return llvm::Intrinsic::not_intrinsic;
+}
 
 class Functions {
  public:
-  Functions(Builder& builder, llvm::Type* type)
-      : builder_(builder), single_(type->getScalarType()->isFloatTy()) {}
+  Functions(Builder& builder, const Target& target, llvm::Type* type)
+      : builder_(builder), single_(type->getScalarType()->isFloatTy()), scaling_(scaling_instruction(target, type)) {}
 
   Number exp(Number x) {
     // Below -104 (-746) the result is zero. The clamp lies where both factors' exponent bits are zero
@@ -34,6 +45,7 @@ class Functions {
     // masked scores of attention are full of them.
     const Number bounded = clamp(x, single_ ? -176 : -1418, single_ ? 89 : 710);
     const Exponential parts = split(bounded);
+    if (scaling_ != llvm::Intrinsic::not_intrinsic) return times_power(parts.tail + 1, parts.rounded);
     // Two factors, so that the result may be subnormal or infinite.
     const Number half = parts.count.shift_right_signed(1);
     return (parts.tail + 1) * power_of_two(half) * power_of_two(parts.count - half);
@@ -241,7 +253,16 @@ class Functions {
     Number r = fma(n, x.same(single_ ? -0.693145752 : -6.93147180369123816490e-01), x);
     r = fma(n, x.same(single_ ? -1.42860682e-6 : -1.90821492927058770002e-10), r);
     const Number series = single_ ? polynomial(r, kExpF32) : polynomial(r, kExpF64);
-    return {fma(series * r, r, r), shifted.bits() - x.same(magic).bits()};
+    return {fma(series * r, r, r), shifted.bits() - x.same(magic).bits(), n};
+  }
+
+  // x * 2^count, by the instruction that scales.
+  Number times_power(Number x, Number count) {
+    constexpr int kCurrentRounding = 4;
+    const auto lanes = llvm::cast<llvm::FixedVectorType>(x.value()->getType())->getNumElements();
+    llvm::Value* all = llvm::Constant::getAllOnesValue(builder_.getIntNTy(lanes));
+    return Number(builder_, builder_.CreateIntrinsic(scaling_, {}, {x.value(), count.value(), x.value(), all,
+                                                                    builder_.getInt32(kCurrentRounding)}));
   }
 
   Number power_of_two(Number count) {
@@ -257,6 +278,7 @@ class Functions {
 
   Builder& builder_;
   bool single_;
+  llvm::Intrinsic::ID scaling_;
 };
 
 // A large f32 as the sum of two f64 that is equal to it modulo 2 pi: its mantissa times the remainder
@@ -308,11 +330,11 @@ std::pair<Number, Number> reduce_large(Builder& builder, Number single, Number w
 
 }  // namespace
 
-llvm::Value* emit_function(Builder& builder, const Target&, UnaryOp op, llvm::Value* value) {
+llvm::Value* emit_function(Builder& builder, const Target& target, UnaryOp op, llvm::Value* value) {
   llvm::Type* type = value->getType();
   const bool single = type->getScalarType()->isFloatTy();
   Number x(builder, value);
-  Functions native(builder, type);
+  Functions native(builder, target, type);
   switch (op) {
     case UnaryOp::Exp: return native.exp(x).value();
     case UnaryOp::Log: return native.log(x).value();
@@ -323,7 +345,7 @@ llvm::Value* emit_function(Builder& builder, const Target&, UnaryOp op, llvm::Va
   }
   const Number original = x;
   if (single) x = x.extend_float();
-  Functions wide(builder, x.value()->getType());
+  Functions wide(builder, target, x.value()->getType());
   Number result;
   switch (op) {
     case UnaryOp::Sin:
@@ -356,12 +378,12 @@ llvm::Value* emit_function(Builder& builder, const Target&, UnaryOp op, llvm::Va
   return single ? result.truncate_float().value() : result.value();
 }
 
-llvm::Value* emit_function(Builder& builder, const Target&, BinaryOp op, llvm::Value* a,
+llvm::Value* emit_function(Builder& builder, const Target& target, BinaryOp op, llvm::Value* a,
                            llvm::Value* b) {
   const bool single = a->getType()->getScalarType()->isFloatTy();
   Number x(builder, a), y(builder, b);
   if (single) x = x.extend_float(), y = y.extend_float();
-  Functions wide(builder, x.value()->getType());
+  Functions wide(builder, target, x.value()->getType());
   Number result;
   switch (op) {
     case BinaryOp::Pow: result = wide.pow(x, y); break;

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace tc {
 namespace {
+
+constexpr int64_t kLine = 64;   // bytes
 
 // Native registers, and vector instructions, per vector of `lanes` elements.
 double parts_of(const TileProblem& problem, const Target& target) {
@@ -13,11 +16,23 @@ double parts_of(const TileProblem& problem, const Target& target) {
   return std::max(1.0, problem.lanes * problem.element_bytes * 8.0 / target.vector_bits);
 }
 
+// Lines beyond those that the sets of the first cache hold, where each column reads one of its own.
+int64_t crowded_out(const Target& target, int64_t column_bytes, int64_t columns) {
+  const int64_t ways = target.l1_bytes / target.l1_way_bytes;
+  if (column_bytes < kLine || columns <= ways) return 0;
+  std::map<int64_t, int64_t> held;   // by set
+  int64_t result = 0;
+  for (int64_t column = 0; column < columns; ++column) {
+    result += ++held[column * column_bytes % target.l1_way_bytes / kLine] > ways;
+  }
+  return result;
+}
+
 double one_tile(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns,
                 double panel_bytes) {
   const double parts = parts_of(problem, target);
   const auto accumulators = static_cast<double>(vectors * columns);
-  double loads = 0, held = 0, streamed = 0, once = 0, shuffles = 0;
+  double loads = 0, held = 0, streamed = 0, afar = 0, shuffles = 0;
   for (const TileProblem::Operand& operand : problem.operands) {
     double count = operand.along_columns ? static_cast<double>(columns) : 1;
     if (operand.along_vector) {
@@ -34,9 +49,10 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
       if (operand.streams) {
         streamed += static_cast<double>(vectors) * problem.lanes * problem.element_bytes;
       }
-      if (operand.once) once += count * problem.lanes * problem.element_bytes;
+      if (operand.once) afar += count * problem.lanes * problem.element_bytes;
     } else {
       loads += count;
+      afar += static_cast<double>(crowded_out(target, operand.column_bytes, columns) * kLine);
       if (!target.broadcast_operand) held += 1;
     }
   }
@@ -46,9 +62,9 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   if (panel_bytes > static_cast<double>(target.l1_bytes) / 2) {
     step = std::max(step, streamed / target.l2_bandwidth);
   }
-  // What is read once comes from there as well, and its loads wait for sums whose latency a small tile
-  // does not hide.
-  if (once > 0) step = overlapped(step, once / target.l2_bandwidth);
+  // What is read once, or what the first cache lost, comes from there as well, and its loads wait for sums
+  // whose latency a small tile does not hide.
+  if (afar > 0) step = overlapped(step, afar / target.l2_bandwidth);
   const double registers = (accumulators + std::max(held, 1 + problem.epilogue_loads)) * parts;
   if (registers > target.vector_registers) {
     step *= 1 + 0.25 * (registers - target.vector_registers) / parts / std::max(1.0, accumulators / 4);

@@ -17,6 +17,7 @@ struct TileProblem {
     double vector_cost = 1;        // loads per vector where it is along the vector: 1, or a gather's
     bool streams = false;          // a packed constant, read once per tile
     bool once = false;             // a large constant, of which no element is read again
+    int64_t column_bytes = 0;      // from one column's element to the next one's; 0 where that is not known
     double taps = 0;               // where a shuffle gives it: of the window along the columns that it serves
   };
   std::vector<Operand> operands;

@@ -157,7 +157,7 @@ void ReductionScheduler::schedule_over_outputs() {
   }
   if (!packed_.empty()) {
     b_.apply("compute_at ", packed_, " at ", loop(packed_at_));
-    finish_copies(packed_, false);
+    finish_packing();
   }
   finish_copies(init_, !outside && panel_part.empty());
   for (const std::string& name : tails_) finish_copies(name, !apart);
@@ -211,7 +211,7 @@ std::string ReductionScheduler::divide_panel(int64_t panels) {
 }
 
 void ReductionScheduler::prefetch_panels(double uses, const std::string& part) {
-  constexpr double kLeastUses = 4, kLeastBytes = 128 << 10;
+  constexpr double kLeastUses = 2, kLeastBytes = 128 << 10;
   std::string outer = part.empty() ? vector_outer_ : part;
   if (outer.empty()) {
     // The tile takes all of a group: each has its panel.
@@ -340,14 +340,19 @@ void ReductionScheduler::pack_constants(const std::vector<std::string>& reductio
   for (const std::string& line : lines) b_.attempt(line);
 }
 
+bool ReductionScheduler::is_packable_input(const Access& access, const std::string& lane,
+                                           const std::string& columns) const {
+  const bool dynamic = std::any_of(access.index.begin(), access.index.end(), [](const Subscript& each) { return each.dynamic; });
+  const auto step = element_stride(kernel(), access, lane);
+  return kernel().buffers[static_cast<size_t>(access.buffer)].scope == Scope::Input && !dynamic &&
+         times_read(access.buffer) == 1 && step && *step > 1 && (columns.empty() || !depends_on(access, columns));
+}
+
 void ReductionScheduler::pack_input(const std::vector<std::string>& outer, const std::vector<std::string>& reductions,
                                      const std::string& vector_in, const std::string& inner) {
   if (knobs_.outer_order != 0 || knobs_.outer_block != 0 || knobs_.outside != 0 || knobs_.rows > 1) return;
   for (const Access& load : loads_of(macc())) {
-    const Buffer& buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
-    const bool dynamic = std::any_of(load.index.begin(), load.index.end(), [](const Subscript& each) { return each.dynamic; });
-    const auto step = element_stride(kernel(), load, inner);
-    if (buffer.scope != Scope::Input || dynamic || times_read(load.buffer) != 1 || !step || *step <= 1) continue;
+    if (!is_packable_input(load, inner, choice_.columns)) continue;
     // Loops inside of all that it depends on read it again.
     size_t last = outer.size();
     for (size_t i = 0; i < outer.size(); ++i) {
@@ -357,11 +362,10 @@ void ReductionScheduler::pack_input(const std::vector<std::string>& outer, const
     double again = 1;
     for (size_t i = last + 1; i < outer.size(); ++i) again *= static_cast<double>(extent_or(macc(), outer[i], kAssumedSymbolic));
     if (!choice_.columns.empty()) {
-      if (depends_on(load, choice_.columns)) continue;
       again *= std::ceil(static_cast<double>(extent_or(macc(), choice_.columns, kAssumedSymbolic)) / static_cast<double>(choice_.tile.columns));
     }
     if (again < 2) continue;
-    std::string line = "pack " + buffer.name + " :";
+    std::string line = "pack " + kernel().buffers[static_cast<size_t>(load.buffer)].name + " :";
     auto add = [&](const std::string& name) {
       if (!name.empty() && depends_on(load, name)) line += " " + name;
     };
@@ -374,6 +378,33 @@ void ReductionScheduler::pack_input(const std::vector<std::string>& outer, const
     packed_at_ = outer[last];
     return;
   }
+}
+
+void ReductionScheduler::finish_packing() {
+  const Statement& copy = b_.statement(packed_);
+  const std::string lane = lane_iterator(packed_);
+  const Access load = loads_of(copy).front();
+  std::string along, lane_loop;
+  for (const Iterator& iterator : copy.iterators) {
+    const bool whole = extent_or(copy, iterator.name, 0) >= choice_.lanes;
+    if (iterator.name != lane && whole && element_stride(kernel(), load, iterator.name) == 1) along = iterator.name;
+  }
+  // Vectors of a length that only the machine knows are not transposed.
+  if (along.empty() || b_.target().vector_bits == 0 || b_.target().scalable) {
+    finish_copies(packed_, false);
+    return;
+  }
+  std::vector<std::string> order;
+  for (const Builder::Loop& loop : b_.own_loops(packed_)) {
+    if (loop.iterator == lane) lane_loop = loop.name;
+    else if (loop.iterator != along) order.push_back(loop.name);
+  }
+  const std::string whole = packed_ + "_" + along;
+  b_.apply("split ", whole, " ", choice_.lanes, " as ", whole, "_o ", whole, "_i");
+  order.insert(order.end(), {whole + "_o", lane_loop, whole + "_i"});
+  b_.apply("order", joined(order));
+  b_.apply("unroll ", lane_loop);
+  b_.apply("vectorize ", whole, "_i");
 }
 
 void ReductionScheduler::finish_copies(const std::string& name, bool unroll) {

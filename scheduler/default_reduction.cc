@@ -17,6 +17,12 @@ bool is_computed(const Subscript& subscript) {
   return !loads;
 }
 
+int64_t widest_tile(const Target& target) {
+  int columns = 1;
+  for (const auto& [vectors, width] : target.tiles) columns = std::max(columns, width);
+  return columns;
+}
+
 }  // namespace
 
 void ReductionScheduler::run() {
@@ -293,8 +299,15 @@ TileProblem::Operand ReductionScheduler::operand_for(const Access& load, const s
   }
   operand.streams = packable(load) && !operand.along_columns && !operand.once;
   const auto stride = element_stride(kernel(), load, vector);
-  if (operand.along_vector && stride != 1 && !packable(load)) {
+  // Tiles of all widths read a packed input again.
+  const bool packed = !columns.empty() && is_packable_input(load, vector, columns) &&
+                      extent_or(macc(), columns, kAssumedSymbolic) >= 2 * widest_tile(b_.target());
+  if (operand.along_vector && stride != 1 && !packable(load) && !packed) {
     operand.vector_cost = 1.5 * static_cast<double>(lanes);
+  }
+  if (operand.along_columns && !operand.along_vector) {
+    const Buffer& buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
+    operand.column_bytes = element_stride(kernel(), load, columns).value_or(0) * size_of(buffer.dtype);
   }
   if (operand.along_vector && !stride && std::any_of(load.index.begin(), load.index.end(), is_computed)) {
     operand.vector_cost = operand.taps = 1;

@@ -180,6 +180,23 @@ class Settler {
     });
   }
 
+  // Whether a statement that adds to the same buffer later needs a condition of its own on the padded lanes: what
+  // these hold means nothing then, and a sum in registers adds to all lanes what masked loads give.
+  bool is_added_to_in_part(const Statement& first) {
+    const std::vector<Affine> asked = asked_;
+    bool result = false;
+    for (const Statement& statement : kernel_.statements) {
+      if (statement.reduction != Reduction::Sum || statement.write.buffer != first.write.buffer) continue;
+      asked_ = statement.constraints;
+      for (const Affine& condition : statement.constraints) {
+        if (!is_padded_lane(statement.write, condition)) continue;
+        result = result || !in_bounds(statement, statement.write, condition) || !loads_are_safe(statement, condition);
+      }
+    }
+    asked_ = asked;
+    return result;
+  }
+
   void settle(Statement& statement) {
     const std::string& target = buffer_of(statement.write).name;
     std::vector<Affine> kept;
@@ -200,6 +217,9 @@ class Settler {
       if (statement.reduction != Reduction::None) {
         const bool drop = fits && defined_.count(target) && loads_are_safe(statement, condition);
         if (!drop) kept.push_back(condition);
+      } else if (is_added_to_in_part(statement)) {
+        kept.push_back(condition);
+        partial = true;
       } else if (!fits || !loads_are_safe(statement, condition)) {
         if (!fits) {
           // Loops in longer blocks than the buffer's: only what is beyond its last one is left out.

@@ -114,6 +114,34 @@ TEST(CodegenAssembly, NextTilesInputComesNearOnceALine) {
   }
 }
 
+// Two inputs multiplied, of which the second one's rows are `columns` long.
+Kernel product_of_inputs(int64_t columns) {
+  const std::string n = std::to_string(columns);
+  return parse_kernel("kernel \"product\"\n  input A f32[128, 128]\n  input B f32[128, " + n + "]\n  output C f32[128, " + n +
+                      "]\n  init[m:128, n:" + n + "]: C[m, n] = 0\n  macc[m:128, n:" + n +
+                      ", k:128]: C[m, n] += A[m, k] * B[k, n]\n");
+}
+
+TEST(CodegenAssembly, LanesBeyondTheColumnsNeedNoSelection) {
+  const Target target = parse_target("x86-64-v4");
+  const std::string whole = hottest_loop(
+      kernel_assembly(default_schedule(product_of_inputs(32), target, 1).finish(), target, "kernel"), "vfmadd");
+  const std::string part = hottest_loop(
+      kernel_assembly(default_schedule(product_of_inputs(26), target, 1).finish(), target, "kernel"), "vfmadd");
+  EXPECT_EQ(count_lines(part, "vfmadd"), count_lines(whole, "vfmadd")) << part;
+  EXPECT_EQ(count_lines(part, "(%rsp)") + count_lines(part, "vblend"), 0) << part;
+  // Masks are for loads of the second vector: one a step.
+  EXPECT_LE(16 * count_lines(part, "{%k"), count_lines(part, "vfmadd")) << part;
+}
+
+TEST(CodegenAssembly, ExponentialsAreScaledByOneInstruction) {
+  const Target target = parse_target("x86-64-v4");
+  const Kernel kernel = parse_kernel("kernel \"exp\"\n  input I f32[256]\n  output O f32[256]\n  e[i:256]: O[i] = exp(I[i])\n");
+  const std::string assembly = kernel_assembly(default_schedule(kernel, target, 1).finish(), target, "kernel");
+  EXPECT_GE(count_lines(assembly, "vscalefps"), 1) << assembly;
+  EXPECT_EQ(count_lines(assembly, "vpsrad") + count_lines(assembly, "vpslld"), 0) << assembly;
+}
+
 TEST(CodegenAssembly, ReluIsOneInstruction) {
   const std::string assembly =
       kernel_assembly(elementwise_relu(64, 16), avx512_target(), "kernel");

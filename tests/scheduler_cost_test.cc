@@ -71,5 +71,34 @@ TEST(Cost, ShufflesAreSharedByNeighbouringWindows) {
   EXPECT_LT(choose_tile(problem, target).cycles, windows.cycles);
 }
 
+TEST(Cost, ColumnsAWayApartAreNoMoreThanTheSetsHold) {
+  // 128 rows of 768 columns: the rows' elements are broadcast, so many bytes apart.
+  TileProblem problem;
+  TileProblem::Operand rows, weights;
+  rows.along_columns = true;
+  weights.along_vector = weights.streams = true;
+  problem.operands = {rows, weights};
+  problem.steps = 3072;
+  problem.blocks = 48;
+  problem.columns = 128;
+  for (const char* name : {"x86-64-v4", "znver5"}) {
+    const Target target = parse_target(name);
+    const int64_t ways = target.l1_bytes / target.l1_way_bytes;
+    const TileChoice spread = choose_tile(problem, target);
+    EXPECT_GT(spread.columns, 8) << name;
+    TileProblem apart = problem;
+    for (const int64_t bytes : {target.l1_way_bytes, 3 * target.l1_way_bytes, target.l1_way_bytes + 4}) {
+      apart.operands[0].column_bytes = bytes;
+      const TileChoice choice = choose_tile(apart, target);
+      EXPECT_LE(choice.columns, ways) << name << bytes;
+      EXPECT_GE(choice.columns * choice.vectors, 16) << name << bytes;
+      EXPECT_LT(choice.cycles, 1.05 * spread.cycles) << name << bytes;
+    }
+    // Half a way apart there is room for twice as many.
+    apart.operands[0].column_bytes = target.l1_way_bytes / 2;
+    EXPECT_EQ(choose_tile(apart, target).columns, spread.columns) << name;
+  }
+}
+
 }  // namespace
 }  // namespace tc

@@ -48,6 +48,19 @@ TEST(Padding, IsLeftOutOfMaxima) {
 )", {"layout I 1 4"});
 }
 
+TEST(Padding, OfSumsThatLeaveItOutMeansNothing) {
+  // Rows of seven, of which lanes beyond would read the next row.
+  expect_same(R"(kernel "product of inputs"
+  input A f32[9, 5]
+  input B f32[5, 7]
+  output C f32[9, 7]
+  local T f32[9, 7]
+  init[m:9, n:7]: T[m, n] = 0
+  macc[m:9, n:7, k:5]: T[m, n] += A[m, k] * B[k, n]
+  tail[m:9, n:7]: C[m, n] = max(T[m, n], 0)
+)", {"layout T 1 4"});
+}
+
 TEST(Padding, IsMultipliedByZero) {
   expect_same(R"(kernel "product with weights"
   input I f32[1, 6, 5]

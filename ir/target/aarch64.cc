@@ -22,6 +22,7 @@ std::vector<Row> aarch64_rows() {
   target.latency = 4;
   target.prefetches = true;
   target.l1_bytes = 64 << 10;
+  target.l1_way_bytes = 16 << 10;
   target.l2_bytes = 512 << 10;
   target.l2_bandwidth = 24;
   target.l3_bandwidth = 8;
