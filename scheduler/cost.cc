@@ -117,6 +117,11 @@ double tile_cycles(const TileProblem& problem, const Target& target, int64_t vec
   return cycles * problem.others;
 }
 
+double cycles_from_afar(const Target& target, double bytes, double size) {
+  constexpr double kLarge = 8 << 20;
+  return bytes / (size > kLarge ? std::min(target.l3_bandwidth, target.memory_bandwidth) : target.l3_bandwidth);
+}
+
 TileChoice choose_tile(const TileProblem& problem, const Target& target) {
   TileChoice best;
   best.cycles = INFINITY;

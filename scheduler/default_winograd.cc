@@ -176,8 +176,8 @@ class WinogradScheduler {
     return result;
   }
 
-  // Cycles in which so many bytes come from beyond the second cache.
-  double far(double bytes) const { return bytes / b_.target().l3_bandwidth; }
+  // Cycles in which all filters come from beyond the second cache.
+  double all_of(double filter) const { return cycles_from_afar(b_.target(), filter, filter); }
   double native_vectors() const {
     return std::max(1.0, static_cast<double>(shape_.lanes * 32) / std::max(32, b_.target().vector_bits));
   }
@@ -188,7 +188,7 @@ class WinogradScheduler {
     const double compute =
         choose_tile(problem(taps * static_cast<double>(shape_.channels), shape_.columns,
                             static_cast<double>(shape_.batch * shape_.rows)), b_.target()).cycles * shape_.inside;
-    return overlapped(compute, far(filter_bytes(taps)));
+    return overlapped(compute, all_of(filter_bytes(taps)));
   }
 
   double filter_bytes(double positions) const {
@@ -244,7 +244,7 @@ class WinogradScheduler {
     // What the filters and a block exceed the second cache by is read again from beyond it.
     const auto cache = static_cast<double>(b_.target().l2_bytes);
     const double missing = std::clamp((filter + scratch) / cache - 1, 0.0, 1.0);
-    const double stream = far(missing * filter);
+    const double stream = missing * filter / b_.target().l3_bandwidth;
     if (stream * parts > kShareOfBandwidth * direct_) return plan;
     const double compute = positions * products_cycles(tile_rows, tile_columns, rows, columns, tile) / blocks *
                            static_cast<double>(shape_.batch);
@@ -252,7 +252,8 @@ class WinogradScheduler {
     const auto with_filters = [&](double bytes) {
       return std::max(compute, bytes) + kNotOverlapped * std::min(compute, bytes);
     };
-    const double blocks_of_all = b_.threads() * with_filters(far(filter)) + (parts - b_.threads()) * with_filters(stream);
+    const double blocks_of_all =
+        b_.threads() * with_filters(all_of(filter)) + (parts - b_.threads()) * with_filters(stream);
     plan.cycles = (blocks_of_all + transforms * parts / blocks) * (1 + kPriceOfMemory * filter * 1e-6);
     return plan;
   }

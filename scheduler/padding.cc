@@ -180,9 +180,10 @@ class Settler {
     });
   }
 
-  // Whether a statement that adds to the same buffer later needs a condition of its own on the padded lanes: what
-  // these hold means nothing then, and a sum in registers adds to all lanes what masked loads give.
+  // Whether a statement that adds to the same private buffer later needs a condition of its own on the padded lanes:
+  // what these hold means nothing then, and a sum in registers adds to all lanes what masked loads give.
   bool is_added_to_in_part(const Statement& first) {
+    if (buffer_of(first.write).scope != Scope::Local) return false;
     const std::vector<Affine> asked = asked_;
     bool result = false;
     for (const Statement& statement : kernel_.statements) {

@@ -58,6 +58,7 @@ struct Target {
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;
   int64_t l1_way_bytes = 4 << 10;  // addresses so far apart share a set of the first cache
   double l2_bandwidth = 32, l3_bandwidth = 10;  // bytes per cycle and core
+  double memory_bandwidth = 8;     // the same
   int cores = 1;
   // Menu of register tiles: vectors x columns, best first.
   std::vector<std::pair<int, int>> tiles;
