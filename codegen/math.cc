@@ -51,6 +51,12 @@ class Functions {
     return (parts.tail + 1) * power_of_two(half) * power_of_two(parts.count - half);
   }
 
+  // The same of what is at least -80 and at most 80 (f32).
+  Number exp_of_small(Number x) {
+    const Exponential parts = split(x);
+    return (parts.tail + 1) * power_of_two(parts.count);
+  }
+
   // exp(x) - 1 without cancellation; x at least -60 and at most 80 (f32) or 700 (f64).
   Number expm1(Number x) {
     const Exponential parts = split(x);
@@ -129,15 +135,14 @@ class Functions {
     Number large;
     if (single_) {
       const Number bounded = select(a < 4, a, x.same(4));
-      large = x.same(1) - exp(polynomial(bounded - 2.5, kErfLargeF32));
+      large = x.same(1) - exp_of_small(polynomial(bounded - 2.5, kErfLargeF32));
     } else {
       const Number bounded = select(a < 6, a, x.same(6));
       const Number t = (bounded - 3) / (bounded + 3);
       const Number scaled = polynomial(t, kErfLargeF64) / fma(bounded, x.same(2), x.same(1));
       large = x.same(1) - exp(-(bounded * bounded)) * scaled;
     }
-    const Number result = select(a < 1, small, large.copy_sign(x));
-    return select(x.is_nan(), x, result);
+    return select(a >= 1, large.copy_sign(x), small);   // of NaN the polynomial is NaN
   }
 
   // sin and cos of an f64: x = k pi/2 + r, reduced with pi/2 in three parts. Right up to about 2^30;
@@ -328,9 +333,25 @@ std::pair<Number, Number> reduce_large(Builder& builder, Number single, Number w
   return {merge(wide, reduced), merge(wide.same(0), reduced_low)};
 }
 
+// A function that damps errors of its argument takes a division by a constant as a product: divisions take
+// longer than all else of GELU. Where the reciprocal is not a normal number, the value as it is.
+llvm::Value* without_division(Builder& builder, llvm::Value* value) {
+  auto* division = llvm::dyn_cast<llvm::BinaryOperator>(value);
+  if (division == nullptr || division->getOpcode() != llvm::Instruction::FDiv) return value;
+  auto* divisor = llvm::dyn_cast<llvm::Constant>(division->getOperand(1));
+  if (divisor != nullptr && divisor->getType()->isVectorTy()) divisor = divisor->getSplatValue();
+  auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(divisor);
+  if (number == nullptr) return value;
+  llvm::APFloat reciprocal(number->getValueAPF().getSemantics(), 1);
+  reciprocal.divide(number->getValueAPF(), llvm::APFloat::rmNearestTiesToEven);
+  if (!reciprocal.isNormal()) return value;
+  return builder.CreateFMul(division->getOperand(0), llvm::ConstantFP::get(value->getType(), reciprocal));
+}
+
 }  // namespace
 
 llvm::Value* emit_function(Builder& builder, const Target& target, UnaryOp op, llvm::Value* value) {
+  if (op == UnaryOp::Erf || op == UnaryOp::Tanh || op == UnaryOp::Sigmoid) value = without_division(builder, value);
   llvm::Type* type = value->getType();
   const bool single = type->getScalarType()->isFloatTy();
   Number x(builder, value);
