@@ -31,9 +31,16 @@ class Arithmetic {
   llvm::Value* extremum(bool maximum, DType dtype, llvm::Value* a, llvm::Value* b);
 
  private:
+  // arithmetic.cc
   llvm::Value* integer_binary(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* float_binary(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* compare(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
+  // The remainder with the sign of the dividend, exact.
+  llvm::Value* fmod(llvm::Value* a, llvm::Value* b);
+  llvm::Constant* same(llvm::Value* like, double value);
+  llvm::Constant* same_int(llvm::Value* like, int64_t value);
+
+  // conversions.cc: cast() and its parts.
   bool avoids_truncating_conversions(llvm::Value* a) const;
   llvm::Value* truncate(llvm::Value* a);
   llvm::Value* float_to_integer_by_sum(DType to, llvm::Value* a);
@@ -45,10 +52,6 @@ class Arithmetic {
   llvm::Value* float_to_bfloat_by_instruction(llvm::Value* a);
   // f64 to f32 rounding to odd, so that a second rounding to fewer bits is right.
   llvm::Value* double_to_float_odd(llvm::Value* a);
-  // The remainder with the sign of the dividend, exact.
-  llvm::Value* fmod(llvm::Value* a, llvm::Value* b);
-  llvm::Constant* same(llvm::Value* like, double value);
-  llvm::Constant* same_int(llvm::Value* like, int64_t value);
 
   Builder& builder_;
   const Target& target_;

@@ -26,6 +26,11 @@ llvm::Type* widen(llvm::Type* scalar, int lanes) {
                     : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(lanes));
 }
 
+int lanes_of(llvm::Value* value) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+  return vector == nullptr ? 1 : static_cast<int>(vector->getNumElements());
+}
+
 std::map<int, int64_t> scratch_layout(const Kernel& kernel) {
   std::map<std::string, int64_t> largest;
   for (const Parameter& parameter : kernel.parameters) largest[parameter.name] = parameter.maximum;

@@ -23,6 +23,8 @@ llvm::Type* value_type(llvm::LLVMContext& context, DType dtype);
 llvm::Type* memory_type(llvm::LLVMContext& context, DType dtype);
 // The vector type of `lanes` elements; the scalar itself for one lane.
 llvm::Type* widen(llvm::Type* scalar, int lanes);
+// Lanes of a vector; of a scalar 1.
+int lanes_of(llvm::Value* value);
 
 // One buffer of the kernel inside the generated function.
 struct BufferSlot {

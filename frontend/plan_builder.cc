@@ -1,74 +1,24 @@
-// From a simplified graph to a plan: fusion, layouts, schedules, memory, steps.
+// From a simplified graph to a plan: fusion, layouts, steps; where values lie without a copy.
 #include "frontend/plan_builder.h"
 
 #include <algorithm>
 #include <optional>
 #include <set>
 
-#include "codegen/codegen.h"
 #include "frontend/constant_store.h"
+#include "frontend/kernel_schedules.h"
 #include "frontend/layout.h"
-#include "frontend/memory_plan.h"
+#include "frontend/storages.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"
 #include "ir/passes/group.h"
-#include "scheduler/scheduler.h"
 
 namespace tc {
 namespace {
 
-// A root block of memory; values are ranges inside one.
-struct Storage {
-  Location::Kind kind = Location::Kind::Arena;
-  int index = 0;
-  std::string name;
-  Dim bytes;
-  int first = -1, last = -1;       // life in steps
-  Dim offset;
-};
-
-struct Place {
-  int storage = -1;
-  Dim offset;
-};
-
-// A kernel whose work is below this is not worth dividing: the others wait for the slowest.
-constexpr double kSingleThreadSeconds = 8e-6;
-// What symbolic sizes are taken for then.
-constexpr int64_t kLikelySize = 64;
-
-// Kernels already scheduled, by workload, layout lines and target.
-struct Scheduled {
-  int index = -1;
-  std::string workload;
-  bool tuned = false;
-  std::vector<std::string> trace;
-  double seconds = 0;
-  bool single_thread = false;      // too small to divide
-};
-
-// Products that sums of products add up, as networks' authors count them: with those that meet
-// padding.
-double multiply_add_count(const Kernel& kernel, const std::map<std::string, int64_t>& parameters) {
-  double total = 0;
-  for (const Statement& statement : kernel.statements) {
-    const Expr& value = *statement.value;
-    if (statement.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary ||
-        value.binary != BinaryOp::Mul) {
-      continue;
-    }
-    double count = 1;
-    for (const Iterator& iterator : statement.iterators) {
-      count *= static_cast<double>(std::max<int64_t>(0, iterator.extent.evaluate(parameters)));
-    }
-    total += count;
-  }
-  return total;
-}
-
 class Builder {
  public:
-  explicit Builder(const BuildOptions& options) : options_(options) {
+  explicit Builder(const BuildOptions& options) : options_(options), schedules_(options, result_) {
     result_.plan.target = options.target.name;
   }
 
@@ -88,13 +38,13 @@ class Builder {
     frame.layouts = choose_layouts(graph, options_.target, plain_);
     frame.places.resize(graph.values.size());
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
-      frame.places[graph.inputs[i]] = Place{add_storage(Location::Kind::Input, static_cast<int>(i),
-                                                        graph[graph.inputs[i]].name,
-                                                        bytes_of(graph[graph.inputs[i]])), 0};
+      const Value& value = graph[graph.inputs[i]];
+      frame.places[graph.inputs[i]] =
+          Place{storages_.add(Location::Kind::Input, static_cast<int>(i), value.name, bytes_of(value)), 0};
     }
     plan.steps = build_steps(frame, /*top=*/true);
     for (size_t i = 0; i < graph.outputs.size(); ++i) copy_output(frame, static_cast<int>(i), plan.steps);
-    finish_memory();
+    storages_.finish(plan);
     plan.constants = constants_.take();
     return std::move(result_);
   }
@@ -120,29 +70,11 @@ class Builder {
     return element_count(shape) * Dim(size_of(value.dtype));
   }
 
-  int add_storage(Location::Kind kind, int index, const std::string& name, const Dim& bytes) {
-    storages_.push_back({kind, index, name, bytes, -1, -1, Dim(0)});
-    return static_cast<int>(storages_.size()) - 1;
-  }
-
-  void touch(int storage) {
-    Storage& s = storages_[storage];
-    if (s.first < 0) s.first = step_;
-    s.last = std::max(s.last, step_);
-  }
-
-  // Location with the storage's number in place of its address until finish_memory().
-  Location locate(const Place& place) {
-    touch(place.storage);
-    return {storages_[place.storage].kind, place.storage, place.offset};
-  }
-
   // The memory of constant `index`; `name` is of the value that it was made from.
   Place constant_place(int index, const std::string& name) {
     auto [found, fresh] = constant_storages_.try_emplace(index, -1);
     if (fresh) {
-      found->second = add_storage(Location::Kind::Constant, index, name,
-                                  Dim(constants_[index].byte_count()));
+      found->second = storages_.add(Location::Kind::Constant, index, name, Dim(constants_[index].byte_count()));
     }
     return {found->second, 0};
   }
@@ -158,7 +90,7 @@ class Builder {
       Place whole = place_of(frame, alias->second.first);
       return *(frame.places[id] = Place{whole.storage, whole.offset + alias->second.second});
     }
-    return *(place = Place{add_storage(Location::Kind::Arena, 0, value.name, stored_bytes(frame, id)), 0});
+    return *(place = Place{storages_.add(Location::Kind::Arena, 0, value.name, stored_bytes(frame, id)), 0});
   }
 
   // Gives the producers of model outputs the caller's memory, through views where they lie between.
@@ -177,8 +109,8 @@ class Builder {
       if (group_of_value[id] < 0 || groups[group_of_value[id]].kind != Group::Kind::Compute) continue;
       if (frame.places[id] || frame.aliases.count(id) || frame.layouts.count(id)) continue;
       if (graph[id].dtype != graph[graph.outputs[i]].dtype) continue;
-      frame.places[id] = Place{add_storage(Location::Kind::Output, static_cast<int>(i), graph[id].name,
-                                           bytes_of(graph[id])), 0};
+      frame.places[id] =
+          Place{storages_.add(Location::Kind::Output, static_cast<int>(i), graph[id].name, bytes_of(graph[id])), 0};
     }
   }
 
@@ -186,20 +118,9 @@ class Builder {
     const Graph& graph = *frame.graph;
     const ValueId id = graph.outputs[index];
     const Place from = place_of(frame, id);
-    const Storage& storage = storages_[from.storage];
-    if (storage.kind == Location::Kind::Output && storage.index == index) return;
-    Place to{add_storage(Location::Kind::Output, index, graph[id].name, bytes_of(graph[id])), 0};
-    steps.push_back(copy_step(to, from, bytes_of(graph[id]), "copy " + graph[id].name));
-  }
-
-  PlanStep copy_step(const Place& to, const Place& from, const Dim& bytes, const std::string& label) {
-    PlanStep step;
-    step.kind = PlanStep::Kind::Copy;
-    step.locations = {locate(to), locate(from)};
-    step.bytes = bytes;
-    step.label = label;
-    ++step_;
-    return step;
+    if (storages_.is_output(from, index)) return;
+    Place to{storages_.add(Location::Kind::Output, index, graph[id].name, bytes_of(graph[id])), 0};
+    steps.push_back(storages_.copy_step(to, from, bytes_of(graph[id]), "copy " + graph[id].name));
   }
 
   // The product of the dimensions before `axis` is 1, so that parts along it are contiguous.
@@ -309,8 +230,8 @@ class Builder {
       auto alias = frame.aliases.find(part);
       const bool lies_there = alias != frame.aliases.end() && alias->second.first == whole;
       if (!lies_there && bytes != Dim(0)) {
-        steps.push_back(copy_step({to.storage, to.offset + offset}, place_of(frame, part), bytes,
-                                  "concat " + graph[whole].name));
+        steps.push_back(storages_.copy_step({to.storage, to.offset + offset}, place_of(frame, part), bytes,
+                                          "concat " + graph[whole].name));
       }
       offset = offset + bytes;
     }
@@ -354,7 +275,10 @@ class Builder {
   // Names by role, so that traces of equal kernels are equal: in0, const0, out0, tmp0, …
   static void rename_buffers(Kernel& kernel) {
     std::map<Scope, std::pair<const char*, int>> roles = {
-        {Scope::Input, {"in", 0}}, {Scope::Constant, {"const", 0}}, {Scope::Output, {"out", 0}}, {Scope::Local, {"tmp", 0}}};
+        {Scope::Input, {"in", 0}},
+        {Scope::Constant, {"const", 0}},
+        {Scope::Output, {"out", 0}},
+        {Scope::Local, {"tmp", 0}}};
     std::map<std::string, std::string> names;
     for (Buffer& buffer : kernel.buffers) {
       auto& [stem, count] = roles.at(buffer.scope);
@@ -364,49 +288,6 @@ class Builder {
     for (Buffer& buffer : kernel.buffers) {
       if (!buffer.in_place_of.empty()) buffer.in_place_of = names.at(buffer.in_place_of);
     }
-  }
-
-  // The first of the given traces that this kernel allows, else the default.
-  Schedule choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, Scheduled& entry) {
-    std::vector<std::vector<std::string>> traces;
-    if (options_.traces) traces = options_.traces(entry.workload);
-    for (const std::vector<std::string>& trace : traces) {
-      Schedule schedule(kernel, options_.target);
-      std::optional<std::string> refused;
-      const bool laid_out = trace.size() >= layout_lines.size() &&
-                            std::equal(layout_lines.begin(), layout_lines.end(), trace.begin());
-      if (!laid_out) refused = "it does not begin with the layouts that the model gives the kernel";
-      if (!refused) refused = schedule.replay(trace);
-      const TraceAlgorithm algorithm = refused ? TraceAlgorithm() : algorithm_of(trace);
-      if (algorithm.tolerance > options_.tolerance) {
-        refused = text(algorithm.text, " needs a tolerance of ", algorithm.tolerance, ", not ", options_.tolerance);
-      }
-      if (!refused) refused = schedule.check();
-      if (!refused) {
-        entry.tuned = true;
-        return schedule;
-      }
-      result_.notes.push_back(text("a recorded schedule of kernel '", kernel.name, "' is not used: ", *refused));
-    }
-    return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance);
-  }
-
-  Scheduled schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines) {
-    std::string key = workload_key(kernel);
-    for (const std::string& line : layout_lines) key += "\n" + line;
-    auto found = scheduled_.find(key);
-    if (found != scheduled_.end()) return found->second;
-    Scheduled entry;
-    entry.workload = key;
-    Schedule schedule = choose_schedule(kernel, layout_lines, entry);
-    entry.trace = schedule.trace();
-    ScheduledKernel finished = schedule.finish();
-    entry.seconds = predicted_seconds(finished, options_.target, 1);
-    entry.single_thread = predicted_seconds(finished, options_.target, 1, kLikelySize) < kSingleThreadSeconds;
-    entry.index = static_cast<int>(result_.plan.kernels.size());
-    result_.plan.scratch_bytes = std::max(result_.plan.scratch_bytes, scratch_bytes(finished));
-    result_.plan.kernels.push_back(std::move(finished));
-    return scheduled_.emplace(key, entry).first->second;
   }
 
   void call(Frame& frame, const Group& group, PlanSteps& steps) {
@@ -430,7 +311,7 @@ class Builder {
     });
     TC_CHECK(argument_count == arguments.size());
 
-    const Scheduled entry = schedule(kernel, layout_lines);
+    const KernelSchedules::Entry& entry = schedules_.schedule(kernel, layout_lines);
     const Kernel& final_kernel = result_.plan.kernels[entry.index].kernel;
 
     PlanStep step;
@@ -439,12 +320,12 @@ class Builder {
     step.single_thread = entry.single_thread;
     for_each_argument(final_kernel, [&](const Buffer& buffer, size_t) {
       const ValueId value = values.at(original_of(final_kernel, buffer.name));
-      step.locations.push_back(locate(argument_place(frame, value, buffer, final_kernel)));
+      step.locations.push_back(storages_.locate(argument_place(frame, value, buffer, final_kernel)));
     });
     for (const Parameter& parameter : kernel.parameters) step.parameters.push_back(parameter.value);
     steps.push_back(std::move(step));
-    ++step_;
-    report(kernel, entry, layout_lines);
+    storages_.next_step();
+    schedules_.report(kernel, entry, layout_lines);
   }
 
   Place argument_place(Frame& frame, ValueId id, const Buffer& buffer, const Kernel& kernel) {
@@ -457,33 +338,7 @@ class Builder {
     return place_of(frame, id);
   }
 
-  void report(const Kernel& kernel, const Scheduled& entry, const std::vector<std::string>& layout_lines) {
-    KernelReport report;
-    report.label = kernel.name;
-    report.kernel = entry.index;
-    report.workload = entry.workload;
-    report.layout_lines = layout_lines;
-    report.trace = entry.trace;
-    report.algorithm = algorithm_of(entry.trace).text;
-    report.tuned = entry.tuned;
-    report.single_thread = entry.single_thread;
-    report.statements = str(kernel);
-    report.predicted_seconds = entry.seconds;
-    std::map<std::string, int64_t> parameters;
-    for (const Parameter& parameter : kernel.parameters) parameters[parameter.name] = std::max<int64_t>(1, parameter.minimum);
-    report.flops = flop_count(kernel, parameters);
-    report.multiply_adds = multiply_add_count(kernel, parameters);
-    result_.reports.push_back(std::move(report));
-  }
-
   // --- control flow ----------------------------------------------------------------------------
-
-  // Everything that lived before the loop and is used in it lives until its end.
-  void extend_over_loop(int begin) {
-    for (Storage& storage : storages_) {
-      if (storage.first >= 0 && storage.first < begin && storage.last >= begin) storage.last = step_;
-    }
-  }
 
   Frame enter(Frame& outer, Graph& body, const std::vector<Place>& formal, const Node& node, size_t first_capture) {
     Frame frame;
@@ -508,10 +363,10 @@ class Builder {
   void branch(Frame& frame, const Node& node, PlanSteps& steps) {
     PlanStep step;
     step.kind = PlanStep::Kind::If;
-    step.locations = {locate(place_of(frame, node.inputs[0]))};
+    step.locations = {storages_.locate(place_of(frame, node.inputs[0]))};
     step.label = node.origin.node;
-    ++step_;
-    const int begin = step_;
+    storages_.next_step();
+    const int begin = storages_.step();
     size_t capture = 1;
     for (const char* name : {"then_branch", "else_branch"}) {
       GraphPtr body = std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at(name)));
@@ -521,13 +376,13 @@ class Builder {
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i] == kNoValue) continue;
         const Place from = place_of(inner, body->outputs[i]);
-        body_steps.push_back(copy_step(place_of(frame, node.outputs[i]), from,
-                                       bytes_of((*body)[body->outputs[i]]), "if"));
+        body_steps.push_back(storages_.copy_step(place_of(frame, node.outputs[i]), from,
+                                               bytes_of((*body)[body->outputs[i]]), "if"));
       }
       (std::string(name) == "then_branch" ? step.body : step.otherwise) = std::move(body_steps);
     }
-    extend_over_loop(begin);
-    ++step_;
+    storages_.extend_over_loop(begin);
+    storages_.next_step();
     steps.push_back(std::move(step));
   }
 
@@ -561,21 +416,21 @@ class Builder {
     std::vector<Place> formal, state_places;
     for (size_t i = 0; i < states; ++i) {
       const Value& inner = (*body)[body->inputs[i]];
-      Place place{add_storage(Location::Kind::Arena, 0, inner.name, bytes_of(inner)), 0};
-      steps.push_back(copy_step(place, place_of(frame, node.inputs[i]), bytes_of(inner), "initial state"));
+      Place place{storages_.add(Location::Kind::Arena, 0, inner.name, bytes_of(inner)), 0};
+      steps.push_back(storages_.copy_step(place, place_of(frame, node.inputs[i]), bytes_of(inner), "initial state"));
       formal.push_back(place);
       state_places.push_back(place);
     }
     for (size_t i = 0; i < scans; ++i) {
       const Place whole = place_of(frame, node.inputs[states + i]);
-      touch(whole.storage);
+      storages_.touch(whole.storage);
       formal.push_back(slice(whole, bytes_of((*body)[body->inputs[states + i]]), in_directions[i] != 0));
     }
     for (size_t i = states; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] != kNoValue) touch(place_of(frame, node.outputs[i]).storage);
+      if (node.outputs[i] != kNoValue) storages_.touch(place_of(frame, node.outputs[i]).storage);
     }
-    ++step_;
-    const int begin = step_;
+    storages_.next_step();
+    const int begin = storages_.step();
     Frame inner = enter(frame, *body, formal, node, states + scans);
 
     // Scan outputs that a kernel of the body makes are written straight into their slice.
@@ -585,7 +440,8 @@ class Builder {
       const ValueId id = body->outputs[i];
       const bool computed = makers[id] >= 0 && body->nodes[makers[id]].op->kind == OpRow::Kind::Compute;
       if (computed && !inner.places[id]) {
-        inner.places[id] = slice(place_of(frame, node.outputs[i]), bytes_of((*body)[id]), out_directions[i - states] != 0);
+        const Place whole = place_of(frame, node.outputs[i]);
+        inner.places[id] = slice(whole, bytes_of((*body)[id]), out_directions[i - states] != 0);
       }
     }
     loop.body = build_steps(inner, false);
@@ -595,7 +451,7 @@ class Builder {
       const Place to = slice(place_of(frame, node.outputs[i]), bytes_of((*body)[id]), out_directions[i - states] != 0);
       const Place from = place_of(inner, id);
       if (from.storage == to.storage && from.offset == to.offset) continue;
-      loop.body.push_back(copy_step(to, from, bytes_of((*body)[id]), "scan output"));
+      loop.body.push_back(storages_.copy_step(to, from, bytes_of((*body)[id]), "scan output"));
     }
     // A state that takes another state's value reads it before that one is overwritten.
     std::vector<Place> next_states;
@@ -606,20 +462,20 @@ class Builder {
         return place.storage == from.storage && place.storage != state_places[i].storage;
       });
       if (other) {
-        const Place temporary{add_storage(Location::Kind::Arena, 0, "state", bytes_of((*body)[id])), 0};
-        loop.body.push_back(copy_step(temporary, from, bytes_of((*body)[id]), "state"));
+        const Place temporary{storages_.add(Location::Kind::Arena, 0, "state", bytes_of((*body)[id])), 0};
+        loop.body.push_back(storages_.copy_step(temporary, from, bytes_of((*body)[id]), "state"));
         from = temporary;
       }
       next_states.push_back(from);
     }
     for (size_t i = 0; i < states; ++i) {
       if (next_states[i].storage == state_places[i].storage) continue;
-      loop.body.push_back(copy_step(state_places[i], next_states[i],
-                                    bytes_of((*body)[body->outputs[i]]), "state"));
+      loop.body.push_back(storages_.copy_step(state_places[i], next_states[i],
+                                            bytes_of((*body)[body->outputs[i]]), "state"));
     }
-    for (size_t i = 0; i < states; ++i) touch(state_places[i].storage);
-    extend_over_loop(begin);
-    ++step_;
+    for (size_t i = 0; i < states; ++i) storages_.touch(state_places[i].storage);
+    storages_.extend_over_loop(begin);
+    storages_.next_step();
     for (size_t i = 0; i < states && i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNoValue) continue;
       if (!frame.places[node.outputs[i]] && !frame.aliases.count(node.outputs[i])) {
@@ -631,50 +487,17 @@ class Builder {
       if (node.outputs[i] == kNoValue) continue;
       const Place to = place_of(frame, node.outputs[i]);
       if (to.storage == state_places[i].storage) continue;
-      steps.push_back(copy_step(to, state_places[i], bytes_of((*body)[body->inputs[i]]), "final state"));
+      steps.push_back(storages_.copy_step(to, state_places[i], bytes_of((*body)[body->inputs[i]]), "final state"));
     }
-  }
-
-  // --- memory ----------------------------------------------------------------------------------
-
-  void resolve(PlanSteps& steps) {
-    for (PlanStep& step : steps) {
-      for (Location& location : step.locations) {
-        const Storage& storage = storages_[location.index];
-        location.offset = location.offset + storage.offset;
-        location.index = storage.index;  // of arena blocks: finish_memory() has numbered them
-      }
-      resolve(step.body);
-      resolve(step.otherwise);
-    }
-  }
-
-  void finish_memory() {
-    std::vector<LiveBlock> blocks;
-    std::vector<int> owners;
-    for (size_t s = 0; s < storages_.size(); ++s) {
-      const Storage& storage = storages_[s];
-      if (storage.kind != Location::Kind::Arena || storage.first < 0) continue;
-      blocks.push_back({storage.name, storage.bytes, storage.first, storage.last, Dim(0)});
-      owners.push_back(static_cast<int>(s));
-    }
-    result_.plan.arena_bytes = plan_memory(blocks);
-    for (size_t b = 0; b < blocks.size(); ++b) {
-      storages_[owners[b]].offset = blocks[b].offset;
-      storages_[owners[b]].index = static_cast<int>(b);
-      result_.plan.blocks.push_back({blocks[b].name, blocks[b].offset, blocks[b].bytes, blocks[b].first, blocks[b].last});
-    }
-    resolve(result_.plan.steps);
   }
 
   const BuildOptions& options_;
   BuiltPlan result_;
-  std::vector<Storage> storages_;
+  Storages storages_;
+  KernelSchedules schedules_;
   ConstantStore constants_;
   std::map<int, int> constant_storages_;
-  std::map<std::string, Scheduled> scheduled_;
   std::set<std::string> plain_;
-  int step_ = 0;
   int loops_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // The default for sums of products on a matrix unit, where the error budget allows to divide numbers into
-// shorter ones: the input once per band of rows; accumulators are in memory until their rows are complete.
+// shorter ones: the sizes of bands, panels and accumulators with the least cycles by closed forms.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "scheduler/algorithms.h"
+#include "scheduler/band_plan.h"
 #include "scheduler/builder.h"
 #include "scheduler/cost.h"
 #include "scheduler/legality.h"
@@ -21,8 +22,8 @@ constexpr double kShareOfCache = 0.7;      // of the second cache, for a band's 
 constexpr double kZero = 1, kStore = 3;    // cycles per native vector of what waits in memory
 constexpr double kStart = 300;             // cycles of a band and panel, before and after the products
 constexpr double kWinogradSlower = 1.4;    // than its closed forms, which know nothing of its transforms' spills
-// The same of one product on vectors, in tiles like those in f32, whose closed form errs as theirs does. Measured on Zen 4,
-// where all but the products is cheaper than the form has it.
+// The same of one product on vectors, in tiles like those in f32, whose closed form errs as theirs does. Measured on
+// Zen 4, where all but the products is cheaper than the form has it.
 constexpr double kGainAlike = 0.92, kWinogradSlowerAlike = 1.15;
 constexpr double kLoad = 0.75;             // cycles per vector of products loaded, or number spread over one
 constexpr int64_t kBandOfSymbolic = 128;   // rows, at most
@@ -33,22 +34,7 @@ constexpr double kFewSums = 2;             // steps of a sum, where two accumula
 // Their steps, of what the bytes let expect; where the constant's part stays in the first cache or not.
 constexpr double kPairNear = 1.25, kPairFar = 1.2;
 
-struct Plan {
-  int64_t band = 1, panel = 1, blocks = 1, tiles = 1, rows = 1;
-  double cycles = INFINITY;
-  bool prefetch = true;
-  MatrixKnobs knobs;                       // that say the same
-};
-
-// A statement's loops by their meaning.
-struct Loops {
-  std::vector<std::string> images;
-  std::string band, panel, pair, block;
-  std::vector<std::string> rows;           // lines apart, tile; or of an epilogue or the input
-  std::string inside;                      // what is in a tile: its products, or rows of an epilogue
-  std::string lane;
-};
-
+// Finds the plan with the least cycles by closed forms.
 class MatrixScheduler {
  public:
   MatrixScheduler(Builder& builder, double tolerance, const TermsAlgorithm& algorithm)
@@ -69,7 +55,7 @@ class MatrixScheduler {
     if (!always && unit().vectors && algorithm_.sums() > 1 && direct_stream() == 0) {
       throw Abandon{"weights that stay in the second cache"};
     }
-    const Plan plan = knobs.bands > 0 ? plan_of(knobs) : choose();
+    const BandPlan plan = knobs.bands > 0 ? plan_of(knobs) : choose();
     if (plan.cycles == INFINITY) throw Abandon{"sizes that do not fit"};
     const bool alike = unit().vectors && algorithm_.terms == 1;
     const double gain = alike ? kGainAlike : kGain, slower = alike ? kWinogradSlowerAlike : kWinogradSlower;
@@ -79,8 +65,7 @@ class MatrixScheduler {
     }
     {
       Trust trust;   // the order is checked once, as a whole
-      rewrite(plan);
-      order(plan);
+      apply_plan(b_, macc_, algorithm_, plan);
     }
     if (auto found = find_violation(b_.state().kernel, b_.state().tree)) throw Abandon{*found};
   }
@@ -146,13 +131,15 @@ class MatrixScheduler {
     double input = 0;                      // elements of the divided input of a band, all terms once
   };
 
-  std::optional<Sizes> try_plan(const Plan& plan) const {
+  std::optional<Sizes> try_plan(const BandPlan& plan) const {
     Builder trial = b_;
-    if (!trial.attempt(line_of(plan))) return std::nullopt;
+    if (!trial.attempt(plan.line(macc_, algorithm_))) return std::nullopt;
     Sizes sizes;
     const Statement& start = trial.statement(start_of(trial));
     const size_t band = band_position(start);
-    auto extent = [&](size_t position) { return extent_or(start, start.iterators.at(position).name, kAssumedSymbolic); };
+    auto extent = [&](size_t position) {
+      return extent_or(start, start.iterators.at(position).name, kAssumedSymbolic);
+    };
     for (size_t i = 0; i < band; ++i) sizes.images *= extent(i);
     const Affine& bands = start.iterators.at(band).extent;
     sizes.bands = bands.is_constant() ? bands.constant() : parts(kAssumedSymbolic, plan.band);
@@ -161,12 +148,12 @@ class MatrixScheduler {
     sizes.blocks = extent(band + 3);
     const size_t count = start.iterators.size();
     sizes.rows = extent(count - 2);
-    sizes.tiles = extent(count - 3 - orders());
-    for (size_t i = band + 4; i + 3 + orders() < count; ++i) sizes.lines *= extent(i);
+    sizes.tiles = extent(count - 3 - loops_over_orders(algorithm_));
+    for (size_t i = band + 4; i + 3 + loops_over_orders(algorithm_) < count; ++i) sizes.lines *= extent(i);
     const Statement& sum = trial.statement(macc_);
     sizes.digits_are_rows = sizes.rows != plan.rows;
     const size_t inside = sizes.digits_are_rows ? 5 : 6;   // terms, and the unit's four
-    const size_t depths = count - 2 - orders();
+    const size_t depths = count - 2 - loops_over_orders(algorithm_);
     for (size_t i = depths; i + inside < sum.iterators.size(); ++i) {   // depth and taps
       const auto extent = static_cast<double>(sum.iterators[i].extent.constant());
       sizes.sums *= extent;
@@ -183,37 +170,27 @@ class MatrixScheduler {
     return sizes;
   }
 
-  std::string line_of(const Plan& plan) const {
-    return text("algorithm ", macc_, " ", algorithm_.name, " ", plan.band, " ", plan.panel, " ", plan.blocks, " ", plan.tiles, " ", plan.rows);
-  }
-
   // The rewrite puts the statement that sets the accumulators to zero before the sum.
   std::string start_of(const Builder& builder) const {
     return builder.kernel().statements.at(static_cast<size_t>(builder.index_of(macc_)) - 1).name;
   }
 
-  // Images come before bands in all statements that the rewrite makes.
-  static size_t band_position(const Statement& start) {
-    for (size_t i = 0; i < start.iterators.size(); ++i) {
-      if (start.iterators[i].name.rfind("band", 0) == 0) return i;
-    }
-    throw Abandon{"no bands"};
-  }
-
   // The bands and panels with the least cycles.
-  Plan choose() const {
+  BandPlan choose() const {
     constexpr int64_t kAll = int64_t{1} << 40;
     const int64_t blocks = parts(static_cast<int64_t>(features_), unit().columns);
-    Plan whole;
+    BandPlan whole;
     whole.band = kernel().parameters.empty() ? kAll : kBandOfSymbolic;
     whole.panel = kAll;
-    if (Builder trial = b_; auto refused = refusal(trial, line_of(whole))) throw Abandon{*refused};
+    if (Builder trial = b_; auto refused = refusal(trial, whole.line(macc_, algorithm_))) throw Abandon{*refused};
     const int64_t lines = banded_extent(whole);
-    Plan best;
+    BandPlan best;
     int64_t best_bands = 1;
     // Many more bands than pay best up to there do not pay.
-    for (int64_t bands = 1; bands <= lines && (best.cycles == INFINITY || bands <= 4 * best_bands); bands = bands < 4 ? bands + 1 : bands + bands / 2) {
-      Plan plan = whole;
+    const auto next = [](int64_t bands) { return bands < 4 ? bands + 1 : bands + bands / 2; };
+    for (int64_t bands = 1; bands <= lines; bands = next(bands)) {
+      if (best.cycles < INFINITY && bands > 4 * best_bands) break;
+      BandPlan plan = whole;
       plan.band = parts(lines, bands);
       plan.knobs.bands = bands;
       const auto sizes = try_plan(plan);
@@ -245,7 +222,7 @@ class MatrixScheduler {
   int64_t most_rows(int64_t blocks) const { return (unit().registers - 1 - blocks) / blocks; }
 
   // Whether the plan with some number of panels for all pairs needs fewer cycles than the best, which it is then.
-  bool choose_panel(Plan plan, const Sizes& sizes, int64_t pairs, Plan& best) const {
+  bool choose_panel(BandPlan plan, const Sizes& sizes, int64_t pairs, BandPlan& best) const {
     bool found = false;
     for (int64_t panels : {1, 2, 4, 8}) {
       if (panels > pairs || (panels > 1 && b_.threads() == 1)) break;
@@ -258,9 +235,11 @@ class MatrixScheduler {
   }
 
   // Of an accumulator, where so many of them hold all.
-  int64_t rows_of(int64_t flat, int64_t tiles) const { return parts(flat, tiles * parts(parts(flat, unit().rows), tiles)); }
+  int64_t rows_of(int64_t flat, int64_t tiles) const {
+    return parts(flat, tiles * parts(parts(flat, unit().rows), tiles));
+  }
 
-  void set_panels(Plan& plan, const Sizes& sizes, int64_t pairs, int64_t panels) const {
+  void set_panels(BandPlan& plan, const Sizes& sizes, int64_t pairs, int64_t panels) const {
     plan.panel = parts(pairs, panels);
     plan.cycles = cycles_of(plan);
     // Weights that are read once: those that stay in the cache from run to run need none, and the next
@@ -272,7 +251,7 @@ class MatrixScheduler {
   }
 
   // Whether the unit's registers hold so many accumulators.
-  bool fits(const Plan& plan, const Sizes& sizes) const {
+  bool fits(const BandPlan& plan, const Sizes& sizes) const {
     if (unit().vectors) {
       return plan.blocks <= static_cast<int64_t>(kBlocksOfVectors.size()) &&
              plan.tiles <= (is_row() ? 1 : most_rows(plan.blocks));
@@ -282,8 +261,8 @@ class MatrixScheduler {
   }
 
   // Of infinite cycles where the knobs do not fit the kernel or the unit.
-  Plan plan_of(const MatrixKnobs& knobs) const {
-    Plan plan;
+  BandPlan plan_of(const MatrixKnobs& knobs) const {
+    BandPlan plan;
     plan.band = kernel().parameters.empty() ? int64_t{1} << 40 : kBandOfSymbolic;
     plan.panel = int64_t{1} << 40;
     plan.knobs = knobs;
@@ -320,17 +299,18 @@ class MatrixScheduler {
     return apply_line(state, line);
   }
 
-  int64_t banded_extent(const Plan& plan) const {
+  int64_t banded_extent(const BandPlan& plan) const {
     Builder trial = b_;
-    trial.apply(line_of(plan));
+    trial.apply(plan.line(macc_, algorithm_));
     const Statement& tail = trial.kernel().statements.back();
     // Behind panels, pairs and blocks: what is divided into bands; here there is one.
     return tail.iterators.at(band_position(tail) + 4).extent.constant();
   }
 
   // Of the weights that a pair of blocks and a depth have in all.
-  double pair_bytes(const Plan& plan, const Sizes& sizes) const {
-    return static_cast<double>(plan.blocks * unit().columns * depth() * algorithm_.terms * size_of(algorithm_.operand)) * sizes.sums;
+  double pair_bytes(const BandPlan& plan, const Sizes& sizes) const {
+    const int64_t of_a_step = plan.blocks * unit().columns * depth() * algorithm_.terms * size_of(algorithm_.operand);
+    return static_cast<double>(of_a_step) * sizes.sums;
   }
 
   // What vectors do takes so often the cycles stated, which are of cores with two multiply-adds a cycle.
@@ -339,7 +319,7 @@ class MatrixScheduler {
   // Cycles in which so many bytes come from beyond the second cache.
   double far(double bytes) const { return bytes / b_.target().l3_bandwidth; }
 
-  double cycles_of(const Plan& plan) const {
+  double cycles_of(const BandPlan& plan) const {
     const auto sizes = try_plan(plan);
     if (!sizes) return INFINITY;
     const auto pairs = static_cast<double>(sizes->panels * sizes->pairs);
@@ -361,10 +341,12 @@ class MatrixScheduler {
     }
     if (algorithm_.sums() > 1 && plan.tiles > 1) step *= stays_near(*sizes) ? kPairNear : kPairFar;
     const double steps = pairs * lines / static_cast<double>(plan.tiles) * sizes->sums;
-    const double results = pairs * static_cast<double>(plan.blocks) * lines * static_cast<double>(sizes->rows * unit().columns);
+    const auto of_an_accumulator = static_cast<double>(sizes->rows * unit().columns);
+    const double results = pairs * static_cast<double>(plan.blocks) * lines * of_an_accumulator;
     const double store = turns() * kStore * algorithm_.sums() * vectors(results);
     const double input = vectors(sizes->input);
-    const double divide = turns() * static_cast<double>(sizes->panels) * input * (algorithm_.divide + algorithm_.terms * kZero);
+    const double of_a_vector = algorithm_.divide + algorithm_.terms * kZero;
+    const double divide = turns() * static_cast<double>(sizes->panels) * input * of_a_vector;
     const auto cache = static_cast<double>(b_.target().l2_bytes);
     const double pair = pair_bytes(plan, *sizes), weights = pairs * pair;
     const double near = sizes->input * element_bytes + (reads_weights_once(*sizes) ? 0 : pair);   // what is read again
@@ -401,233 +383,13 @@ class MatrixScheduler {
     return unit().vectors && is_row() ? one * b_.threads() : one;
   }
 
-  void rewrite(const Plan& plan) {
-    pad_constants(b_, macc_, unit().columns);
-    for (const Access& load : loads_of(macc())) {
-      const Buffer& buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
-      if (buffer.scope == Scope::Constant) constant_ = buffer.name;
-    }
-    b_.apply(line_of(plan));
-  }
-
-  std::string loop(const Statement& statement, const std::string& iterator) const {
-    return statement.name + "_" + iterator;
-  }
-
-  // The loops that all statements of the rewrite begin with; returns how many there are.
-  size_t common(const Statement& statement, size_t band, Loops& loops) const {
-    for (size_t i = 0; i < band; ++i) loops.images.push_back(loop(statement, statement.iterators.at(i).name));
-    loops.band = loop(statement, statement.iterators.at(band).name);
-    loops.panel = loop(statement, statement.iterators.at(band + 1).name);
-    return band + 2;
-  }
-
-  template <class Member>
-  void fuse(const std::vector<std::vector<Loops>*>& groups, Member member, const std::string& name) {
-    std::string line = "fuse";
-    for (const std::vector<Loops>* group : groups) {
-      for (const Loops& loops : *group) line += " " + member(loops);
-    }
-    b_.apply(line, " as ", name);
-  }
-
-  void order(const Plan& plan) {
-    const auto sum = static_cast<size_t>(b_.index_of(macc_));
-    const size_t band = band_position(kernel().statements.at(sum - 1));
-    if (sum + 1 == kernel().statements.size()) throw Abandon{"no epilogue"};
-    const Statement& start = kernel().statements.at(sum - 1);
-    digits_are_rows_ = start.iterators.at(start.iterators.size() - 2).extent != Affine(plan.rows);
-    joint_ = rows_of(kernel().statements.at(sum + 1), band + 5) == rows_of(kernel().statements.at(sum - 1), band + 6 + orders());
-    order_inputs(sum, band);
-    order_products(plan, sum, band);
-    order_tails(plan, sum, band);
-    auto all = std::vector<std::vector<Loops>*>{&zeros_, &scales_, &inputs_, &products_, &tails_};
-    for (size_t i = 0; i < band; ++i) fuse(all, [&](const Loops& loops) { return loops.images[i]; }, text("image_", i));
-    fuse(all, [](const Loops& loops) { return loops.band; }, "in_band");
-    fuse(all, [](const Loops& loops) { return loops.panel; }, "in_panel");
-    for (size_t i = 0; i < inputs_[0].rows.size() && inputs_.size() > 1; ++i) {
-      fuse({&inputs_}, [&](const Loops& loops) { return loops.rows[i]; }, text("term_", i));
-    }
-    fuse({&products_, &tails_}, [](const Loops& loops) { return loops.pair; }, "pair");
-    const auto tiles = joint_ ? std::vector<std::vector<Loops>*>{&products_, &tails_} : std::vector<std::vector<Loops>*>{&products_};
-    for (size_t i = 0; i < products_[0].rows.size(); ++i) {
-      fuse(tiles, [&](const Loops& loops) { return loops.rows[i]; }, text("tile_", i));
-    }
-    fuse({&products_}, [](const Loops& loops) { return loops.inside; }, "product");
-    for (size_t i = 0; i < tails_[0].rows.size() && tails_.size() > 1 && !joint_; ++i) {
-      fuse({&tails_}, [&](const Loops& loops) { return loops.rows[i]; }, text("row_", i));
-    }
-    if (tails_.size() > 1 && joint_) fuse({&tails_}, [](const Loops& loops) { return loops.inside; }, "row_0");
-    finish(plan);
-  }
-
-  size_t orders() const { return algorithm_.sums() > 1; }   // loops over them
-  static size_t rows_of(const Statement& statement, size_t others) { return statement.iterators.size() - others; }
-
-  // Before the products: what sets terms to zero; a band's scale; terms of the input, positions outside,
-  // depths inside where these are next to each other in memory.
-  void order_inputs(size_t sum, size_t band) {
-    const std::vector<Statement> statements = kernel().statements;
-    const size_t terms = sum - 1 - static_cast<size_t>(algorithm_.terms);
-    for (size_t i = 0; i + 1 < sum; ++i) {
-      Loops loops;
-      const Statement& statement = statements[i];
-      const size_t at = common(statement, band, loops);
-      std::vector<std::string> order = loops.images;
-      order.insert(order.end(), {loops.band, loops.panel});
-      if (at + 1 >= statement.iterators.size()) {   // a few numbers of a band
-        if (at + 1 == statement.iterators.size()) order.push_back(loop(statement, statement.iterators.back().name));
-        b_.apply("order", joined(order));
-        scales_.push_back(loops);
-        continue;
-      }
-      const bool reads = i >= terms || statement.reduction != Reduction::None;
-      const std::string depths = loop(statement, statement.iterators.at(at).name);
-      std::vector<std::string> rest;
-      for (size_t k = at + 1; k < statement.iterators.size(); ++k) rest.push_back(loop(statement, statement.iterators[k].name));
-      loops.lane = rest.back();
-      rest.pop_back();
-      if (reads) {
-        loops.block = rest.back();         // parts of a depth: copies
-        rest.pop_back();
-      }
-      loops.rows = rest;
-      bool along = false;
-      for (const Access& load : loads_of(statement)) {
-        const auto step = element_stride(kernel(), load, statement.iterators.at(at).name);
-        along = along || (reads && step && *step > 0 && *step <= 2 * depth());
-      }
-      loops.rows.insert(along ? loops.rows.end() : loops.rows.begin(), depths);
-      order.insert(order.end(), loops.rows.begin(), loops.rows.end());
-      if (reads) order.push_back(loops.block);
-      order.push_back(loops.lane);
-      b_.apply("order", joined(order));
-      if (i >= terms) {
-        inputs_.push_back(loops);
-      } else if (reads) {
-        peak_ = statement.name;
-        scales_.push_back(loops);
-      } else {
-        zeros_.push_back(loops);
-      }
-    }
-  }
-
-  void order_products(const Plan& plan, size_t sum, size_t band) {
-    for (size_t i = sum - 1; i <= sum; ++i) {
-      Loops loops;
-      const Statement statement = kernel().statements[i];
-      const size_t at = common(statement, band, loops);
-      auto name = [&](size_t position) { return loop(statement, statement.iterators.at(position).name); };
-      loops.pair = name(at);
-      loops.block = name(at + 1);
-      const size_t tail = i == sum ? 4 : 2;                        // rows, columns, groups, members
-      const size_t lines = rows_of(kernel().statements[sum - 1], band + 7 + orders());
-      for (size_t k = 0; k < lines; ++k) loops.rows.push_back(name(at + 2 + k));
-      const std::string tile = name(at + 2 + lines);
-      b_.apply("split ", tile, " ", plan.tiles, " as ", tile, "_o ", tile, "_i");
-      // One trip: start and sum share it, and a leaf.
-      b_.apply("split ", tile, "_o 1 as ", tile, "_t ", tile, "_l");
-      loops.rows.push_back(tile + "_t");
-      loops.inside = tile + "_l";
-      std::vector<std::string> order = loops.images;
-      order.insert(order.end(), {loops.band, loops.panel, loops.pair});
-      order.insert(order.end(), loops.rows.begin(), loops.rows.end());
-      order.push_back(loops.inside);
-      const size_t count = statement.iterators.size();
-      for (size_t k = at + 3 + lines; k + tail < count; ++k) order.push_back(name(k));
-      order.insert(order.end(), {loops.block, tile + "_i"});
-      for (size_t k = count - tail; k < count; ++k) order.push_back(name(k));
-      b_.apply("order", joined(order));
-      copies_.insert(copies_.end(), {loops.block, tile + "_i"});
-      if (i == sum) {
-        if (!digits_are_rows_) copies_.push_back(name(count - 6));   // terms of both operands
-        copies_.push_back(name(count - 5));
-        unit_loops_ = joined({name(count - 4), name(count - 3), name(count - 2), name(count - 1)});
-      } else {
-        if (orders() > 0) copies_.push_back(name(count - 3));
-        copies_.push_back(name(count - 2));
-        vectors_.push_back(name(count - 1));
-      }
-      products_.push_back(loops);
-    }
-  }
-
-  // Epilogues of a tile right behind it, where their rows count the same.
-  void order_tails(const Plan& plan, size_t sum, size_t band) {
-    const std::vector<Statement> statements = kernel().statements;
-    for (size_t i = sum + 1; i < statements.size(); ++i) {
-      Loops loops;
-      const Statement& statement = statements[i];
-      const size_t at = common(statement, band, loops);
-      auto name = [&](size_t position) { return loop(statement, statement.iterators.at(position).name); };
-      loops.pair = name(at);
-      loops.block = name(at + 1);
-      const size_t count = statement.iterators.size();
-      for (size_t k = at + 2; k + 1 < count; ++k) loops.rows.push_back(name(k));
-      if (joint_) {
-        const std::string row = loops.rows.back();
-        loops.inside = row + "_i";
-        loops.rows.back() = row + "_o";
-        b_.apply("split ", row, " ", plan.tiles * plan.rows, " as ", loops.rows.back(), " ", loops.inside);
-      }
-      loops.lane = name(count - 1);
-      std::vector<std::string> order = loops.images;
-      order.insert(order.end(), {loops.band, loops.panel, loops.pair});
-      order.insert(order.end(), loops.rows.begin(), loops.rows.end());
-      if (joint_) order.push_back(loops.inside);
-      order.insert(order.end(), {loops.block, loops.lane});
-      b_.apply("order", joined(order));
-      tails_.push_back(loops);
-    }
-    for (const Loops& loops : tails_) {
-      if (loops.rows.size() != tails_[0].rows.size()) throw Abandon{"epilogues of other loops"};
-    }
-  }
-
-  // Leaves and marks.
-  void finish(const Plan& plan) {
-    b_.apply("register_tile ", inputs_.size() > 1 ? text("term_", inputs_[0].rows.size() - 1) : inputs_[0].rows.back());
-    b_.apply("register_tile product");
-    if (tails_.size() > 1) b_.apply("register_tile row_", joint_ ? 0 : tails_[0].rows.size() - 1);
-    for (const Loops& loops : zeros_) b_.apply("vectorize ", loops.lane);
-    if (!peak_.empty()) b_.apply("register_tile ", peak_);
-    for (const Loops& loops : scales_) {
-      if (loops.lane.empty()) continue;
-      b_.apply("vectorize ", loops.lane);
-      b_.apply("unroll ", loops.block);
-    }
-    for (const std::vector<Loops>* group : {&inputs_, &tails_}) {
-      for (const Loops& loops : *group) {
-        b_.apply("vectorize ", loops.lane);
-        b_.apply("unroll ", loops.block);
-      }
-    }
-    for (const std::string& name : vectors_) b_.apply("vectorize ", name);
-    for (const std::string& name : copies_) b_.apply("unroll ", name);
-    b_.apply("tensorize", unit_loops_);
-    b_.attempt("isolate pair");
-    if (b_.target().prefetches && plan.panel > 1 && plan.prefetch) b_.attempt("prefetch ", constant_, " pair");
-    b_.parallelise();
-  }
-
   Builder& b_;
   const double tolerance_;
   const TermsAlgorithm& algorithm_;
   const MatrixUnit::Format format_;
-  std::string macc_, constant_;
+  std::string macc_;
   double steps_ = 1, features_ = 1, all_rows_ = 1;
-  bool digits_are_rows_ = false;           // of an accumulator
-  bool joint_ = false;                     // epilogues are in the tiles' loops
-  std::string peak_;                       // the statement, where terms have a scale
-  std::vector<Loops> zeros_, scales_, inputs_, products_, tails_;
-  std::vector<std::string> copies_, vectors_;
-  std::string unit_loops_;
 };
-
-}  // namespace
-
-namespace {
 
 // The algorithms that the unit has a format for and the tolerance allows, by their number from 1.
 std::vector<int64_t> allowed(const MatrixUnit& unit, double tolerance) {
@@ -677,7 +439,9 @@ AlgorithmChoices<MatrixKnobs> matrix_choices(const Builder& builder, double tole
     }
   }
   if (result.kinds.empty()) throw Abandon{"no matrix unit for the tolerance"};
-  result.cycles = [own, schedulers](const MatrixKnobs& knobs) { return schedulers->at(knobs.algorithm).cycles_of(knobs); };
+  result.cycles = [own, schedulers](const MatrixKnobs& knobs) {
+    return schedulers->at(knobs.algorithm).cycles_of(knobs);
+  };
   return result;
 }
 

@@ -55,21 +55,4 @@ class ScheduleSpace {
   std::shared_ptr<const State> state_;
 };
 
-// The schedule's statements, tree and marks as text, without what makes no difference to the loops:
-// names, loops of one trip, numbers of copies above the number of trips.
-std::string loops_key(const Schedule& schedule);
-
-// The same for a start and lines that need not be legal; empty, and in `why` the reason, where a line
-// is refused for another reason than order or where the straight-line code is too long.
-std::string sketch_of(const Schedule& start, const std::vector<std::string>& lines, std::string* why);
-
-// What decides how fast the loops of the largest statement are, in numbers that are near for alike loops:
-// logarithms of copies, lanes and trips in and around its tile, numbers of loops and of other statements.
-std::vector<double> loop_features(const Schedule& schedule);
-
-// Instructions' copies that unrolling and wide vectors make of the largest statement.
-int64_t straight_line_copies(const Schedule& schedule);
-// More than this is refused by the search: it takes long to compile and does not pay.
-constexpr int64_t kMostStraightLine = 1024;
-
 }  // namespace tc

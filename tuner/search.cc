@@ -10,6 +10,7 @@
 
 #include "ir/error.h"
 #include "ir/hash.h"
+#include "scheduler/sketch.h"
 #include "scheduler/space.h"
 #include "tuner/space.h"
 #include "tuner/surrogate.h"

@@ -9,11 +9,12 @@
 #include <optional>
 #include <set>
 
+#include "frontend/onnx/canonical_node.h"
+#include "frontend/onnx/input_shapes.h"
 #include "frontend/onnx/onnx.pb.h"
 #include "frontend/onnx/tensor_reader.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"
-#include "ir/passes/passes.h"
 
 namespace tc {
 namespace {
@@ -22,9 +23,6 @@ constexpr int64_t kMostNodes = 1 << 20;
 constexpr int kDeepestSubgraph = 32;
 constexpr size_t kLongestName = 64 << 10;
 constexpr int kLowestOpset = 7;
-constexpr int64_t kLargestSymbol = int64_t{1} << 31;
-// Operations on constants that are done while importing.
-constexpr double kMostFolded = 4096;
 
 bool is_default_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
@@ -91,8 +89,8 @@ class Importer {
     // The file's own name never decides the artefact's bytes; errors take it from `origin`.
     graph.name = model_.graph().name().empty() || model_.graph().name().size() > kLongestName
                      ? "model" : model_.graph().name();
+    inputs_.emplace(model_.graph(), file_name_, options_);
     NameScope scope{&graph, nullptr, {}, nullptr, &opsets_, {}};
-    bind_symbols();
     import_graph(model_.graph(), scope, nullptr, 0, model_.mutable_graph());
     name_outputs(graph);
     return graph;
@@ -158,99 +156,6 @@ class Importer {
     }
   }
 
-  // --- shapes of the inputs --------------------------------------------------------------------
-
-  static std::string symbol_name(const std::string& given, const std::string& input, int axis) {
-    std::string name;
-    for (char c : given == "?" || given == "None" || given == "-1" ? std::string() : given) {
-      name += isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
-    }
-    if (name.empty()) {
-      for (char c : input) name += isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
-      name += text("_", axis);
-    }
-    if (isdigit(static_cast<unsigned char>(name[0]))) name = "_" + name;
-    return name;
-  }
-
-  Dim file_dim(const tc_onnx::TensorShapeProto::Dimension& dim, const std::string& input, int axis) const {
-    if (dim.has_dim_value() && dim.dim_value() > 0) {
-      if (dim.dim_value() > (int64_t{1} << 40)) {
-        fail(ErrorKind::Model, "input '", input, "' of ", file_name_, ": axis ", axis, " has size ", dim.dim_value());
-      }
-      return dim.dim_value();
-    }
-    if (dim.has_dim_value() && dim.dim_value() == 0 && !dim.has_dim_param()) return 0;
-    return Dim::symbol(symbol_name(dim.dim_param(), input, axis));
-  }
-
-  // Numbers for symbols, from options.symbols and from the shapes given for inputs.
-  void bind_symbols() {
-    std::set<std::string> initializers, inputs;
-    for (const auto& tensor : model_.graph().initializer()) initializers.insert(tensor.name());
-    for (const auto& [name, value] : options_.symbols) bound_[name] = Dim(value);
-    for (const auto& input : model_.graph().input()) {
-      if (initializers.count(input.name())) continue;
-      inputs.insert(input.name());
-      const auto given = options_.input_shapes.find(input.name());
-      if (given == options_.input_shapes.end()) continue;
-      const auto& shape = input.type().tensor_type().shape();
-      if (input.type().tensor_type().has_shape() && shape.dim_size() != static_cast<int>(given->second.size())) {
-        fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, " has ", shape.dim_size(),
-             " dimensions, but the shape given for it has ", given->second.size());
-      }
-      for (int axis = 0; axis < shape.dim_size(); ++axis) {
-        const int64_t size = given->second[static_cast<size_t>(axis)];
-        if (size < 0) continue;
-        const Dim dim = file_dim(shape.dim(axis), input.name(), axis);
-        if (dim.is_symbol()) {
-          auto [found, fresh] = bound_.try_emplace(dim.str(), Dim(size));
-          if (!fresh && found->second != Dim(size)) {
-            fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, ": symbol '", dim.str(), "' is ", size,
-                 " on axis ", axis, " but ", found->second.str(), " elsewhere");
-          }
-        } else if (dim != Dim(size)) {
-          fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, ": axis ", axis, " is ", dim.str(),
-               " in the model, but ", size, " is given");
-        }
-      }
-    }
-    for (const auto& [name, value] : options_.constants) {
-      if (!inputs.count(name)) fail(ErrorKind::Shape, "a constant is given for '", name, "', which is no input of ", file_name_);
-    }
-    for (const auto& [name, shape] : options_.input_shapes) {
-      if (!inputs.count(name)) {
-        std::string all;
-        for (const std::string& input : inputs) all += (all.empty() ? "'" : ", '") + input + "'";
-        fail(ErrorKind::Shape, "a shape is given for '", name, "', which is no input of ", file_name_, "; its inputs are ", all);
-      }
-    }
-  }
-
-  Shape input_shape(Graph& graph, const tc_onnx::ValueInfoProto& input) const {
-    const auto& type = input.type().tensor_type();
-    Shape shape;
-    if (!type.has_shape()) {
-      const auto given = options_.input_shapes.find(input.name());
-      if (given == options_.input_shapes.end()) {
-        fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, " has no shape; give one with shapes={'",
-             input.name(), "': (…)}");
-      }
-      return shape_of(given->second);
-    }
-    if (type.shape().dim_size() > 16) {
-      fail(ErrorKind::Model, "input '", input.name(), "' of ", file_name_, " has ", type.shape().dim_size(), " dimensions; at most 16 are allowed");
-    }
-    for (int axis = 0; axis < type.shape().dim_size(); ++axis) {
-      Dim dim = file_dim(type.shape().dim(axis), input.name(), axis).substitute(bound_);
-      std::set<std::string> names;
-      dim.collect_symbols(names);
-      for (const std::string& name : names) graph.symbols[name] = {1, kLargestSymbol};
-      shape.push_back(dim);
-    }
-    return shape;
-  }
-
   // --- graphs ----------------------------------------------------------------------------------
 
   const std::string& checked_name(const std::string& name) const {
@@ -294,7 +199,7 @@ class Importer {
         }
         const DType dtype = dtype_of_onnx(input.type().tensor_type().elem_type(), text("input '", input.name(), "' of ", file_name_));
         if (bind_constant(graph, input, dtype, scope)) continue;
-        id = graph.fresh_value(checked_name(input.name()), dtype, input_shape(graph, input));
+        id = graph.fresh_value(checked_name(input.name()), dtype, inputs_->shape_of(graph, input));
       }
       ++position;
       graph.inputs.push_back(id);
@@ -316,7 +221,7 @@ class Importer {
     const auto fixed = options_.constants.find(input.name());
     if (fixed == options_.constants.end()) return false;
     const Tensor& tensor = *fixed->second;
-    const Shape shape = input.type().tensor_type().has_shape() ? input_shape(graph, input) : shape_of(tensor.shape);
+    const Shape shape = input.type().tensor_type().has_shape() ? inputs_->shape_of(graph, input) : shape_of(tensor.shape);
     if (tensor.dtype != dtype || tensor.shape.size() != shape.size() ||
         (is_constant(shape) && constant_shape(shape) != tensor.shape)) {
       fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, " is ", name_of(dtype), tc::str(shape),
@@ -409,97 +314,11 @@ class Importer {
       node.outputs.push_back(name.empty() ? kNoValue : graph.fresh_value(name, DType::F32));
     }
     while (!node.outputs.empty() && node.outputs.back() == kNoValue) node.outputs.pop_back();
-    canonical(graph, node, form);
+    make_canonical(graph, node, form);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] != kNoValue) define(outputs[i], node.outputs[i], scope);
     }
-    // Small results of constants and of known shapes are computed at once, so that what follows
-    // (conditions, axes, sizes) reads them.
-    try {
-      if (known_by_shape(graph, node) || fold_node(graph, node, kMostFolded)) return;
-    } catch (const Error& error) {
-      const std::string who = node.origin.str(), what = error.what();
-      if (what.rfind(who, 0) == 0) throw;
-      throw Error(error.kind(), who + ": " + what);
-    }
-    graph.nodes.push_back(std::move(node));
-  }
-
-  // Brings the node to its row's form and infers its outputs. Attributes of a wrong kind may show
-  // themselves anywhere in there.
-  void canonical(Graph& graph, Node& node, const OnnxName& form) const {
-    std::string why;
-    try {
-      if (form.normalize) form.normalize(graph, node);
-      check_attributes(node);
-      check_counts(node);
-      infer_node(graph, node);
-      return;
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::Internal) throw;
-      why = error.what();
-    } catch (const std::logic_error& error) {
-      why = error.what();
-    }
-    fail(ErrorKind::Model, node.origin.str(), " is malformed: ", why);
-  }
-
-  // Every attribute is one of the row's and of its kind.
-  void check_attributes(Node& node) const {
-    for (auto& [name, value] : node.attributes) {
-      const AttributeRow* row = node.op->attribute(name);
-      if (!row) {
-        fail(ErrorKind::Unsupported, node.origin.str(), ": attribute '", name, "' is not supported");
-      }
-      if (row->fallback.index() == value.index()) continue;
-      if (std::holds_alternative<double>(row->fallback) && std::holds_alternative<int64_t>(value)) {
-        value = static_cast<double>(std::get<int64_t>(value));
-        continue;
-      }
-      const bool list = std::holds_alternative<std::vector<int64_t>>(row->fallback);
-      if (list && std::holds_alternative<std::vector<Dim>>(value)) continue;
-      fail(ErrorKind::Model, node.origin.str(), ": attribute '", name, "' is of the wrong kind");
-    }
-  }
-
-  // Gives outputs whose elements are all numbers their data; true where that holds for all outputs.
-  static bool known_by_shape(Graph& graph, const Node& node) {
-    for (ValueId id : node.outputs) {
-      if (id == kNoValue) continue;
-      Value& value = graph[id];
-      if (!value.elements || !value.shape || !is_constant(*value.shape)) return false;
-      for (const Dim& element : *value.elements) {
-        if (!element.is_constant()) return false;
-      }
-      auto data = std::make_shared<Tensor>(value.dtype, constant_shape(*value.shape));
-      if (data->count() != static_cast<int64_t>(value.elements->size())) return false;
-      for (int64_t i = 0; i < data->count(); ++i) data->set_int(i, (*value.elements)[static_cast<size_t>(i)].constant());
-      value.constant = data;
-    }
-    return true;
-  }
-
-  void check_counts(const Node& node) const {
-    const int count = static_cast<int>(node.inputs.size());
-    const bool control = node.op->kind == OpRow::Kind::Control;
-    if (count < node.op->minimum_inputs || (!control && node.op->maximum_inputs >= 0 && count > node.op->maximum_inputs)) {
-      fail(ErrorKind::Model, node.origin.str(), " has ", count, " inputs; ", node.op->name, " takes ", node.op->minimum_inputs,
-           node.op->maximum_inputs < 0 ? " or more" : text(" to ", node.op->maximum_inputs));
-    }
-    for (int i = 0; i < node.op->minimum_inputs; ++i) {
-      if (node.inputs[static_cast<size_t>(i)] == kNoValue) {
-        fail(ErrorKind::Model, node.origin.str(), " leaves out input ", i, ", which ", node.op->name, " needs");
-      }
-    }
-    for (const AttributeRow& row : node.op->attributes) {
-      if (row.required && !node.attributes.count(row.name)) {
-        fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", row.name, "', which ", node.op->name, " needs");
-      }
-    }
-    if (node.op->outputs >= 0 && static_cast<int>(node.outputs.size()) > node.op->outputs) {
-      fail(ErrorKind::Unsupported, node.origin.str(), " has ", node.outputs.size(), " outputs; of ", node.op->name, " ",
-           node.op->outputs, node.op->outputs == 1 ? " is" : " are", " supported");
-    }
+    if (!compute_at_once(graph, node)) graph.nodes.push_back(std::move(node));
   }
 
   // --- attributes, constants, functions --------------------------------------------------------
@@ -725,7 +544,7 @@ class Importer {
   const ImportOptions& options_;
   Opsets opsets_;
   Functions functions_;
-  std::map<std::string, Dim> bound_;
+  std::optional<InputShapes> inputs_;
   int64_t scanned_ = 0;
 };
 

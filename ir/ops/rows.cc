@@ -312,4 +312,13 @@ OpRow elementwise(const ElementwiseRow& entry) {
   return row;
 }
 
+OpRow movement(const std::string& name, const std::string& doc) {
+  OpRow row;
+  row.name = name;
+  row.category = "movement";
+  row.doc = doc;
+  row.onnx = {{name, 1}};
+  return row;
+}
+
 }  // namespace tc

@@ -18,12 +18,14 @@ void register_gather_ops(OpTable& table);
 void register_matmul_ops(OpTable& table);
 void register_movement_ops(OpTable& table);
 void register_normalization_ops(OpTable& table);
+void register_part_ops(OpTable& table);
 void register_pooling_ops(OpTable& table);
 void register_quantize_ops(OpTable& table);
 void register_recurrent_ops(OpTable& table);
 void register_reduction_ops(OpTable& table);
 void register_resize_ops(OpTable& table);
 void register_shape_ops(OpTable& table);
+void register_view_ops(OpTable& table);
 
 using Normalize = std::function<void(Graph&, Node&)>;
 
@@ -86,6 +88,9 @@ struct ElementwiseRow {
   std::vector<OnnxName> more_names = {};
 };
 OpRow elementwise(const ElementwiseRow& row);
+
+// A row under its own ONNX name whose results are elements of the operands.
+OpRow movement(const std::string& name, const std::string& doc);
 
 // Shape errors where inputs are of other types: all that are given must be floats.
 void require_float(InferContext& context);

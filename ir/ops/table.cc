@@ -25,12 +25,14 @@ std::map<std::string, OpRow> make_table() {
   register_matmul_ops(table);
   register_movement_ops(table);
   register_normalization_ops(table);
+  register_part_ops(table);
   register_pooling_ops(table);
   register_quantize_ops(table);
   register_recurrent_ops(table);
   register_reduction_ops(table);
   register_resize_ops(table);
   register_shape_ops(table);
+  register_view_ops(table);
   return std::move(table.rows);
 }
 

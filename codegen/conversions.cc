@@ -1,0 +1,274 @@
+// Conversions between the loop IR's types on LLVM values: what each target's instructions do not do as it is meant.
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "codegen/arithmetic.h"
+
+namespace tc {
+
+// Conversions of vectors that round towards zero by themselves end qemu 7.2 with an assertion; the
+// ones that take the current rounding mode do not. Vectors on RISC-V go without the former.
+bool Arithmetic::avoids_truncating_conversions(llvm::Value* a) const {
+  return target_.arch == Arch::RiscV64 && a->getType()->isVectorTy();
+}
+
+llvm::Value* Arithmetic::truncate(llvm::Value* a) {
+  if (!avoids_truncating_conversions(a)) {
+    return builder_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, a);
+  }
+  llvm::Value* magnitude = builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a);
+  return builder_.CreateBinaryIntrinsic(
+      llvm::Intrinsic::copysign,
+      builder_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, magnitude), a);
+}
+
+// Float to integer by adding 1.5 * 2^52, which leaves a whole number of less than 51 bits in the low
+// bits of the sum; 64-bit results are put together from two halves.
+llvm::Value* Arithmetic::float_to_integer_by_sum(DType to, llvm::Value* a) {
+  llvm::LLVMContext& context = builder_.getContext();
+  const int lanes = lanes_of(a);
+  llvm::Type* wide = widen(llvm::Type::getDoubleTy(context), lanes);
+  llvm::Type* words = widen(llvm::Type::getInt64Ty(context), lanes);
+  llvm::Type* type = widen(value_type(context, to), lanes);
+  auto whole_bits = [&](llvm::Value* whole) {
+    constexpr double kMagic = 0x1.8p52;
+    llvm::Value* sum = builder_.CreateFAdd(whole, same(whole, kMagic));
+    return builder_.CreateSub(builder_.CreateBitCast(sum, words),
+                              builder_.CreateBitCast(same(whole, kMagic), words));
+  };
+  llvm::Value* x = builder_.CreateFPCast(a, wide);
+  x = truncate(builder_.CreateSelect(builder_.CreateFCmpORD(x, x), x, same(x, 0)));
+  const int64_t bits = 8 * size_of(to);
+  const double limit = std::ldexp(1.0, static_cast<int>(is_signed(to) ? bits - 1 : bits));
+  const double low = is_signed(to) ? -limit : 0;
+  if (bits < 64) {
+    x = builder_.CreateSelect(builder_.CreateFCmpOGT(x, same(x, limit - 1)), same(x, limit - 1), x);
+    x = builder_.CreateSelect(builder_.CreateFCmpOLT(x, same(x, low)), same(x, low), x);
+    return builder_.CreateTrunc(whole_bits(x), type);
+  }
+  llvm::Value* above = builder_.CreateFCmpOGE(x, same(x, limit));
+  llvm::Value* below = builder_.CreateFCmpOLT(x, same(x, low));
+  x = builder_.CreateSelect(builder_.CreateOr(above, below), same(x, 0), x);
+  llvm::Value* high = builder_.CreateUnaryIntrinsic(
+      llvm::Intrinsic::floor, builder_.CreateFMul(x, same(x, 0x1p-32)));
+  llvm::Value* rest = builder_.CreateFSub(x, builder_.CreateFMul(high, same(x, 0x1p32)));
+  llvm::Value* result = builder_.CreateAdd(
+      builder_.CreateShl(whole_bits(high), same_int(whole_bits(high), 32)), whole_bits(rest));
+  const int64_t highest = is_signed(to) ? std::numeric_limits<int64_t>::max() : -1;
+  const int64_t lowest = is_signed(to) ? std::numeric_limits<int64_t>::min() : 0;
+  result = builder_.CreateSelect(above, same_int(result, highest), result);
+  return builder_.CreateSelect(below, same_int(result, lowest), result);
+}
+
+llvm::Value* Arithmetic::double_to_float_odd(llvm::Value* a) {
+  llvm::LLVMContext& context = builder_.getContext();
+  const int lanes = lanes_of(a);
+  llvm::Type* single = widen(llvm::Type::getFloatTy(context), lanes);
+  llvm::Type* bits = widen(llvm::Type::getInt32Ty(context), lanes);
+  llvm::Value* nearest = builder_.CreateFPTrunc(a, single);
+  llvm::Value* back = builder_.CreateFPExt(nearest, a->getType());
+  llvm::Value* word = builder_.CreateBitCast(nearest, bits);
+  // Towards zero where rounding went away from zero, then the last bit says "inexact".
+  llvm::Value* away = builder_.CreateFCmpOGT(
+      builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back),
+      builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a));
+  llvm::Value* towards = builder_.CreateSub(word, builder_.CreateZExt(away, bits));
+  llvm::Value* inexact = builder_.CreateFCmpONE(back, a);
+  llvm::Value* odd = builder_.CreateOr(towards, builder_.CreateZExt(inexact, bits));
+  return builder_.CreateBitCast(odd, single);
+}
+
+// By AVX-512-BF16, in pairs of vectors where there are two; null for other widths.
+llvm::Value* Arithmetic::float_to_bfloat_by_instruction(llvm::Value* a) {
+  constexpr int kWhole = 16;         // lanes of a register
+  const int lanes = lanes_of(a);
+  const auto part = [&](int first, int count) {
+    llvm::SmallVector<int, 32> mask(static_cast<size_t>(count));
+    std::iota(mask.begin(), mask.end(), first);
+    return builder_.CreateShuffleVector(a, mask);
+  };
+  llvm::Value* result = nullptr;
+  if (lanes == kWhole / 2) {
+    result = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256, {}, {a});
+  } else if (lanes == kWhole) {
+    result = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {a});
+  } else if (lanes == 2 * kWhole) {
+    // The second operand becomes the lower half.
+    result = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtne2ps2bf16_512, {},
+                                      {part(kWhole, kWhole), part(0, kWhole)});
+  } else {
+    return nullptr;
+  }
+  return builder_.CreateBitCast(result, widen(llvm::Type::getInt16Ty(builder_.getContext()), lanes));
+}
+
+llvm::Value* Arithmetic::float_to_bfloat(llvm::Value* a) {
+  if (bfloats_flush_) {
+    if (llvm::Value* result = float_to_bfloat_by_instruction(a)) return result;
+  }
+  llvm::LLVMContext& context = builder_.getContext();
+  const int lanes = lanes_of(a);
+  llvm::Type* bits = widen(llvm::Type::getInt32Ty(context), lanes);
+  llvm::Value* word = builder_.CreateBitCast(a, bits);
+  llvm::Value* even = builder_.CreateAnd(builder_.CreateLShr(word, same_int(word, 16)), same_int(word, 1));
+  llvm::Value* rounded = builder_.CreateAdd(word, builder_.CreateAdd(even, same_int(word, 0x7fff)));
+  llvm::Value* quiet = builder_.CreateOr(word, same_int(word, 0x400000));
+  rounded = builder_.CreateSelect(builder_.CreateFCmpUNO(a, a), quiet, rounded);
+  return builder_.CreateTrunc(builder_.CreateLShr(rounded, same_int(word, 16)),
+                              widen(llvm::Type::getInt16Ty(context), lanes));
+}
+
+// Integer arithmetic on the bits, for targets without half conversions as well: the float is scaled
+// so that the adder rounds at the half's last bit.
+llvm::Value* Arithmetic::float_to_half(llvm::Value* a) {
+  llvm::LLVMContext& context = builder_.getContext();
+  const int lanes = lanes_of(a);
+  llvm::Type* half_bits = widen(llvm::Type::getInt16Ty(context), lanes);
+  if (target_.arch == Arch::X86_64) {
+    return builder_.CreateBitCast(
+        builder_.CreateFPTrunc(a, widen(llvm::Type::getHalfTy(context), lanes)), half_bits);
+  }
+  llvm::Type* bits = widen(llvm::Type::getInt32Ty(context), lanes);
+  llvm::Value* word = builder_.CreateBitCast(a, bits);
+  llvm::Value* magnitude = builder_.CreateAnd(word, same_int(word, 0x7fffffff));
+  llvm::Value* sign = builder_.CreateAnd(builder_.CreateLShr(word, same_int(word, 16)),
+                                         same_int(word, 0x8000));
+  // Normal results: rebias the exponent and round the 13 lost bits to nearest even.
+  llvm::Value* even = builder_.CreateAnd(builder_.CreateLShr(magnitude, same_int(word, 13)), same_int(word, 1));
+  llvm::Value* normal = builder_.CreateLShr(
+      builder_.CreateAdd(builder_.CreateSub(magnitude, same_int(word, int64_t{112} << 23)),
+                         builder_.CreateAdd(even, same_int(word, 0xfff))),
+      same_int(word, 13));
+  // Subnormal results: adding 0.5 leaves the result, rounded, in the float's low bits.
+  llvm::Value* absolute = builder_.CreateBitCast(magnitude, a->getType());
+  llvm::Value* shifted = builder_.CreateFAdd(absolute, same(a, 0.5));
+  llvm::Value* subnormal = builder_.CreateSub(builder_.CreateBitCast(shifted, bits),
+                                              same_int(word, int64_t{126} << 23));
+  llvm::Value* result = builder_.CreateSelect(
+      builder_.CreateICmpULT(magnitude, same_int(word, int64_t{113} << 23)), subnormal, normal);
+  result = builder_.CreateSelect(
+      builder_.CreateICmpUGE(magnitude, same_int(word, int64_t{143} << 23)),
+      same_int(word, 0x7c00), result);
+  result = builder_.CreateSelect(
+      builder_.CreateICmpUGT(magnitude, same_int(word, 0x7f800000)), same_int(word, 0x7e00), result);
+  return builder_.CreateTrunc(builder_.CreateOr(result, sign), half_bits);
+}
+
+llvm::Value* Arithmetic::half_to_float(llvm::Value* a) {
+  llvm::LLVMContext& context = builder_.getContext();
+  const int lanes = lanes_of(a);
+  llvm::Type* single = widen(llvm::Type::getFloatTy(context), lanes);
+  if (target_.arch == Arch::X86_64) {
+    return builder_.CreateFPExt(
+        builder_.CreateBitCast(a, widen(llvm::Type::getHalfTy(context), lanes)), single);
+  }
+  llvm::Type* bits = widen(llvm::Type::getInt32Ty(context), lanes);
+  llvm::Value* word = builder_.CreateZExt(a, bits);
+  llvm::Value* sign = builder_.CreateShl(builder_.CreateAnd(word, same_int(word, 0x8000)), same_int(word, 16));
+  llvm::Value* magnitude = builder_.CreateAnd(word, same_int(word, 0x7fff));
+  llvm::Value* moved = builder_.CreateShl(magnitude, same_int(word, 13));
+  llvm::Value* normal = builder_.CreateAdd(moved, same_int(word, int64_t{112} << 23));
+  llvm::Value* special = builder_.CreateAdd(moved, same_int(word, int64_t{224} << 23));
+  // Subnormal: the mantissa as an integer times 2^-24.
+  llvm::Value* small = builder_.CreateFMul(builder_.CreateUIToFP(magnitude, single),
+                                           llvm::ConstantFP::get(single, 0x1p-24));
+  llvm::Value* result = builder_.CreateSelect(
+      builder_.CreateICmpUGE(magnitude, same_int(word, 0x7c00)), special, normal);
+  result = builder_.CreateSelect(builder_.CreateICmpULT(magnitude, same_int(word, 0x400)),
+                                 builder_.CreateBitCast(small, bits), result);
+  return builder_.CreateBitCast(builder_.CreateOr(result, sign), single);
+}
+
+llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
+  if (from == to) return a;
+  llvm::LLVMContext& context = builder_.getContext();
+  const int lanes = lanes_of(a);
+  if (from == DType::F16 || from == DType::BF16) {
+    llvm::Value* single = nullptr;
+    if (from == DType::F16) {
+      single = half_to_float(a);
+    } else {
+      llvm::Value* word = builder_.CreateZExt(a, widen(llvm::Type::getInt32Ty(context), lanes));
+      single = builder_.CreateBitCast(builder_.CreateShl(word, same_int(word, 16)),
+                                      widen(llvm::Type::getFloatTy(context), lanes));
+    }
+    return cast(DType::F32, to, single);
+  }
+  if (to == DType::F16 || to == DType::BF16) {
+    if (from != DType::F32 && from != DType::F64) {
+      a = cast(from, DType::F64, a);
+      from = DType::F64;
+    }
+    if (from == DType::F64) a = double_to_float_odd(a);
+    return to == DType::F16 ? float_to_half(a) : float_to_bfloat(a);
+  }
+  llvm::Type* type = widen(value_type(context, to), lanes);
+  if (to == DType::Bool) {
+    return is_float(from) ? builder_.CreateFCmpUNE(a, same(a, 0))
+                          : builder_.CreateICmpNE(a, same_int(a, 0));
+  }
+  if (is_float(from)) {
+    if (is_float(to)) return builder_.CreateFPCast(a, type);
+    if (avoids_truncating_conversions(a)) return float_to_integer_by_sum(to, a);
+    if (a->getType()->isVectorTy() && size_of(to) <= 4 && (is_signed(to) || size_of(to) < 4)) return float_to_short_integer(to, a);
+    return builder_.CreateIntrinsic(
+        is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
+        {type, a->getType()}, {a});
+  }
+  if (is_float(to)) {
+    return is_signed(from) ? builder_.CreateSIToFP(a, type) : builder_.CreateUIToFP(a, type);
+  }
+  return builder_.CreateIntCast(a, type, is_signed(from));
+}
+
+// Of a vector of rounded f32: the instruction that rounds while it converts, of the vector before it was
+// rounded; null where there is none. What is not an i32 becomes the least i32, a NaN zero.
+llvm::Value* Arithmetic::round_to_integer(llvm::Value* a) {
+  const auto* rounded = llvm::dyn_cast<llvm::IntrinsicInst>(a);
+  const int lanes = lanes_of(a);
+  if (target_.arch != Arch::X86_64 || rounded == nullptr || rounded->getIntrinsicID() != llvm::Intrinsic::roundeven ||
+      !a->getType()->getScalarType()->isFloatTy() || 32 * lanes > target_.vector_bits) {
+    return nullptr;
+  }
+  llvm::Value* number = rounded->getArgOperand(0);
+  llvm::Value* whole = nullptr;
+  llvm::Constant* zero = llvm::Constant::getNullValue(widen(llvm::Type::getInt32Ty(builder_.getContext()), lanes));
+  if (lanes == 16) {
+    constexpr int kCurrentRounding = 4;
+    whole = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
+                                     {number, zero, builder_.getInt16(-1), builder_.getInt32(kCurrentRounding)});
+  } else if (lanes == 8 || lanes == 4) {
+    whole = builder_.CreateIntrinsic(lanes == 8 ? llvm::Intrinsic::x86_avx_cvt_ps2dq_256 : llvm::Intrinsic::x86_sse2_cvtps2dq,
+                                     {}, {number});
+  } else {
+    return nullptr;
+  }
+  return builder_.CreateSelect(builder_.CreateFCmpORD(number, number), whole, zero);
+}
+
+// LLVM converts vectors that saturate number by number: so the range is cut before.
+llvm::Value* Arithmetic::float_to_short_integer(DType to, llvm::Value* a) {
+  const int bits = 8 * static_cast<int>(size_of(to)) - is_signed(to);
+  const double limit = std::ldexp(1.0, bits);
+  const bool single = a->getType()->getScalarType()->isFloatTy();
+  // The largest number below the limit whose whole part is one of the type.
+  const double most = single && bits > 24 ? limit - std::ldexp(1.0, bits - 24) : limit - 1;
+  if (llvm::Value* whole = to == DType::I32 ? round_to_integer(a) : nullptr) {
+    return builder_.CreateSelect(builder_.CreateFCmpOGE(a, same(a, limit)), same_int(whole, INT32_MAX), whole);
+  }
+  llvm::Constant* least = same(a, is_signed(to) ? -limit : 0);
+  llvm::Value* number = builder_.CreateSelect(builder_.CreateFCmpORD(a, a), a, same(a, 0));
+  llvm::Value* above = builder_.CreateSelect(builder_.CreateFCmpOGT(number, least), number, least);
+  llvm::Value* inside = builder_.CreateSelect(builder_.CreateFCmpOLT(above, same(a, most)), above, same(a, most));
+  llvm::Type* word = widen(llvm::Type::getInt32Ty(builder_.getContext()), lanes_of(a));
+  llvm::Value* whole = builder_.CreateFPToSI(inside, word);
+  if (most < limit - 1) whole = builder_.CreateSelect(builder_.CreateFCmpOGE(a, same(a, limit)), same_int(whole, INT32_MAX), whole);
+  return builder_.CreateIntCast(whole, widen(value_type(builder_.getContext(), to), lanes_of(a)), is_signed(to));
+}
+
+}  // namespace tc

@@ -1,0 +1,105 @@
+// The schedules of a plan's kernels: each kernel is scheduled once.
+#include "frontend/kernel_schedules.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "codegen/codegen.h"
+#include "ir/error.h"
+
+namespace tc {
+namespace {
+
+// A kernel whose work is below this is not worth dividing: the others wait for the slowest.
+constexpr double kSingleThreadSeconds = 8e-6;
+// What symbolic sizes are taken for then.
+constexpr int64_t kLikelySize = 64;
+
+// Products that sums of products add up, as networks' authors count them: with those that meet
+// padding.
+double multiply_add_count(const Kernel& kernel, const std::map<std::string, int64_t>& parameters) {
+  double total = 0;
+  for (const Statement& statement : kernel.statements) {
+    const Expr& value = *statement.value;
+    if (statement.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary ||
+        value.binary != BinaryOp::Mul) {
+      continue;
+    }
+    double count = 1;
+    for (const Iterator& iterator : statement.iterators) {
+      count *= static_cast<double>(std::max<int64_t>(0, iterator.extent.evaluate(parameters)));
+    }
+    total += count;
+  }
+  return total;
+}
+
+}  // namespace
+
+Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
+                                          Entry& entry) {
+  std::vector<std::vector<std::string>> traces;
+  if (options_.traces) traces = options_.traces(entry.workload);
+  for (const std::vector<std::string>& trace : traces) {
+    Schedule schedule(kernel, options_.target);
+    std::optional<std::string> refused;
+    const bool laid_out = trace.size() >= layout_lines.size() &&
+                          std::equal(layout_lines.begin(), layout_lines.end(), trace.begin());
+    if (!laid_out) refused = "it does not begin with the layouts that the model gives the kernel";
+    if (!refused) refused = schedule.replay(trace);
+    const TraceAlgorithm algorithm = refused ? TraceAlgorithm() : algorithm_of(trace);
+    if (algorithm.tolerance > options_.tolerance) {
+      refused = text(algorithm.text, " needs a tolerance of ", algorithm.tolerance, ", not ", options_.tolerance);
+    }
+    if (!refused) refused = schedule.check();
+    if (!refused) {
+      entry.tuned = true;
+      return schedule;
+    }
+    result_.notes.push_back(text("a recorded schedule of kernel '", kernel.name, "' is not used: ", *refused));
+  }
+  return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance);
+}
+
+const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
+                                                        const std::vector<std::string>& layout_lines) {
+  std::string key = workload_key(kernel);
+  for (const std::string& line : layout_lines) key += "\n" + line;
+  auto found = scheduled_.find(key);
+  if (found != scheduled_.end()) return found->second;
+  Entry entry;
+  entry.workload = key;
+  Schedule schedule = choose_schedule(kernel, layout_lines, entry);
+  entry.trace = schedule.trace();
+  ScheduledKernel finished = schedule.finish();
+  entry.seconds = predicted_seconds(finished, options_.target, 1);
+  entry.single_thread = predicted_seconds(finished, options_.target, 1, kLikelySize) < kSingleThreadSeconds;
+  entry.index = static_cast<int>(result_.plan.kernels.size());
+  result_.plan.scratch_bytes = std::max(result_.plan.scratch_bytes, scratch_bytes(finished));
+  result_.plan.kernels.push_back(std::move(finished));
+  return scheduled_.emplace(key, entry).first->second;
+}
+
+void KernelSchedules::report(const Kernel& kernel, const Entry& entry,
+                             const std::vector<std::string>& layout_lines) {
+  KernelReport report;
+  report.label = kernel.name;
+  report.kernel = entry.index;
+  report.workload = entry.workload;
+  report.layout_lines = layout_lines;
+  report.trace = entry.trace;
+  report.algorithm = algorithm_of(entry.trace).text;
+  report.tuned = entry.tuned;
+  report.single_thread = entry.single_thread;
+  report.statements = str(kernel);
+  report.predicted_seconds = entry.seconds;
+  std::map<std::string, int64_t> parameters;
+  for (const Parameter& parameter : kernel.parameters) {
+    parameters[parameter.name] = std::max<int64_t>(1, parameter.minimum);
+  }
+  report.flops = flop_count(kernel, parameters);
+  report.multiply_adds = multiply_add_count(kernel, parameters);
+  result_.reports.push_back(std::move(report));
+}
+
+}  // namespace tc

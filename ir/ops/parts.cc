@@ -1,0 +1,238 @@
+// Operands put together along an axis, and parts of one: concat, split, slice.
+#include <numeric>
+
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+int64_t axis_of(const Node& node, size_t rank) {
+  const int64_t axis = int_attribute(node, "axis");
+  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+}
+
+// --- concat and split ----------------------------------------------------------------------------
+
+void infer_concat(InferContext& context) {
+  Shape shape = context.shape(0);
+  if (shape.empty()) context.error("operands of rank 0 have no axis");
+  const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
+  for (int i = 1; i < context.input_count(); ++i) {
+    const Shape& other = context.shape(i);
+    if (other.size() != shape.size()) {
+      context.error("operands 0 and ", i, " have shapes ", str(context.shape(0)), " and ", str(other), ": their ranks differ");
+    }
+    if (context.dtype(i) != context.dtype(0)) {
+      context.error("operands 0 and ", i, " have types ", name_of(context.dtype(0)), " and ", name_of(context.dtype(i)));
+    }
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (static_cast<int64_t>(d) == axis) {
+        shape[d] = shape[d] + other[d];
+      } else if (shape[d] != other[d]) {
+        context.error("operands 0 and ", i, " have shapes ", str(context.shape(0)), " and ", str(other), ", which differ in axis ", d);
+      }
+    }
+  }
+  context.set_output(0, context.dtype(0), shape);
+  if (shape.size() != 1) return;
+  std::vector<Dim> all;
+  for (int i = 0; i < context.input_count(); ++i) {
+    auto part = context.elements(i);
+    if (!part) return;
+    all.insert(all.end(), part->begin(), part->end());
+  }
+  context.set_elements(0, all);
+}
+
+void lower_concat(LowerContext& context) {
+  const size_t rank = context.shape(0).size();
+  const int64_t axis = axis_of(context.node(), rank);
+  Affine offset = 0;
+  for (int i = 0; i < static_cast<int>(context.node().inputs.size()); ++i) {
+    auto space = context.space("i", context.shape(i));
+    std::vector<Affine> out = space.position;
+    out[axis] = out[axis] + offset;
+    context.assign("copy", space.iterators, context.output(0), out, context.read(i, space.position));
+    offset = offset + context.dim(context.shape(i)[axis]);
+  }
+}
+
+std::vector<Dim> split_sizes(const Node& node, const Dim& extent, size_t parts) {
+  if (has_attribute(node, "split")) {
+    std::vector<Dim> sizes = dims_attribute(node, "split");
+    if (!sizes.empty()) return sizes;
+  }
+  std::vector<Dim> sizes;
+  if (!extent.is_constant() && mod(extent, Dim(static_cast<int64_t>(parts))) != Dim(0)) {
+    fail(ErrorKind::Unsupported, node.origin.str(), ": an axis of size '", extent.str(), "' may not divide into ", parts,
+         " parts; bind the symbol to a number");
+  }
+  // With num_outputs that does not divide the extent the last part is smaller.
+  const Dim each = ceil_div(extent, Dim(static_cast<int64_t>(parts)));
+  Dim left = extent;
+  for (size_t i = 0; i + 1 < parts; ++i) {
+    sizes.push_back(each);
+    left = left - each;
+  }
+  sizes.push_back(left);
+  return sizes;
+}
+
+void infer_split(InferContext& context) {
+  const Shape& shape = context.shape(0);
+  const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
+  const size_t parts = context.node().outputs.size();
+  const std::vector<Dim> sizes = split_sizes(context.node(), shape[axis], parts);
+  Dim total = 0;
+  for (const Dim& size : sizes) total = total + size;
+  if (sizes.size() != parts) context.error("has ", parts, " outputs but ", sizes.size(), " sizes");
+  if (total != shape[axis]) {
+    context.error("the sizes add up to ", total.str(), " but axis ", axis, " of ", str(shape), " is ", shape[axis].str());
+  }
+  auto elements = context.elements(0);
+  Dim offset = 0;
+  for (size_t i = 0; i < parts; ++i) {
+    Shape part = shape;
+    part[axis] = sizes[i];
+    context.set_output(static_cast<int>(i), context.dtype(0), part);
+    if (elements && shape.size() == 1 && offset.is_constant() && sizes[i].is_constant()) {
+      auto first = elements->begin() + offset.constant();
+      context.set_elements(static_cast<int>(i), std::vector<Dim>(first, first + sizes[i].constant()));
+    }
+    offset = offset + sizes[i];
+  }
+}
+
+void lower_split(LowerContext& context) {
+  const Shape& shape = context.shape(0);
+  const int64_t axis = axis_of(context.node(), shape.size());
+  const size_t parts = context.node().outputs.size();
+  const std::vector<Dim> sizes = split_sizes(context.node(), shape[axis], parts);
+  Affine offset = 0;
+  for (size_t i = 0; i < parts; ++i) {
+    if (context.output(static_cast<int>(i)) >= 0) {
+      Shape part = shape;
+      part[axis] = sizes[i];
+      auto space = context.space("i", part);
+      std::vector<Affine> in = space.position;
+      in[axis] = in[axis] + offset;
+      context.assign("copy", space.iterators, context.output(static_cast<int>(i)), space.position, context.read(0, in));
+    }
+    offset = offset + context.dim(sizes[i]);
+  }
+}
+
+// --- slice ---------------------------------------------------------------------------------------
+
+// One axis of a slice: element j of the result is element start + j*step.
+struct Range {
+  Dim start, length;
+  int64_t step = 1;
+};
+
+// A position given by the model in [0, extent], or in [-1, extent-1] for negative steps.
+Dim clamped(const Dim& position, const Dim& extent, bool backwards, const Graph& graph) {
+  const Dim low = backwards ? Dim(-1) : Dim(0), high = backwards ? extent - Dim(1) : extent;
+  // What exporters write for "to the end".
+  constexpr int64_t kFar = int64_t{1} << 30;
+  if (position.is_constant() && position.constant() >= kFar) return high;
+  if (position.is_constant() && position.constant() <= -kFar) return low;
+  const Dim at = position.is_constant() && position.constant() < 0 ? extent + position : position;
+  auto at_least = [&](const Dim& a, const Dim& b) { return dim_range(a - b, graph).low >= 0; };
+  const Dim bounded = at_least(high, at) ? at : at_least(at, high) ? high : min(at, high);
+  return at_least(bounded, low) ? bounded : backwards ? max(bounded + Dim(1), Dim(0)) - Dim(1) : max(bounded, low);
+}
+
+std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Graph& graph) {
+  std::vector<Range> ranges;
+  for (const Dim& extent : shape) ranges.push_back({Dim(0), extent, 1});
+  const int64_t rank = static_cast<int64_t>(shape.size());
+  const std::vector<Dim> starts = dims_attribute(node, "starts"), ends = dims_attribute(node, "ends");
+  std::vector<int64_t> axes = has_attribute(node, "axes") ? ints_attribute(node, "axes") : std::vector<int64_t>();
+  std::vector<int64_t> steps = has_attribute(node, "steps") ? ints_attribute(node, "steps") : std::vector<int64_t>();
+  if (axes.empty()) {
+    axes.resize(starts.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+    fail(ErrorKind::Shape, node.origin.str(), ": ", starts.size(), " starts, ", ends.size(), " ends, ", axes.size(),
+         " axes and ", steps.size(), " steps do not fit together");
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+    if (axis < 0 || axis >= rank) {
+      fail(ErrorKind::Shape, node.origin.str(), ": axis ", axes[i], " is outside of a tensor of rank ", rank);
+    }
+    const int64_t step = steps[i];
+    if (step == 0) fail(ErrorKind::Shape, node.origin.str(), ": step of axis ", axis, " is 0");
+    const Dim start = clamped(starts[i], shape[axis], step < 0, graph), end = clamped(ends[i], shape[axis], step < 0, graph);
+    const Dim distance = step < 0 ? start - end : end - start;
+    const int64_t size = step < 0 ? (step == INT64_MIN ? INT64_MAX : -step) : step;
+    Dim length = ceil_div(distance, Dim(size));
+    if (length.is_constant() && length.constant() < 0) length = 0;
+    if (!length.is_constant() && dim_range(length, graph).low < 0) length = max(length, Dim(0));
+    ranges[axis] = {start, length, step};
+    if (length == Dim(0)) ranges[axis].start = 0;
+    if (length == Dim(0) || length == Dim(1)) ranges[axis].step = 1;
+  }
+  return ranges;
+}
+
+void infer_slice(InferContext& context) {
+  const std::vector<Range> ranges = slice_ranges(context.node(), context.shape(0), context.graph());
+  Shape shape;
+  for (const Range& range : ranges) shape.push_back(range.length);
+  context.set_output(0, context.dtype(0), shape);
+  auto elements = context.elements(0);
+  if (!elements || shape.size() != 1) return;
+  const Range& range = ranges[0];
+  if (!range.start.is_constant() || !range.length.is_constant()) return;
+  std::vector<Dim> result;
+  for (int64_t i = 0; i < range.length.constant(); ++i) {
+    result.push_back(elements->at(static_cast<size_t>(range.start.constant() + i * range.step)));
+  }
+  context.set_elements(0, result);
+}
+
+void lower_slice(LowerContext& context) {
+  const std::vector<Range> ranges = slice_ranges(context.node(), context.shape(0), context.graph());
+  auto space = context.space("i", *context.output_value(0).shape);
+  std::vector<Affine> in;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    in.push_back(space.position[i] * ranges[i].step + context.dim(ranges[i].start));
+  }
+  context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, in));
+}
+
+}  // namespace
+
+void register_part_ops(OpTable& table) {
+  OpRow concat = movement("Concat", "Operands one after the other along an axis.");
+  concat.maximum_inputs = -1;
+  concat.attributes = {{"axis", int64_t{1}}};
+  concat.infer = infer_concat;
+  concat.lower = lower_concat;
+  table.add(std::move(concat));
+
+  OpRow split = movement("Split", "Parts of the operand along an axis.");
+  split.onnx = {{"Split", 1}, {"Split", 13, input_to_dims(1, "split")}};
+  split.maximum_inputs = 2;
+  split.outputs = -1;
+  split.attributes = {{"axis", int64_t{0}}, {"split", std::vector<int64_t>()}, {"num_outputs", int64_t{0}}};
+  split.infer = infer_split;
+  split.lower = lower_split;
+  table.add(std::move(split));
+
+  OpRow slice = movement("Slice", "Every step-th element between starts and ends.");
+  slice.onnx = {{"Slice", 1}, {"Slice", 10, all_of({input_to_ints(4, "steps"), input_to_ints(3, "axes"),
+                                                     input_to_dims(2, "ends"), input_to_dims(1, "starts")})}};
+  slice.maximum_inputs = 5;
+  slice.attributes = {{"starts", std::vector<int64_t>(), true}, {"ends", std::vector<int64_t>(), true},
+                      {"axes", std::vector<int64_t>()}, {"steps", std::vector<int64_t>()}};
+  slice.infer = infer_slice;
+  slice.lower = lower_slice;
+  table.add(std::move(slice));
+}
+
+}  // namespace tc
