@@ -316,8 +316,8 @@ class MatrixScheduler {
   // What vectors do takes so often the cycles stated, which are of cores with two multiply-adds a cycle.
   double turns() const { return unit().vectors ? 2 / b_.target().multiply_adds : 1; }
   double vectors(double elements) const { return elements * 32 / std::max(32, b_.target().vector_bits); }
-  // Cycles in which so many bytes come from beyond the second cache.
-  double far(double bytes) const { return bytes / b_.target().l3_bandwidth; }
+  // Cycles in which so many bytes of all weights come from beyond the second cache.
+  double far(double bytes, double weights) const { return cycles_from_afar(b_.target(), bytes, weights); }
 
   double cycles_of(const BandPlan& plan) const {
     const auto sizes = try_plan(plan);
@@ -353,7 +353,7 @@ class MatrixScheduler {
     if (near > cache) return INFINITY;
     const double missing = std::clamp((weights + near) / caches() - kShareOfCache, 0.0, 1.0);
     const double compute = steps * step + store + kStart * static_cast<double>(sizes->panels);
-    const double stream = far(missing * weights) + (near > kShareOfCache * cache ? far(near) : 0);
+    const double stream = far(missing * weights, weights) + (near > kShareOfCache * cache ? far(near, near) : 0);
     const double one = overlapped(compute, stream) + divide;
     const double parts = std::max(1.0, chunks * static_cast<double>(sizes->panels));
     const double threads = std::ceil(parts / b_.threads()) * b_.threads() / parts;
@@ -374,7 +374,7 @@ class MatrixScheduler {
   // Of them, those in which weights come from beyond the second cache.
   double direct_stream() const {
     const double weights = 4 * steps_ * features_;
-    return far(std::clamp(weights / caches() - kShareOfCache, 0.0, 1.0) * weights);
+    return far(std::clamp(weights / caches() - kShareOfCache, 0.0, 1.0) * weights, weights);
   }
 
   // Bytes of the second caches that weights may stay in. One row's features are divided among all threads.
