@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "ir/error.h"
+#include "ir/temporary_folder.h"
 
 namespace tc {
 namespace {
@@ -112,7 +112,7 @@ std::vector<int64_t> constant_offsets(const std::vector<PlanConstant>& constants
 // Never empty, so that the symbol has an address inside a section.
 ConstantsFile::ConstantsFile(std::string symbol, int64_t bytes)
     : symbol_(std::move(symbol)), byte_count_(std::max(bytes, kAlignment)) {
-  std::string path = std::filesystem::temp_directory_path() / "tc-constants-XXXXXX";
+  std::string path = temporary_folder() + "/tc-constants-XXXXXX";
   descriptor_ = mkostemp(path.data(), O_CLOEXEC);
   if (descriptor_ < 0) cannot_write(path);
   unlink(path.c_str());

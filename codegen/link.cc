@@ -18,6 +18,7 @@
 #include "codegen/codegen.h"
 #include "codegen/constants.h"
 #include "ir/error.h"
+#include "ir/temporary_folder.h"
 
 LLD_HAS_DRIVER(elf)
 
@@ -32,7 +33,7 @@ constexpr const char *kObjectSection = ".rodata.tc_constants", *kLinkedSection =
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "tc-link-XXXXXX";
+    std::string pattern = temporary_folder() + "/tc-link-XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) {
       fail(ErrorKind::Device, "cannot make a temporary folder ", pattern, ": ",
            std::strerror(errno));

@@ -11,7 +11,6 @@
 #include <barrier>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -20,6 +19,7 @@
 
 #include "codegen/probe.h"
 #include "ir/error.h"
+#include "ir/temporary_folder.h"
 #include "runtime/machine.h"
 #include "runtime/tc_runtime.h"
 
@@ -36,7 +36,7 @@ double seconds_since(Clock::time_point begin) {
 class Library {
  public:
   Library(const Probes& probes, const Target& target) {
-    std::string pattern = std::filesystem::temp_directory_path() / "tc-probes-XXXXXX";
+    std::string pattern = temporary_folder() + "/tc-probes-XXXXXX";
     const int file = mkstemp(pattern.data());
     if (file < 0) fail(ErrorKind::Internal, "cannot make a temporary file ", pattern, "; is the disk full?");
     close(file);

@@ -187,6 +187,15 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_file(tmp_path, kind, room):
     assert list(folder.iterdir()) == []
 
 
+def test_no_folder_for_temporary_files(tmp_path):
+    onnx.save(small_model(), tmp_path / "model.onnx")
+    command = [sys.executable, "-m", "tc", "compile", tmp_path / "model.onnx", "-o", tmp_path / "model.so"]
+    done = subprocess.run(command, env={**os.environ, "TMPDIR": "/nowhere"}, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == ("tc: temporary files go to '/nowhere', which is no folder; set TMPDIR to a folder that can "
+                           "be written\n")
+
+
 def test_a_file_whose_name_is_no_text(tmp_path):
     """Names are bytes to the system: such a file compiles, and an error about it can be printed."""
     path = os.fsencode(tmp_path) + b"/caf\xe9.onnx"

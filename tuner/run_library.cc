@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "ir/error.h"
+#include "ir/temporary_folder.h"
 #include "runtime/rpc/sample_data.h"
 #include "runtime/tc_runtime.h"
 
@@ -28,8 +29,7 @@ Tensor unwritten(const PortInfo& port) {
 }  // namespace
 
 TemporaryFile::TemporaryFile() {
-  const char* folder = getenv("TMPDIR");
-  path_ = std::string(folder && *folder ? folder : "/tmp") + "/tc-XXXXXX";
+  path_ = temporary_folder() + "/tc-XXXXXX";
   const int descriptor = mkstemp(path_.data());
   if (descriptor < 0)
     fail(ErrorKind::Device, "cannot make a temporary file ", path_, "; set TMPDIR to a folder with room");
