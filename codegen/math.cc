@@ -333,8 +333,8 @@ std::pair<Number, Number> reduce_large(Builder& builder, Number single, Number w
   return {merge(wide, reduced), merge(wide.same(0), reduced_low)};
 }
 
-// A function that damps errors of its argument takes a division by a constant as a product: divisions take
-// longer than all else of GELU. Where the reciprocal is not a normal number, the value as it is.
+// What a function that damps errors of its argument is given: instead of a division by a constant, which takes as
+// long as ten products, a product. Where the reciprocal is not a normal number, the value as it is.
 llvm::Value* without_division(Builder& builder, llvm::Value* value) {
   auto* division = llvm::dyn_cast<llvm::BinaryOperator>(value);
   if (division == nullptr || division->getOpcode() != llvm::Instruction::FDiv) return value;

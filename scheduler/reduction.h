@@ -111,7 +111,6 @@ class ReductionScheduler {
   void pad_constants(size_t dim);
   void pack_constants(const std::vector<std::string>& reductions, const std::string& vector_in,
                       const std::string& inner, bool no_columns);
-  // The loops of an initialisation or epilogue inside the tile: copies, and lanes.
   // An input that lanes read apart, and all columns alike.
   bool is_packable_input(const Access& access, const std::string& lane, const std::string& columns) const;
   // Such an input that is read again and again: a copy with lanes side by side, made where the loops begin that
@@ -120,6 +119,7 @@ class ReductionScheduler {
                   const std::string& vector_in, const std::string& inner);
   // The loops of that copy: lanes along what lies side by side in the input, which registers transpose.
   void finish_packing();
+  // The loops of an initialisation or epilogue inside the tile: copies, and lanes.
   void finish_copies(const std::string& name, bool unroll);
   // The iterator of the statement that runs along the lanes of the private buffer.
   std::string lane_iterator(const std::string& name) const;

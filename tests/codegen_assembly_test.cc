@@ -1,6 +1,8 @@
 // What the inner loops of compiled kernels consist of on x86-64.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ir/error.h"
 #include "scheduler/scheduler.h"
 #include "tests/codegen_harness.h"
@@ -60,14 +62,11 @@ TEST(CodegenAssembly, Avx2TileHas12MultiplyAddsAndNoSpill) {
 }
 
 // A product whose panels of 32 columns are read by 16 tiles of 8 rows each.
-Schedule product_with_panels(const std::string& target) {
-  const Kernel kernel = parse_kernel(R"(kernel "product"
-  input A f32[128, 300]
-  constant B f32[300, 256]
-  output C f32[128, 256]
-  init[m:128, n:256]: C[m, n] = 0
-  macc[m:128, n:256, k:300]: C[m, n] += A[m, k] * B[k, n]
-)");
+Schedule product_with_panels(const std::string& target, int rows = 128) {
+  const std::string m = std::to_string(rows);
+  const Kernel kernel = parse_kernel("kernel \"product\"\n  input A f32[" + m + ", 300]\n  constant B f32[300, 256]\n  output C f32[" +
+                                     m + ", 256]\n  init[m:" + m + ", n:256]: C[m, n] = 0\n  macc[m:" + m +
+                                     ", n:256, k:300]: C[m, n] += A[m, k] * B[k, n]\n");
   return default_schedule(kernel, parse_target(target), 1);
 }
 
@@ -96,6 +95,14 @@ Schedule convolution_over(int64_t columns, const std::string& target) {
                                           ", c:64, r:3, s:3]: O[m, f, y, x] += X[m, c, y + r, x + s] * W[f, c, r, s]\n"));
   const int64_t block = parse_target(target).block;
   return default_schedule(kernel, parse_target(target), 1, {text("layout X 1 ", block), text("layout O 1 ", block)});
+}
+
+TEST(CodegenAssembly, PanelsThatTwoTilesReadComeNearToo) {
+  const auto trace = product_with_panels("x86-64-v4", 28).trace();
+  EXPECT_NE(std::find(trace.begin(), trace.end(), "prefetch B macc_n_ot"), trace.end());
+  // One tile has the next panel's loads in its own steps as well.
+  const auto single = product_with_panels("x86-64-v4", 12).trace();
+  EXPECT_EQ(std::find(single.begin(), single.end(), "prefetch B macc_n_ot"), single.end());
 }
 
 TEST(CodegenAssembly, NextTilesInputComesNearOnceALine) {
@@ -140,6 +147,17 @@ TEST(CodegenAssembly, ExponentialsAreScaledByOneInstruction) {
   const std::string assembly = kernel_assembly(default_schedule(kernel, target, 1).finish(), target, "kernel");
   EXPECT_GE(count_lines(assembly, "vscalefps"), 1) << assembly;
   EXPECT_EQ(count_lines(assembly, "vpsrad") + count_lines(assembly, "vpslld"), 0) << assembly;
+}
+
+TEST(CodegenAssembly, ErfOfAQuotientDividesNothing) {
+  const Kernel kernel = parse_kernel("kernel \"gelu\"\n  input I f32[256]\n  output O f32[256]\n"
+                                     "  e[i:256]: O[i] = I[i] * (erf(I[i] / 1.4142135) + 1) * 0.5\n");
+  for (const char* name : {"x86-64-v4", "x86-64-v3"}) {
+    const Target target = parse_target(name);
+    const std::string assembly = kernel_assembly(default_schedule(kernel, target, 1).finish(), target, "kernel");
+    EXPECT_EQ(count_lines(assembly, "vdivps"), 0) << name << assembly;
+    EXPECT_EQ(count_lines(assembly, "vpsrad"), 0) << name << assembly;
+  }
 }
 
 TEST(CodegenAssembly, ReluIsOneInstruction) {

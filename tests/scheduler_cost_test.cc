@@ -100,5 +100,16 @@ TEST(Cost, ColumnsAWayApartAreNoMoreThanTheSetsHold) {
   }
 }
 
+TEST(Cost, LargeConstantsComeFromMemory) {
+  const Target target = parse_target("znver4");
+  ASSERT_LT(target.memory_bandwidth, target.l3_bandwidth);
+  const double part = 1 << 20;
+  EXPECT_EQ(cycles_from_afar(target, part, 4 * part), part / target.l3_bandwidth);
+  EXPECT_EQ(cycles_from_afar(target, part, 40 * part), part / target.memory_bandwidth);
+  // Where what lies behind the second cache is no faster than memory, size makes no difference.
+  const Target slow = parse_target("sapphirerapids");
+  EXPECT_EQ(cycles_from_afar(slow, part, 4 * part), cycles_from_afar(slow, part, 40 * part));
+}
+
 }  // namespace
 }  // namespace tc
