@@ -386,8 +386,8 @@ void ReductionScheduler::finish_packing() {
   const Access load = loads_of(copy).front();
   std::string along, lane_loop;
   for (const Iterator& iterator : copy.iterators) {
-    const bool whole = extent_or(copy, iterator.name, 0) >= choice_.lanes;
-    if (iterator.name != lane && whole && element_stride(kernel(), load, iterator.name) == 1) along = iterator.name;
+    const bool fills_lanes = extent_or(copy, iterator.name, 0) >= choice_.lanes;
+    if (iterator.name != lane && fills_lanes && element_stride(kernel(), load, iterator.name) == 1) along = iterator.name;
   }
   // Vectors of a length that only the machine knows are not transposed.
   if (along.empty() || b_.target().vector_bits == 0 || b_.target().scalable) {
@@ -399,12 +399,12 @@ void ReductionScheduler::finish_packing() {
     if (loop.iterator == lane) lane_loop = loop.name;
     else if (loop.iterator != along) order.push_back(loop.name);
   }
-  const std::string whole = packed_ + "_" + along;
-  b_.apply("split ", whole, " ", choice_.lanes, " as ", whole, "_o ", whole, "_i");
-  order.insert(order.end(), {whole + "_o", lane_loop, whole + "_i"});
+  const std::string row = packed_ + "_" + along;
+  b_.apply("split ", row, " ", choice_.lanes, " as ", row, "_o ", row, "_i");
+  order.insert(order.end(), {row + "_o", lane_loop, row + "_i"});
   b_.apply("order", joined(order));
   b_.apply("unroll ", lane_loop);
-  b_.apply("vectorize ", whole, "_i");
+  b_.apply("vectorize ", row, "_i");
 }
 
 void ReductionScheduler::finish_copies(const std::string& name, bool unroll) {

@@ -86,6 +86,12 @@ Target x86_target(const std::string& cpu, int bits) {
   return target;
 }
 
+std::vector<int64_t> fixed_shape(const Buffer& buffer) {
+  std::vector<int64_t> shape;
+  for (const Affine& size : buffer.shape) shape.push_back(size.constant());
+  return shape;
+}
+
 }  // namespace
 
 Target avx512_target() { return x86_target("x86-64-v4", 512); }
@@ -190,9 +196,18 @@ Tensors seeded_arguments(const Kernel& kernel) {
   uint32_t seed = 1;
   for (const Buffer& buffer : kernel.buffers) {
     if (!is_argument(buffer)) continue;
-    std::vector<int64_t> shape;
-    for (const Affine& size : buffer.shape) shape.push_back(size.constant());
-    tensors[buffer.name] = seeded(buffer.dtype, shape, seed++);
+    tensors[buffer.name] = seeded(buffer.dtype, fixed_shape(buffer), seed++);
+  }
+  return tensors;
+}
+
+Tensors drawn_inputs(const Kernel& kernel, const std::function<int64_t(const Buffer&, std::mt19937&)>& draw) {
+  std::mt19937 random(3);
+  Tensors tensors;
+  for (const Buffer& buffer : kernel.buffers) {
+    if (buffer.scope != Scope::Input) continue;
+    Tensor& tensor = tensors[buffer.name] = Tensor(buffer.dtype, fixed_shape(buffer));
+    for (int64_t i = 0; i < tensor.count(); ++i) tensor.set(i, static_cast<double>(draw(buffer, random)));
   }
   return tensors;
 }

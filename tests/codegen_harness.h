@@ -1,7 +1,9 @@
 // Compiles, links, loads and runs single kernels, and compares them with the interpreter.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,8 @@ Tensor seeded(DType dtype, std::vector<int64_t> shape, uint32_t seed);
 using Tensors = std::map<std::string, Tensor>;
 // All arguments of a kernel of fixed sizes, seeded by their number from 1.
 Tensors seeded_arguments(const Kernel& kernel);
+// Its inputs alone, of whole numbers that `draw` makes one by one.
+Tensors drawn_inputs(const Kernel& kernel, const std::function<int64_t(const Buffer&, std::mt19937&)>& draw);
 using Parameters = std::map<std::string, int64_t>;
 
 // Kernels compiled for one target and linked together, which takes less time than one by one.

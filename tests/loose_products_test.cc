@@ -236,17 +236,10 @@ ScheduledKernel tile_of(DType dtype, int64_t rows, int64_t blocks, int64_t steps
 }
 
 Tensors numbers_for(const ScheduledKernel& scheduled) {
-  std::mt19937 random(3);
-  Tensors result;
-  for (const Buffer& buffer : scheduled.kernel.buffers) {
-    if (buffer.scope != Scope::Input) continue;
-    std::vector<int64_t> shape;
-    for (const Affine& size : buffer.shape) shape.push_back(size.constant());
-    Tensor& tensor = result[buffer.name] = Tensor(buffer.dtype, shape);
+  return drawn_inputs(scheduled.kernel, [](const Buffer& buffer, std::mt19937& random) {
     const int64_t most = buffer.dtype == DType::BF16 ? 128 : buffer.name == "A" ? 16383 : 4000;
-    for (int64_t i = 0; i < tensor.count(); ++i) tensor.set(i, static_cast<double>(static_cast<int64_t>(random() % (2 * most)) - most));
-  }
-  return result;
+    return static_cast<int64_t>(random() % (2 * most)) - most;
+  });
 }
 
 TEST(LooseProducts, LeavesAreLikeTheInterpreter) {

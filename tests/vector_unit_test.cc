@@ -238,19 +238,10 @@ ScheduledKernel rows_of(const Rows& p) {
 
 // Digits of all kinds, the least and the largest among them.
 Tensors digits_for(const ScheduledKernel& scheduled, bool extreme) {
-  std::mt19937 random(3);
-  Tensors result;
-  for (const Buffer& buffer : scheduled.kernel.buffers) {
-    if (buffer.scope != Scope::Input) continue;
-    std::vector<int64_t> shape;
-    for (const Affine& size : buffer.shape) shape.push_back(size.constant());
-    Tensor& tensor = result[buffer.name] = Tensor(DType::I8, shape);
-    for (int64_t i = 0; i < tensor.count(); ++i) {
-      const int64_t value = static_cast<int64_t>(random() % 256) - 128;
-      tensor.set(i, static_cast<double>(extreme ? (value < 0 ? -128 : 127) : value));
-    }
-  }
-  return result;
+  return drawn_inputs(scheduled.kernel, [=](const Buffer&, std::mt19937& random) -> int64_t {
+    const int64_t value = static_cast<int64_t>(random() % 256) - 128;
+    return extreme ? (value < 0 ? -128 : 127) : value;
+  });
 }
 
 TEST(VectorUnit, LeavesAreExact) {

@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <random>
 
 #include "frontend/kernel_module.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"
 #include "ir/passes/pass.h"
+#include "ir/temporary_folder.h"
 #include "scheduler/scheduler.h"
 
 namespace tc::bench {
@@ -74,7 +74,7 @@ LoadedModel::Buffer LoadedModel::buffer(const tc_port_info& port) {
 }
 
 LoadedModel::LoadedModel(const CompiledModel& model, int threads) {
-  std::string pattern = std::filesystem::temp_directory_path() / "tc-bench-XXXXXX";
+  std::string pattern = temporary_folder() + "/tc-bench-XXXXXX";
   const int file = mkstemp(pattern.data());
   if (file < 0) fail(ErrorKind::Internal, "cannot make a temporary file ", pattern);
   close(file);
