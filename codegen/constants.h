@@ -41,7 +41,8 @@ class ConstantsFile {
 enum class BlockIs : uint8_t {
   Following,   // directly behind these bytes
   LeftOut,     // room that linkers reserve in read-only data and leave as it is
-  Kept,        // left out, and not dropped by a linker that drops what is unused
+  Mapped,      // left out, and where it is large at the beginning of a huge page
+  Kept,        // mapped, and not dropped by a linker that drops what is unused
 };
 Bytes constants_object(const ConstantsFile& constants, const Target& target, const std::string& section_name,
                        BlockIs block);

@@ -216,7 +216,7 @@ const char* library_folder_name(Arch arch) {
 
 void link_shared(const ModelObjects& objects, const Target& target, const std::string& path) {
   Linking linking(target, {"-shared", "-z", "relro", "-z", "now", "-z", "defs", "--hash-style=gnu"}, kLinkedSection,
-                  BlockIs::LeftOut);
+                  BlockIs::Mapped);
   linking.append(objects);
   linking.run(path);
 }

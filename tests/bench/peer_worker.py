@@ -224,6 +224,17 @@ def start(peer: str, model: str, threads: int, folder: str):
     return run, state
 
 
+def run_for(run, seconds: float) -> list[float]:
+    """The times of runs for that long, in seconds: of three at least, unless they take four times as long."""
+    begin, times = time.perf_counter(), []
+    while not times or (past := time.perf_counter() - begin) < seconds or (
+            len(times) < 3 and past < 4 * seconds):
+        start_of_run = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start_of_run)
+    return times
+
+
 def main() -> None:
     peer, model, threads, folder = sys.argv[1:]
     answers = os.fdopen(os.dup(1), "w")
@@ -240,14 +251,7 @@ def main() -> None:
         return answer({"failed": f"{type(error).__name__}: {error}"})
     answer(state)
     for line in sys.stdin:
-        seconds = json.loads(line)["seconds"]
-        begin, times = time.perf_counter(), []
-        while not times or (past := time.perf_counter() - begin) < seconds or (
-                len(times) < 3 and past < 4 * seconds):
-            start_of_run = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - start_of_run)
-        answer(times)
+        answer(run_for(run, json.loads(line)["seconds"]))
 
 
 if __name__ == "__main__":
