@@ -26,6 +26,9 @@ class Grouper {
       if (is_anchor(node)) grow(node);
     }
     for (int node = 0; node < count(); ++node) {
+      if (owner_[node] < 0 && !is_part(node)) grow(node);
+    }
+    for (int node = 0; node < count(); ++node) {
       if (owner_[node] < 0) grow(node);
     }
     return ordered();
@@ -40,6 +43,8 @@ class Grouper {
   bool is_anchor(int node) const {
     return is_compute(node) && !is_elementwise(node) && !is_movement(node);
   }
+  // What elementwise groups read in place, and so is left for them to take.
+  bool is_part(int node) const { return row(node).name == "Slice" || row(node).name == "Expand"; }
   bool is_product(int node) const { return row(node).name == "MatMul" || row(node).name == "Gemm"; }
   bool is_row_program(int node) const {
     return row(node).category == "normalization" || row(node).category == "reduction";
@@ -127,8 +132,8 @@ class Grouper {
     }
   }
 
-  // Takes producers that only the set reads: transposes and slices in front of matrix products and
-  // elementwise groups, elementwise nodes in front of row programs.
+  // Takes producers that only the set reads: transposes in front of matrix products, these and parts and
+  // elementwise nodes in front of elementwise groups, elementwise nodes in front of row programs.
   void take_prologue(int anchor, std::set<int>& set) const {
     bool grew = true;
     while (grew && set.size() < kLargestGroup) {
@@ -149,8 +154,8 @@ class Grouper {
                      *shape_of_output(maker) == *graph_[graph_.nodes[anchor].inputs[0]].shape;
           }
           if (is_elementwise(anchor)) {
-            wanted = row(maker).name == "Slice" || row(maker).name == "Expand" ||
-                     row(maker).name == "Transpose";
+            wanted = is_part(maker) || row(maker).name == "Transpose" ||
+                     (is_elementwise(maker) && same_shape(maker, anchor));
           }
           if (!wanted) continue;
           set.insert(maker);
