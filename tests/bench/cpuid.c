@@ -1,8 +1,12 @@
 // Preloaded into a process: answers its CPUID instructions, and so decides which code libraries that
 // choose at run time take. $TC_PEER_CPUID says what is changed:
-//   avx2  no AVX-512 and no AMX
-//   amx   the sizes of AMX tiles, where the processor has AMX and a hypervisor hides them (leaves 1DH, 1EH)
-// Needs a processor that can fault on CPUID (Linux: arch_prctl).
+//   avx2          no AVX-512 and no AMX
+//   avx2-patched  the same, for copies of libraries that have 0F 0A in place of CPUID (peers.py makes them)
+//   amx           the sizes of AMX tiles, where the processor has AMX and a hypervisor hides them (leaves
+//                 1DH, 1EH)
+// All but avx2-patched need a processor that can fault on CPUID (Linux: arch_prctl).
+// Libraries that the program itself is linked with start before this one: only those that it opens later, as
+// Python does, find it in place.
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <errno.h>
@@ -23,9 +27,12 @@ typedef struct {
 } Answer;
 
 static struct sigaction before;
-static int without_avx512;
+static int without_avx512, patched;
 
-static int allow_cpuid(int allowed) { return (int)syscall(SYS_arch_prctl, ARCH_SET_CPUID, allowed); }
+// Patched copies have no CPUID instruction that could fault: the one below is allowed all the time.
+static int allow_cpuid(int allowed) {
+  return patched ? 0 : (int)syscall(SYS_arch_prctl, ARCH_SET_CPUID, allowed);
+}
 
 // Intel's manual, volume 2, CPUID, has the bits.
 static void hide_avx512(unsigned leaf, unsigned part, Answer *answer) {
@@ -51,12 +58,12 @@ static void tell_tiles(unsigned leaf, unsigned part, Answer *answer) {
   if (leaf == 0x1e && part == 0) *answer = (Answer){0, 16 | 64 << 8, 0, 0};
 }
 
-// Answers a CPUID instruction; any other fault is the process's own.
+// Answers a CPUID instruction or what stands in its place; any other fault is the process's own.
 static void on_fault(int signal_number, siginfo_t *info, void *context) {
   (void)info;
   greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
   const unsigned char *instruction = (const unsigned char *)registers[REG_RIP];
-  if (instruction[0] != 0x0f || instruction[1] != 0xa2) {
+  if (instruction[0] != 0x0f || instruction[1] != (patched ? 0x0a : 0xa2)) {
     sigaction(signal_number, &before, NULL);
     return;
   }
@@ -82,15 +89,17 @@ static int tiles_are_hidden(void) {
 
 __attribute__((constructor)) static void start(void) {
   const char *change = getenv("TC_PEER_CPUID");
-  without_avx512 = change && strcmp(change, "avx2") == 0;
+  patched = change && strcmp(change, "avx2-patched") == 0;
+  without_avx512 = patched || (change && strcmp(change, "avx2") == 0);
   if (!without_avx512 && !tiles_are_hidden()) return;
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
-  sigaction(SIGSEGV, &action, &before);
+  sigaction(patched ? SIGILL : SIGSEGV, &action, &before);
   if (allow_cpuid(0) != 0) {
-    fprintf(stderr, "CPUID cannot be answered here: %s\n", strerror(errno));
+    fprintf(stderr, "CPUID cannot be answered here: %s%s\n", strerror(errno),
+            without_avx512 ? "; objdump would help: install binutils" : "");
     _exit(3);
   }
 }

@@ -8,11 +8,14 @@ time of compiling or loading, and for tc's variants best peer / tc: above 1, tc 
 
 import argparse
 import contextlib
+import ctypes
 import functools
+import importlib.util
 import json
 import math
 import os
 import queue
+import re
 import shutil
 import signal
 import statistics
@@ -41,6 +44,13 @@ AGAINST = {
 # (ONEDNN_MAX_CPU_ISA), which not all of its code heeds: kernels with AVX-512 remain, and it crashes
 # on TinyBERT. ONNX Runtime has none. With AMX tiles of unknown size OpenVINO's default crashes.
 CPUID = {"onnxruntime-avx2": "avx2", "openvino-avx2": "avx2", "openvino-default": "amx"}
+# The instruction, and what stands in its place in copies for processors that cannot fault on it. Nothing
+# is at 0F 0A in the kernel's opcode map (arch/x86/lib/x86-opcode-map.txt), which is that of Intel's manual
+# (volume 2, appendix A) with AMD's instructions, so it raises SIGILL; and compilers make no traps of it,
+# as they do of UD1 and UD2.
+CPUID_CODE, UNDEFINED_CODE = b"\x0f\xa2", b"\x0f\x0a"
+# From the kernel's asm/unistd_64.h and asm/prctl.h.
+ARCH_PRCTL, ARCH_SET_CPUID = 158, 0x1012
 # A float32 peer with a larger error has not computed the network, however fast.
 WRONG = 1e-2
 DEFAULT_PEERS = ("onnxruntime", "openvino", "tc")
@@ -70,10 +80,9 @@ class Worker:
             self.own_folder = tempfile.TemporaryDirectory(prefix="tc-peer-")
             folder = self.own_folder.name
         environment = dict(os.environ)
-        environment["PYTHONPATH"] = os.pathsep.join(
-            [str(ROOT), *filter(None, [environment.get("PYTHONPATH")])])
         if peer in CPUID:
-            environment |= {"LD_PRELOAD": cpuid_library(), "TC_PEER_CPUID": CPUID[peer]}
+            environment |= cpuid_environment(CPUID[peer], LOADERS[peer][0])
+        environment["PYTHONPATH"] = search_path(ROOT, environment.get("PYTHONPATH"))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.bench.peer_worker", peer, str(model), str(threads),
              str(folder)], text=True, env=environment,
@@ -152,6 +161,68 @@ def cpuid_library() -> str:
     subprocess.run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-o", str(library),
                     str(Path(__file__).with_name("cpuid.c"))], check=True)
     return str(library)
+
+
+def cpuid_environment(change: str, package: str) -> dict:
+    """What a process that imports the package needs for its CPUID to be answered with that change."""
+    environment = {"LD_PRELOAD": cpuid_library(), "TC_PEER_CPUID": change}
+    if change == "avx2" and not can_fault_on_cpuid() and shutil.which("objdump"):
+        folder = patched_copy(package).name
+        environment |= {"TC_PEER_CPUID": "avx2-patched",
+                        "PYTHONPATH": search_path(folder, os.environ.get("PYTHONPATH"))}
+    return environment
+
+
+def search_path(*parts: str | Path | None) -> str:
+    return os.pathsep.join(str(part) for part in parts if part)
+
+
+def can_fault_on_cpuid() -> bool:
+    """Whether a process can be made to; asked with the call that lets this one go on without faults."""
+    return ctypes.CDLL(None).syscall(ARCH_PRCTL, ARCH_SET_CPUID, 1) == 0
+
+
+@functools.cache
+def patched_copy(package: str) -> tempfile.TemporaryDirectory:
+    """A folder with the package and its libraries without CPUID instructions, for this process's life."""
+    folder = tempfile.TemporaryDirectory(prefix="tc-peer-")
+    spec = importlib.util.find_spec(package)
+    if spec:  # Else the worker says what is missing.
+        place = Path(spec.origin).parent
+        for part in [place, *place.parent.glob(f"{package}*.libs")]:
+            shutil.copytree(part, Path(folder.name) / part.name, copy_function=copy_without_cpuid)
+    return folder
+
+
+def copy_without_cpuid(source: str, destination: str) -> None:
+    """Copies a file; if it is a library, with UNDEFINED_CODE for its CPUID instructions."""
+    shutil.copy2(source, destination)
+    code = bytearray(Path(source).read_bytes())
+    if code[:4] != b"\x7fELF" or CPUID_CODE not in code:
+        return
+    for place in cpuid_places(source):
+        if code[place:place + 2] != CPUID_CODE:
+            raise RuntimeError(f"{source} has a CPUID instruction that cannot be replaced at {place:#x}")
+        code[place:place + 2] = UNDEFINED_CODE
+    Path(destination).write_bytes(code)
+
+
+def cpuid_places(library: str) -> list[int]:
+    """Offsets in the file: a disassembly, since constants and displacements have these bytes, too."""
+    headers = subprocess.run(["objdump", "--section-headers", library], stdout=subprocess.PIPE, check=True)
+    shifts = {name: int(offset, 16) - int(address, 16) for name, address, offset in re.findall(
+        rb"^ *\d+ (\S+) +\w+ +(\w+) +\w+ +(\w+) ", headers.stdout, re.MULTILINE)}
+    places = []
+    with subprocess.Popen(["objdump", "--disassemble", "--no-show-raw-insn", library],
+                          stdout=subprocess.PIPE) as objdump:
+        for line in objdump.stdout:  # Some millions of them.
+            if line.startswith(b"Disassembly of section "):
+                shift = shifts[line.split()[3].rstrip(b":")]
+            elif b"cpuid" in line and (found := re.match(rb" *(\w+):\t(?:\S+ )*cpuid\s*$", line)):
+                places.append(int(found[1], 16) + shift)
+    if objdump.returncode != 0:
+        raise RuntimeError(f"objdump cannot disassemble {library}")
+    return places
 
 
 def compare(model: Path, peers: list[str], threads: int, rounds: int, seconds: float,

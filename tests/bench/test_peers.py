@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -53,37 +55,93 @@ def test_reports_a_peer_that_is_missing(tmp_path, monkeypatch):
 
 
 PROBE = """
-import ctypes, mmap
-# mov eax, edi; mov ecx, 0; push rbx; cpuid; mov eax, REGISTER; pop rbx; ret
+import ctypes, mmap, sys
+# mov eax, edi; mov ecx, 0; push rbx; INSTRUCTION; mov eax, REGISTER; pop rbx; ret
 def cpuid(leaf, register):
     move = {"a": b"\\x89\\xc0", "b": b"\\x89\\xd8", "d": b"\\x89\\xd0"}[register]
     page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    page.write(b"\\x89\\xf8\\xb9\\0\\0\\0\\0\\x53\\x0f\\xa2" + move + b"\\x5b\\xc3")
+    page.write(b"\\x89\\xf8\\xb9\\0\\0\\0\\0\\x53" + bytes.fromhex(sys.argv[1]) + move + b"\\x5b\\xc3")
     function = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)(
         ctypes.addressof(ctypes.c_char.from_buffer(page)))
     return function(leaf)
 b, d = cpuid(7, "b"), cpuid(7, "d")
 print(b >> 5 & 1, b >> 16 & 1, d >> 24 & 1, cpuid(0x1d, "a"))
 """
+of_x86 = pytest.mark.skipif(os.uname().machine != "x86_64", reason="CPUID is of x86-64")
 
 
-def processor(change: str | None) -> list[int]:
-    """What CPUID tells a process of AVX2, AVX-512, AMX and its palettes, with cpuid.c or without."""
+def probe(change: str | None, instruction: bytes) -> subprocess.CompletedProcess:
+    """A process that asks with that instruction, with cpuid.c or without."""
     environment = dict(os.environ)
     if change:
         environment |= {"LD_PRELOAD": peers.cpuid_library(), "TC_PEER_CPUID": change}
-    done = subprocess.run([sys.executable, "-c", PROBE], env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", PROBE, instruction.hex()], env=environment,
+                          capture_output=True, text=True)
     if "CPUID cannot be answered here" in done.stderr:
         pytest.skip(done.stderr.strip())
+    return done
+
+
+def processor(change: str | None, instruction: bytes = peers.CPUID_CODE) -> list[int]:
+    """What CPUID tells a process of AVX2, AVX-512, AMX and its palettes."""
+    done = probe(change, instruction)
     assert done.returncode == 0, done.stderr
     return list(map(int, done.stdout.split()))
 
 
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="CPUID is of x86-64")
-def test_peers_can_be_held_to_avx2():
+@of_x86
+@pytest.mark.parametrize("change, instruction", [("avx2", peers.CPUID_CODE),
+                                                 ("avx2-patched", peers.UNDEFINED_CODE)])
+def test_peers_can_be_held_to_avx2(change, instruction):
+    avx2 = processor(None)[0]
+    assert processor(change, instruction)[:3] == [avx2, 0, 0]
+
+
+@of_x86
+def test_peers_can_be_told_of_tiles():
     avx2, avx512, amx, palettes = processor(None)
-    assert processor("avx2")[:3] == [avx2, 0, 0]
     assert processor("amx") == [avx2, avx512, amx, palettes if not amx else 1]
+
+
+@of_x86
+@pytest.mark.parametrize("change, instruction", [
+    (None, peers.UNDEFINED_CODE), ("avx2-patched", bytes.fromhex("0f0b"))], ids=["alone", "other"])
+def test_other_illegal_instructions_end_a_process(change, instruction):
+    assert probe(change, instruction).returncode == -signal.SIGILL
+
+
+LIBRARY = """
+#include <cpuid.h>
+static unsigned a, features, c, d;
+__attribute__((constructor)) static void choose(void) { __cpuid_count(7, 0, a, features, c, d); }
+unsigned avx512(void) { return features >> 16 & 1; }
+unsigned constant(void) { return 0xa20f; }
+"""
+PACKAGE = """
+import ctypes, pathlib
+for folder in "held", "held.libs":
+    library = ctypes.CDLL(pathlib.Path(__file__).parent.parent / folder / "library.so.1")
+    print(library.avx512(), library.constant())
+"""
+
+
+@of_x86
+@pytest.mark.skipif(not shutil.which("objdump"), reason="needs objdump")
+def test_copies_stand_in_where_the_processor_cannot_fault(tmp_path, monkeypatch):
+    for folder in "held", "held.libs":
+        (tmp_path / folder).mkdir()
+        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-xc", "-",
+                        "-o", tmp_path / folder / "library.so.1"], input=LIBRARY, text=True, check=True)
+    (tmp_path / "held" / "__init__.py").write_text(PACKAGE)
+    before = (tmp_path / "held" / "library.so.1").read_bytes()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(peers, "can_fault_on_cpuid", lambda: False)
+    environment = os.environ | peers.cpuid_environment("avx2", "held")
+    done = subprocess.run([sys.executable, "-c", "import held"], env=environment,
+                          capture_output=True, text=True)
+    assert done.stdout.split() == ["0", str(0xa20f)] * 2, done.stderr
+    assert (tmp_path / "held" / "library.so.1").read_bytes() == before
 
 
 def test_ratio_is_of_the_best_peer():
