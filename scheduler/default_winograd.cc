@@ -18,6 +18,10 @@ namespace {
 
 constexpr int64_t kMostTiles = 64;     // of a block
 constexpr double kShareOfCache = 0.6;  // of the second cache, for a block's tiles and products
+// Bytes of a block that is larger than that: a thread's part of the third cache, and of the memory. Few large blocks
+// read a large filter few times.
+constexpr double kMostScratch = 5 << 20;
+constexpr double kHeld = 24 << 20;     // a filter that the third cache holds for the next block
 constexpr double kNear = 0.25;         // of it: a filter that is found there in the next block
 // Of the direct schedule's cycles, for filters from beyond the second cache: other programs and
 // threads use that bandwidth too.
@@ -25,7 +29,7 @@ constexpr double kShareOfBandwidth = 0.4;
 // Large filters have to pay for their room: so much of the cycles for each MB.
 constexpr double kPriceOfMemory = 0.01;
 // What comes from beyond the second cache is asked for a point ahead: so much of the shorter time remains.
-constexpr double kNotOverlapped = 0.25;
+constexpr double kNotOverlapped = 0.25, kNotOverlappedFromMemory = 0.5;
 
 // What the closed forms need to know of the convolution.
 struct Shape {
@@ -233,9 +237,10 @@ class WinogradScheduler {
     const TileProblem sums = problem(static_cast<double>(shape_.channels), block, 1);
     tile.cycles = tile_cycles(sums, b_.target(), tile.vectors, tile.columns);
     Blocking plan{&algebra, rows, columns, tile, INFINITY};
-    const double scratch = 4 * positions * static_cast<double>(block) *
-                           static_cast<double>(shape_.channels + tile.vectors * shape_.lanes);
-    if (scratch > kShareOfCache * static_cast<double>(b_.target().l2_bytes)) return plan;
+    const double input = 4 * positions * static_cast<double>(block * shape_.channels);
+    const double scratch = input + 4 * positions * static_cast<double>(block * tile.vectors * shape_.lanes);
+    const bool near = scratch <= kShareOfCache * static_cast<double>(b_.target().l2_bytes);
+    if (!near && scratch > kMostScratch) return plan;
     const auto blocks = static_cast<double>(shape_.batch * ((tile_rows + rows - 1) / rows) *
                                             ((tile_columns + columns - 1) / columns));
     // Every thread runs whole blocks.
@@ -244,13 +249,20 @@ class WinogradScheduler {
     // What the filters and a block exceed the second cache by is read again from beyond it.
     const auto cache = static_cast<double>(b_.target().l2_bytes);
     const double missing = std::clamp((filter + scratch) / cache - 1, 0.0, 1.0);
-    const double stream = missing * filter / b_.target().l3_bandwidth;
+    const double bandwidth = filter > kHeld ? b_.target().memory_bandwidth : b_.target().l3_bandwidth;
+    const double stream = missing * filter / std::min(bandwidth, b_.target().l3_bandwidth);
     if (stream * parts > kShareOfBandwidth * direct_) return plan;
-    const double compute = positions * products_cycles(tile_rows, tile_columns, rows, columns, tile) / blocks *
-                           static_cast<double>(shape_.batch);
+    double compute = positions * products_cycles(tile_rows, tile_columns, rows, columns, tile) / blocks *
+                     static_cast<double>(shape_.batch);
+    if (!near) {
+      // Each panel of features reads the transformed tiles again, and waits for them: they are not asked for ahead.
+      const auto panels = static_cast<double>((shape_.features + tile.vectors - 1) / tile.vectors);
+      compute += (panels + 1) * input / b_.target().l3_bandwidth;
+    }
     // A thread's first block finds no filters in its second cache.
+    const double rest = filter > kHeld ? kNotOverlappedFromMemory : kNotOverlapped;
     const auto with_filters = [&](double bytes) {
-      return std::max(compute, bytes) + kNotOverlapped * std::min(compute, bytes);
+      return std::max(compute, bytes) + rest * std::min(compute, bytes);
     };
     const double blocks_of_all =
         b_.threads() * with_filters(all_of(filter)) + (parts - b_.threads()) * with_filters(stream);
