@@ -323,6 +323,18 @@ TEST(CodegenPlan, EveryKindOfArtefactHoldsTheConstants) {
   std::filesystem::remove_all(folder);
 }
 
+// Large constants begin a huge page in the file and in memory; small ones leave no hole for it.
+TEST(CodegenPlan, LargeConstantsBeginAHugePage) {
+  constexpr uintptr_t kHugePage = 2 << 20;
+  Plan plan = small_plan();
+  const auto size_of_file = [](const Loaded& model) { return std::filesystem::file_size(model.path); };
+  EXPECT_LT(size_of_file(Loaded(plan, "tc_model_small")), kHugePage);
+  plan.constants.emplace_back(std::make_shared<Tensor>(seeded(DType::F32, {2 << 20}, 9)));
+  const Loaded model(plan, "tc_model_large");
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(model.descriptor->constants) % kHugePage, 0U);
+  EXPECT_LT(size_of_file(model), 5 * kHugePage + kHugePage / 2);   // four are constants
+}
+
 TEST(CodegenPlan, ErrorsSayWhatIsWrong) {
   const Bytes garbage(100, 7);
   try {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <random>
 
 #include "frontend/plan_builder.h"
@@ -297,6 +298,33 @@ TEST(Winograd, TheToleranceDecides) {
   EXPECT_EQ(row.tolerance, 1e-4);
   EXPECT_EQ(algorithm_of({"algorithm macc winograd 2 5 1 14"}).text, "winograd F(2, 5)");
   EXPECT_EQ(algorithm_of({"algorithm macc winograd 4 5 1 14"}).text, "");
+}
+
+// The tiles of a block, by the trace.
+int64_t tiles_of_a_block(const Schedule& schedule) {
+  for (const std::string& line : schedule.trace()) {
+    int64_t outputs = 0, taps = 0, rows = 0, columns = 0;
+    if (std::sscanf(line.c_str(), "algorithm macc winograd %ld %ld %ld %ld", &outputs, &taps, &rows, &columns) == 4) {
+      return rows * columns;
+    }
+  }
+  return 0;
+}
+
+// A filter that no cache holds is read once for each block: few blocks, which are larger than the second cache.
+TEST(Winograd, LargeFiltersAreReadForManyTilesAtATime) {
+  const Target target = parse_target("znver4");
+  const auto bytes = [](const Convolution& convolution, int64_t tiles) {
+    return 4 * 36 * convolution.channels * tiles;
+  };
+  const Convolution large{.channels = 1024, .features = 512, .rows = 32, .columns = 32, .block = 16};
+  const int64_t many = tiles_of_a_block(winograd(large, target, 1, 1e-4));
+  EXPECT_GE(many, 16);
+  EXPECT_GT(bytes(large, many), target.l2_bytes);
+  const Convolution usual{.channels = 256, .features = 256, .rows = 32, .columns = 32, .block = 16};
+  const int64_t few = tiles_of_a_block(winograd(usual, target, 1, 1e-4));
+  EXPECT_GE(few, 4);
+  EXPECT_LT(bytes(usual, few), target.l2_bytes);
 }
 
 TEST(Winograd, ARecordedTraceNeedsItsTolerance) {

@@ -1,9 +1,10 @@
 """Builds of tc beside each other: the same networks, a process for each build, in rounds by turns.
 
 `python -m tests.bench.builds NAME ... --builds LABEL=FOLDER[,TARGET] ...`: a folder is a checkout in which
-`build_rules/stage.sh` was run; `.` alone is this one. Prints each build's fastest and median run and the
-first build's time over its own: above 1, it is faster than the first. `--kernels N` adds the steps with the
-most time above the roof, of all builds, and what each of them takes.
+`build_rules/stage.sh` was run, or the word `installed` for the package that Python finds. Prints each build's
+fastest and median run and the first build's time over its own: above 1, it is faster than the first. The last
+column is the median of that over the rounds. `--kernels N` adds the steps with the most time above the roof,
+of all builds, and what each of them takes.
 """
 
 import argparse
@@ -16,8 +17,18 @@ import tempfile
 from pathlib import Path
 
 from tests import zoo
+from tests.bench.peers import ROOT, search_path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+
+def package_of(folder):
+    """Where the checkout's package is, None for the one that is installed."""
+    if folder == "installed":
+        return None
+    checkout = Path(folder).resolve()
+    staged = checkout / "build" / "python"
+    if not (staged / "tc").is_dir():
+        sys.exit(f"{staged} holds no package tc; run {checkout / 'build_rules' / 'stage.sh'}")
+    return staged
 
 
 class Build:
@@ -25,11 +36,7 @@ class Build:
 
     def __init__(self, label, folder, target, name, threads, tolerance):
         self.label, self.times, self.rounds, self.steps = label, [], [], {}
-        folder = (ROOT / folder).resolve()
-        staged = folder / "build" / "python"
-        if not (staged / "tc").is_dir():
-            sys.exit(f"{staged} holds no package tc; run {folder / 'build_rules' / 'stage.sh'}")
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(staged), str(ROOT)]))
+        environment = dict(os.environ, PYTHONPATH=search_path(package_of(folder), ROOT, os.environ.get("PYTHONPATH")))
         self.said = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.bench.builds", "--worker", name, target, str(threads), str(tolerance)],
@@ -96,6 +103,10 @@ def lost(step):
     return step["seconds"] - (step["roof"] or 0)
 
 
+def figures(step, share):
+    return f"{1e6 * step['seconds']:12.1f} {100 * share:5.0f}% {1e6 * lost(step):8.1f}"
+
+
 def print_kernels(builds, count):
     """The steps with the most lost time in any build; steps of builds that differ in number are printed
     for each build alone."""
@@ -108,13 +119,11 @@ def print_kernels(builds, count):
                        key=lambda number: max(lost(build.steps[number]) for build in together))
         for number in order[:count]:
             found = [build.steps[number] for build in together]
-            print(f"{number:5d} " + " ".join(
-                f"{1e6 * step['seconds']:12.1f} {100 * (step['share'] or 0):5.0f}% {1e6 * lost(step):8.1f}"
-                for step in found) + f"  {found[0]['kind']}: {found[0]['label'][:60]}")
-        print("  all " + " ".join(
-            f"{1e6 * sum(step['seconds'] for step in build.steps.values()):12.1f} "
-            f"{100 * sum(step['roof'] or 0 for step in build.steps.values()) / sum(step['seconds'] for step in build.steps.values()):5.0f}% "
-            f"{1e6 * sum(map(lost, build.steps.values())):8.1f}" for build in together), flush=True)
+            print(f"{number:5d} " + " ".join(figures(step, step["share"] or 0) for step in found) +
+                  f"  {found[0]['kind']}: {found[0]['label'][:60]}")
+        sums = [{"seconds": sum(step["seconds"] for step in build.steps.values()),
+                 "roof": sum(step["roof"] or 0 for step in build.steps.values())} for build in together]
+        print("  all " + " ".join(figures(step, step["roof"] / step["seconds"]) for step in sums), flush=True)
 
 
 def study(name, arguments, threads):
@@ -156,7 +165,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.builds", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="+", metavar="NAME", help="networks of the zoo")
-    parser.add_argument("--builds", nargs="+", default=["."], metavar="[LABEL=]FOLDER[,TARGET]")
+    parser.add_argument("--builds", nargs="+", default=["installed"], metavar="[LABEL=]FOLDER[,TARGET]")
     parser.add_argument("--target", default="native", help="of builds that name none")
     parser.add_argument("--tolerance", type=float, default=1e-4)
     parser.add_argument("--threads", nargs="+", type=int, default=[1])
