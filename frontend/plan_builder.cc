@@ -263,8 +263,10 @@ class Builder {
 
   std::string label_of(const Graph& graph, const Group& group) const {
     std::string label;
+    std::set<std::string> named;   // a node of the model may stand for many here, as those of a GRU's step
     for (int node : group.nodes) {
       const Node& n = graph.nodes[node];
+      if (!n.origin.node.empty() && !named.insert(n.origin.node).second) continue;
       if (!label.empty()) label += " + ";
       label += n.origin.node.empty() ? n.op->name : n.origin.node;
       if (n.op->name == "Reorder") label += " (reorder)";

@@ -73,6 +73,24 @@ TEST(Default, WhatLanesReadApartIsPacked) {
   EXPECT_EQ(default_schedule(attention(64, "4"), parse_target("x86-64-v4"), 1).kernel().find("pack_K"), nullptr);
 }
 
+// A product whose result is stored transposed: lanes run over the rows of its input.
+Kernel transposed_product(int64_t rows, int64_t features, int64_t depth) {
+  return parse_kernel(text(
+      "kernel \"transposed\"\n  input I f32[", rows, ", ", depth, "]\n  constant W f32[", depth, ", ", features, "]\n  output O f32[",
+      features, ", ", rows, "]\n  local T f32[", rows, ", ", features, "]\n  init[m:", rows, ", n:", features,
+      "]: T[m, n] = 0\n  macc[m:", rows, ", n:", features, ", k:", depth, "]: T[m, n] += I[m, k] * W[k, n]\n  tail[n:", features,
+      ", m:", rows, "]: O[n, m] = T[m, n] * 0.5\n"));
+}
+
+// What is priced as a copy has one: also where the last panel has fewer blocks (49 and 5 of them, in panels of two).
+TEST(Default, RowsOfATransposedProductArePacked) {
+  EXPECT_NE(default_schedule(transposed_product(784, 192, 768), parse_target("x86-64-v4"), 1).kernel().find("pack_I"), nullptr);
+  const Kernel kernel = transposed_product(80, 96, 24);
+  const Schedule schedule = default_schedule(kernel, parse_target("x86-64-v4"), 1);
+  EXPECT_NE(schedule.kernel().find("pack_I"), nullptr);
+  EXPECT_EQ(testing::difference(kernel, schedule, 7, {}), "");
+}
+
 TEST(Pack, OfInputsIsRefusedByName) {
   Schedule schedule(parse_kernel("kernel \"half\"\n  input I f32[8]\n  output O f32[8, 9]\n"
                                  "  fill[i:8, j:9] where j - i >= 0, 7 - j >= 0: O[i, j] = I[j]\n"

@@ -327,7 +327,9 @@ Kernel lower_group(const Graph& graph, const std::vector<int>& nodes, const std:
     TC_CHECK(node.op->lower, "a lowering of ", node.op->name, " for ", node.origin.str());
     LowerContext context(graph, node, kernel, buffers, parameters);
     node.op->lower(context);
-    if (!node.origin.node.empty()) kernel.origins.push_back(node.origin.node);
+    const std::string& origin = node.origin.node;
+    const bool told = std::find(kernel.origins.begin(), kernel.origins.end(), origin) != kernel.origins.end();
+    if (!origin.empty() && !told) kernel.origins.push_back(origin);
   }
   drop_unused_buffers(kernel, arguments);
   if (argument_values) *argument_values = std::move(arguments);

@@ -1,6 +1,7 @@
 // pack: a constant or an input stored in the order in which one statement reads it.
 #include <algorithm>
 
+#include "ir/domain.h"
 #include "scheduler/rewriting.h"
 
 namespace tc {
@@ -132,12 +133,11 @@ void pack_input(Kernel& kernel, int which, const std::vector<std::string>& itera
     });
     if (own) copy.constraints.push_back(constraint);
   }
-  const auto box = box_of(kernel, copy);
+  const Domain domain(box_of(kernel, copy), copy.constraints);
   for (size_t d = 0; d < reading.access.index.size(); ++d) {
     const Affine& index = reading.access.index[d].affine;
     for (const Affine& inside : {index, input.shape[d] - Affine(1) - index}) {
-      const bool holds = range_of(inside, box).low >= 0 ||
-                         std::count(copy.constraints.begin(), copy.constraints.end(), inside) > 0;
+      const bool holds = domain.is_nonnegative(inside, nullptr) == Domain::Answer::Yes;
       if (!holds) refuse("what iterators besides those listed allow decides whether ", input.name, " is read inside its shape");
     }
   }
