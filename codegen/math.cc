@@ -8,7 +8,9 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <vector>
 
 #include "codegen/math_tables.h"
 #include "codegen/numbers.h"
@@ -37,7 +39,8 @@ llvm::Intrinsic::ID scaling_instruction(const Target& target, llvm::Type* type) 
 class Functions {
  public:
   Functions(Builder& builder, const Target& target, llvm::Type* type)
-      : builder_(builder), single_(type->getScalarType()->isFloatTy()), scaling_(scaling_instruction(target, type)) {}
+      : builder_(builder), single_(type->getScalarType()->isFloatTy()), scaling_(scaling_instruction(target, type)),
+        has_tables_(scaling_ == llvm::Intrinsic::x86_avx512_mask_scalef_ps_512) {}
 
   Number exp(Number x) {
     // Below -104 (-746) the result is zero. The clamp lies where both factors' exponent bits are zero
@@ -128,6 +131,7 @@ class Functions {
   }
 
   Number erf(Number x) {
+    if (has_tables_) return erf_by_parts(x);
     const Number a = x.abs();
     const Number square = a * a;
     const Number near = single_ ? polynomial(square, kErfSmallF32) : polynomial(square, kErfSmallF64);
@@ -143,6 +147,20 @@ class Functions {
       large = x.same(1) - exp(-(bounded * bounded)) * scaled;
     }
     return select(a >= 1, large.copy_sign(x), small);   // of NaN the polynomial is NaN
+  }
+
+  // The same by polynomials of parts, whose coefficients registers hold as tables: half of the work.
+  Number erf_by_parts(Number x) {
+    const Number a = x.abs();
+    const Number bounded = select(a > 4, x.same(4), a);   // erf(4) is 1; NaN stays
+    const Number rounded = fma(bounded, x.same(1 / kErfPart), x.same(0x1.8p23));
+    const Number part = rounded - 0x1.8p23;
+    const Number t = fma(part, x.same(-kErfPart), bounded);
+    constexpr size_t kHighest = std::size(kErfPartsF32) - 1;
+    Number sum = look_up(kErfPartsF32[kHighest], rounded);
+    for (size_t power = kHighest; --power > 0;) sum = fma(t, sum, look_up(kErfPartsF32[power], rounded));
+    const Number start = select(part == 0, t, look_up(kErfPartsF32[0], rounded));
+    return fma(t, sum, start).copy_sign(x);
   }
 
   // sin and cos of an f64: x = k pi/2 + r, reduced with pi/2 in three parts. Right up to about 2^30;
@@ -270,6 +288,14 @@ class Functions {
                                                                     builder_.getInt32(kCurrentRounding)}));
   }
 
+  // One of a table's sixteen elements for each lane: that which the last four bits of a float say.
+  Number look_up(const double (&table)[16], Number which) {
+    std::vector<float> elements(std::begin(table), std::end(table));
+    llvm::Value* all = llvm::ConstantDataVector::get(builder_.getContext(), elements);
+    return Number(builder_, builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {},
+                                                     {all, which.bits().value()}));
+  }
+
   Number power_of_two(Number count) {
     return (count + (single_ ? 127 : 1023)).shift_left(single_ ? 23 : 52).as_float();
   }
@@ -284,6 +310,7 @@ class Functions {
   Builder& builder_;
   bool single_;
   llvm::Intrinsic::ID scaling_;
+  bool has_tables_;   // sixteen lanes that an instruction fills from a register of as many
 };
 
 // A large f32 as the sum of two f64 that is equal to it modulo 2 pi: its mantissa times the remainder

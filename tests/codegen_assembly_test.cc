@@ -160,6 +160,17 @@ TEST(CodegenAssembly, ErfOfAQuotientDividesNothing) {
   }
 }
 
+// Coefficients come from registers: six of them, and five products besides two that find the part.
+TEST(CodegenAssembly, ErfOfWideVectorsIsLookedUp) {
+  const Kernel kernel = parse_kernel("kernel \"erf\"\n  input I f32[256]\n  output O f32[256]\n  e[i:256]: O[i] = erf(I[i])\n");
+  const Target target = parse_target("x86-64-v4");
+  const auto copies = [&](const std::string& assembly) { return count_lines(assembly, "vminps"); };
+  const std::string assembly = kernel_assembly(default_schedule(kernel, target, 1).finish(), target, "kernel");
+  ASSERT_GE(copies(assembly), 1) << assembly;
+  EXPECT_EQ(count_lines(assembly, "vpermps") + count_lines(assembly, "vpermd"), 6 * copies(assembly)) << assembly;
+  EXPECT_LE(count_lines(assembly, "vfmadd") + count_lines(assembly, "vfnmadd"), 7 * copies(assembly)) << assembly;
+}
+
 TEST(CodegenAssembly, ReluIsOneInstruction) {
   const std::string assembly =
       kernel_assembly(elementwise_relu(64, 16), avx512_target(), "kernel");
