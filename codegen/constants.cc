@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr uint64_t kRetain = 1 << 21;   // SHF_GNU_RETAIN: the linker does not drop it as unused
 // Of x86-64, AArch64 and RISC-V alike. Systems keep a file in huge pages where it was written a whole one at a time
-// (Linux: file systems with large folios), and map them as such where the addresses are as whole: a fiftieth of the
-// time of models with many constants goes into address translation otherwise.
+// (Linux: file systems with large folios), and map them as such where the addresses are as whole, which saves much
+// of the time that goes into address translation.
 constexpr int64_t kHugePage = int64_t{2} << 20;
 // A block that is smaller is not worth the hole that aligning it leaves in the file.
 constexpr int64_t kLeastInHugePages = 2 * kHugePage;

@@ -18,11 +18,11 @@ namespace {
 
 constexpr int64_t kMostTiles = 64;     // of a block
 constexpr double kShareOfCache = 0.6;  // of the second cache, for a block's tiles and products
-// Bytes of a block that is larger than that: a thread's part of the third cache, and of the memory. Few large blocks
-// read a large filter few times.
-constexpr double kMostScratch = 5 << 20;
-constexpr double kHeld = 24 << 20;     // a filter that the third cache holds for the next block
 constexpr double kNear = 0.25;         // of it: a filter that is found there in the next block
+// Few large blocks read a large filter few times. Bytes of one that is larger than the second cache: a thread's part
+// of the third, and of the memory.
+constexpr double kMostScratch = 5 << 20;
+constexpr double kHeld = 24 << 20;     // bytes of a filter that the third cache holds for the next block
 // Of the direct schedule's cycles, for filters from beyond the second cache: other programs and
 // threads use that bandwidth too.
 constexpr double kShareOfBandwidth = 0.4;
@@ -239,13 +239,13 @@ class WinogradScheduler {
     Blocking plan{&algebra, rows, columns, tile, INFINITY};
     const double input = 4 * positions * static_cast<double>(block * shape_.channels);
     const double scratch = input + 4 * positions * static_cast<double>(block * tile.vectors * shape_.lanes);
+    const double filter = filter_bytes(positions);
     const bool near = scratch <= kShareOfCache * static_cast<double>(b_.target().l2_bytes);
-    if (!near && scratch > kMostScratch) return plan;
+    if (!near && scratch > std::min(kMostScratch, filter)) return plan;
     const auto blocks = static_cast<double>(shape_.batch * ((tile_rows + rows - 1) / rows) *
                                             ((tile_columns + columns - 1) / columns));
     // Every thread runs whole blocks.
     const double parts = std::ceil(blocks / b_.threads()) * b_.threads();
-    const double filter = filter_bytes(positions);
     // What the filters and a block exceed the second cache by is read again from beyond it.
     const auto cache = static_cast<double>(b_.target().l2_bytes);
     const double missing = std::clamp((filter + scratch) / cache - 1, 0.0, 1.0);
