@@ -302,10 +302,8 @@ TEST_P(Plan, ComputesWhatTheGraphMeans) {
   }
 }
 
-size_t kernel_count(const std::string& other_shape) {
-  Graph graph = parse_graph("graph g {\n  input x f32[1, 40]\n  input r f32" + other_shape +
-                            "\n  constant w f32[40, 48] #0\n  m f32[?] = MatMul(x, w)\n"
-                            "  y f32[?] = Mul(m, r)\n  output y\n}\n");
+size_t kernels_of(const std::string& lines) {
+  Graph graph = parse_graph("graph g {\n" + lines + "}\n");
   infer_shapes(graph);
   run_passes(graph, {});
   BuildOptions options;
@@ -314,10 +312,24 @@ size_t kernel_count(const std::string& other_shape) {
 }
 
 TEST(Fusion, OnlyWhatHasTheAnchorsShapeIsAnEpilogue) {
-  EXPECT_EQ(kernel_count("[1, 48]"), 1u);
-  EXPECT_EQ(kernel_count("[48]"), 1u);
+  const auto count = [](const std::string& other_shape) {
+    return kernels_of("  input x f32[1, 40]\n  input r f32" + other_shape +
+                      "\n  constant w f32[40, 48] #0\n  m f32[?] = MatMul(x, w)\n  y f32[?] = Mul(m, r)\n  output y\n");
+  };
+  EXPECT_EQ(count("[1, 48]"), 1u);
+  EXPECT_EQ(count("[48]"), 1u);
   // The product would be computed once for each of twelve rows.
-  EXPECT_EQ(kernel_count("[12, 48]"), 2u);
+  EXPECT_EQ(count("[12, 48]"), 2u);
+}
+
+// Two chains that meet, and the parts of one value that they begin with.
+TEST(Fusion, ElementwiseNodesTakeWhatOnlyTheyRead) {
+  const std::string chains = "  input x f32[6, 96]\n  a f32[?] = Slice(x) {starts = [0], ends = [48], axes = [1]}\n"
+                             "  b f32[?] = Slice(x) {starts = [48], ends = [96], axes = [1]}\n"
+                             "  s f32[?] = Sigmoid(a)\n  t f32[?] = Tanh(b)\n";
+  EXPECT_EQ(kernels_of(chains + "  y f32[?] = Mul(s, t)\n  output y\n"), 1u);
+  // What another kernel reads as well is computed once.
+  EXPECT_EQ(kernels_of(chains + "  y f32[?] = Mul(s, t)\n  z f32[?] = Softmax(t)\n  output y z\n"), 3u);
 }
 
 // Whether a row times a square matrix of that size stays on one thread.
