@@ -11,13 +11,11 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from tests import zoo
-from tests.bench.peers import ROOT, search_path
+from tests.bench.peers import ROOT, Process, search_path
 
 
 def package_of(folder):
@@ -31,28 +29,24 @@ def package_of(folder):
     return staged
 
 
-class Build:
+class Build(Process):
     """A build's process with one network compiled."""
 
     def __init__(self, label, folder, target, name, threads, tolerance):
         self.label, self.times, self.rounds, self.steps = label, [], [], {}
         environment = dict(os.environ, PYTHONPATH=search_path(package_of(folder), ROOT, os.environ.get("PYTHONPATH")))
-        self.said = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.builds", "--worker", name, target, str(threads), str(tolerance)],
-            text=True, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said)
-        self.answer()
+        super().__init__(["tests.bench.builds", "--worker", name, target, str(threads), str(tolerance)], environment)
+        self.checked_answer()
 
     def ask(self, seconds, profile=False):
-        print(json.dumps({"seconds": seconds, "profile": profile}), file=self.process.stdin, flush=True)
-        return self.answer()
+        self.tell({"seconds": seconds, "profile": profile})
+        return self.checked_answer()
 
-    def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            self.said.seek(0)
-            sys.exit(f"{self.label} ended: {self.said.read()[-2000:]}")
-        return json.loads(line)
+    def checked_answer(self):
+        answer = self.answer()
+        if isinstance(answer, dict):
+            sys.exit(f"{self.label} gave no times: {answer['failed']}")
+        return answer
 
     def measure(self, seconds):
         """One round: keeps all times, and the round's fastest run."""
@@ -65,12 +59,6 @@ class Build:
         for number, step in enumerate(self.ask(seconds, profile=True)):
             known = self.steps.setdefault(number, step)
             known["seconds"] = min(known["seconds"], step["seconds"])
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
-        self.said.close()
 
 
 def work(name, target, threads, tolerance):

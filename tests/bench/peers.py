@@ -67,76 +67,26 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE_SECONDS = 600.0
 
 
-class Worker:
-    """A peer's process; `state` is what it said after its first run."""
+class Process:
+    """A Python process that answers lines of JSON with lines of JSON; what it says besides is kept for its end."""
 
-    def __init__(self, peer: str, model: Path, threads: int, folder: Path | None = None,
-                 patience: float = PATIENCE_SECONDS):
+    def __init__(self, arguments: list[str], environment: dict, patience: float = PATIENCE_SECONDS):
         self.said = tempfile.TemporaryFile("w+")  # A pipe that nobody reads could fill up.
         self.patience = patience
-        self.times: list[float] = []
-        self.own_folder = None
-        if folder is None:
-            self.own_folder = tempfile.TemporaryDirectory(prefix="tc-peer-")
-            folder = self.own_folder.name
-        environment = dict(os.environ)
-        if peer in CPUID:
-            environment |= cpuid_environment(CPUID[peer], LOADERS[peer][0])
-        environment["PYTHONPATH"] = search_path(ROOT, environment.get("PYTHONPATH"))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.peer_worker", peer, str(model), str(threads),
-             str(folder)], text=True, env=environment,
+            [sys.executable, "-m", *arguments], text=True, env=environment,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said)
         self.lines: queue.Queue[str] = queue.Queue()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
-        self.state = self._answer()
 
-    @property
-    def works(self) -> bool:
-        return "error" in self.state
-
-    def measure(self, seconds: float) -> None:
-        """Runs for that long, three times at least if they are short, and keeps the times."""
-        self.begin(seconds)
-        self.finish()
-
-    def begin(self, seconds: float) -> None:
-        """Lets it run; finish() waits for it."""
+    def tell(self, request: dict) -> None:
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps({"seconds": seconds}) + "\n")
+            self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
 
-    def finish(self) -> list[float]:
-        """The times of the runs that begin() started, in seconds; they are kept, too."""
-        answer = self._answer()
-        if isinstance(answer, dict):
-            self.state = answer
-            return []
-        self.times += answer
-        return answer
-
-    def close(self) -> None:
-        """Ends the process, which stops at the end of its input."""
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()
-        try:
-            self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:  # Threads of a library that do not end.
-            self.process.kill()
-            self.process.wait()
-        self.reader.join()
-        self.process.stdout.close()
-        self.said.close()
-        if self.own_folder:
-            self.own_folder.cleanup()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.put(line)
-        self.lines.put("")
-
-    def _answer(self):
+    def answer(self):
+        """The next one, or {"failed": why there is none}."""
         try:
             line = self.lines.get(timeout=self.patience)
         except queue.Empty:
@@ -151,6 +101,69 @@ class Worker:
         code = self.process.returncode
         how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
         return {"failed": f"{how}: {last[0]}"}
+
+    def close(self) -> None:
+        """Ends the process, which stops at the end of its input."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:  # Threads of a library that do not end.
+            self.process.kill()
+            self.process.wait()
+        self.reader.join()
+        self.process.stdout.close()
+        self.said.close()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put("")
+
+
+class Worker(Process):
+    """A peer's process; `state` is what it said after its first run."""
+
+    def __init__(self, peer: str, model: Path, threads: int, folder: Path | None = None,
+                 patience: float = PATIENCE_SECONDS):
+        self.times: list[float] = []
+        self.own_folder = None
+        if folder is None:
+            self.own_folder = tempfile.TemporaryDirectory(prefix="tc-peer-")
+            folder = self.own_folder.name
+        environment = dict(os.environ)
+        if peer in CPUID:
+            environment |= cpuid_environment(CPUID[peer], LOADERS[peer][0])
+        environment["PYTHONPATH"] = search_path(ROOT, environment.get("PYTHONPATH"))
+        super().__init__(["tests.bench.peer_worker", peer, str(model), str(threads), str(folder)], environment, patience)
+        self.state = self.answer()
+
+    @property
+    def works(self) -> bool:
+        return "error" in self.state
+
+    def measure(self, seconds: float) -> None:
+        """Runs for that long, three times at least if they are short, and keeps the times."""
+        self.begin(seconds)
+        self.finish()
+
+    def begin(self, seconds: float) -> None:
+        """Lets it run; finish() waits for it."""
+        self.tell({"seconds": seconds})
+
+    def finish(self) -> list[float]:
+        """The times of the runs that begin() started, in seconds; they are kept, too."""
+        answer = self.answer()
+        if isinstance(answer, dict):
+            self.state = answer
+            return []
+        self.times += answer
+        return answer
+
+    def close(self) -> None:
+        super().close()
+        if self.own_folder:
+            self.own_folder.cleanup()
 
 
 @functools.cache
