@@ -2,6 +2,9 @@
 #include "codegen/machine.h"
 
 #include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/MCSubtargetInfo.h>
@@ -143,11 +146,22 @@ Bytes Unit::emit(bool assembly) {
   llvm::TargetLibraryInfoImpl library{llvm::Triple(target_.triple)};
   library.disableAllFunctions();
   passes.add(new llvm::TargetLibraryInfoWrapperPass(library));
-  if (machine_->addPassesToEmitFile(passes, stream, nullptr,
-                                    assembly ? llvm::CodeGenFileType::AssemblyFile
-                                             : llvm::CodeGenFileType::ObjectFile)) {
+  // As addPassesToEmitFile() does, but for one pass.
+  auto& machine = static_cast<llvm::LLVMTargetMachine&>(*machine_);
+  auto* functions = new llvm::MachineModuleInfoWrapperPass(&machine);
+  llvm::TargetPassConfig* config = machine.createPassConfig(passes);
+  // It moves products away from their loads, and sums then do not fit the registers.
+  if (target_.reorders) config->disablePass(&llvm::MachineSchedulerID);
+  passes.add(config);
+  passes.add(functions);
+  const bool refused = config->addISelPasses();
+  config->addMachinePasses();
+  config->setInitialized();
+  const auto kind = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+  if (refused || machine.addAsmPrinter(passes, stream, nullptr, kind, functions->getMMI().getContext())) {
     fail(ErrorKind::Internal, "internal error: LLVM cannot emit code for ", target_.triple);
   }
+  passes.add(llvm::createFreeMachineFunctionPass());
   passes.run(*module_);
   return Bytes(buffer.begin(), buffer.end());
 }

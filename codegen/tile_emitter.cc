@@ -195,6 +195,15 @@ void TileEmitter::nest(size_t position, Constraints pending) {
   }
 }
 
+bool TileEmitter::fills_registers() const {
+  const Target& target = context_.unit.target();
+  double bits = 0;
+  for (const auto& [name, accumulator] : region_.accumulators) {
+    bits += static_cast<double>(accumulator.value->getType()->getPrimitiveSizeInBits().getKnownMinValue());
+  }
+  return target.reorders && target.vector_bits > 0 && 2 * bits > target.vector_bits * target.vector_registers;
+}
+
 void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
   const TileLoop& loop = tile_->loops[position];
   // Constraints that fix nothing else become bounds of this loop.
@@ -235,6 +244,10 @@ void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
     for (const Affine& bound : bounds) known_.push_back(with_values(bound));
     loaded_.emplace_back();
     nest(position + 1, rest);
+    if (fills_registers()) {
+      // Loads of later steps stay behind this one: LLVM would gather them, and keep sums in memory for them.
+      builder_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
+    }
     loaded_.pop_back();
     known_.resize(known);
     values_.erase(loop.name);

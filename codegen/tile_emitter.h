@@ -155,6 +155,9 @@ class TileEmitter {
   void vector_batch();
   llvm::Value*& vector_sum(const char* of, int number);
 
+  // Whether the accumulators leave less than half of the registers to what they are made of.
+  bool fills_registers() const;
+
   // tile_values.cc: expressions.
   Value evaluate(const ExprPtr& expr, const Guard& guard);
   Value compute(const ExprPtr& expr, const Guard& guard);

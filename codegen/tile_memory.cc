@@ -381,7 +381,7 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
   }
   const Buffer& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
   if (auto* instruction = llvm::dyn_cast<llvm::LoadInst>(value);
-      instruction != nullptr && buffer.scope == Scope::Constant) {
+      instruction != nullptr && buffer.scope == Scope::Constant && !fills_registers()) {
     instruction->setMetadata(llvm::LLVMContext::MD_invariant_load,
                              llvm::MDNode::get(builder_.getContext(), {}));
   }

@@ -36,6 +36,7 @@ Target avx2() {
   target.stores = 1;
   target.latency = 4;
   target.prefetches = true;
+  target.reorders = true;
   target.l1_bytes = 32 << 10;
   target.l2_bytes = 512 << 10;
   target.l2_bandwidth = 28;  // half of the 64 bytes that the manuals state is what loops see
