@@ -28,6 +28,14 @@ int64_t crowded_out(const Target& target, int64_t column_bytes, int64_t columns)
   return result;
 }
 
+// Cycles of a step's multiply-adds, each of which waits for that of the step before. Just as many as hide the latency
+// are not enough: their ports are not free at the moment that each becomes ready. Measured with AVX2: 8 sums, which the
+// latency asks for, take 12 % longer than their multiply-adds, 10 of them 4 %, 12 of them 2 %.
+double hiding_latency(double issue, const Target& target) {
+  constexpr double kSharpness = 6;
+  return std::pow(std::pow(issue, kSharpness) + std::pow(target.latency, kSharpness), 1 / kSharpness);
+}
+
 double one_tile(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns,
                 double panel_bytes) {
   const double parts = parts_of(problem, target);
@@ -56,8 +64,8 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
       if (!target.broadcast_operand) held += 1;
     }
   }
-  double step = std::max({(accumulators * parts + shuffles) / target.multiply_adds, loads / target.loads,
-                          static_cast<double>(target.latency)});
+  double step = std::max(hiding_latency((accumulators * parts + shuffles) / target.multiply_adds, target),
+                         loads / target.loads);
   // Packed constants larger than the cache come from the next level, step by step.
   if (panel_bytes > static_cast<double>(target.l1_bytes) / 2) {
     step = std::max(step, streamed / target.l2_bandwidth);
@@ -65,7 +73,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   // What is read once, or what the first cache lost, comes from there as well, and its loads wait for sums
   // whose latency a small tile does not hide.
   if (afar > 0) step = overlapped(step, afar / target.l2_bandwidth);
-  const double registers = (accumulators + std::max(held, 1 + problem.epilogue_loads)) * parts;
+  const double registers = (accumulators + std::max(held + problem.held, 1 + problem.epilogue_loads)) * parts;
   if (registers > target.vector_registers) {
     step *= 1 + 0.25 * (registers - target.vector_registers) / parts / std::max(1.0, accumulators / 4);
   }

@@ -28,6 +28,7 @@ struct TileProblem {
   int64_t columns = 1;             // extent of the column iterator
   double store_cost = 1;           // per vector stored
   double epilogue_loads = 0;       // per vector stored
+  double held = 0;                 // registers that the epilogue's constants keep while sums are made
   double finish = 0;               // per accumulator: horizontal sums
   int lanes = 16;                  // of one vector
   int element_bytes = 4;

@@ -203,8 +203,9 @@ std::string ReductionScheduler::divide_panel(int64_t panels) {
   if (longest.empty() || panel < kLargePanel * cache || sums > kWaitingSums * cache || uses < kLeastUses) return "";
   const int64_t extent = extent_or(macc(), longest, 1);
   const auto parts = static_cast<int64_t>(std::ceil(panel / (kPartOfPanel * cache)));
-  const int64_t part = (extent + parts - 1) / parts;
-  if (extent % part != 0) return "";
+  int64_t part = (extent + parts - 1) / parts;
+  while (extent % part != 0) --part;
+  if (2 * part * parts < extent) return "";
   const std::string outer = fresh(longest + "p");
   b_.apply("strip ", macc_, "_", longest, " ", part, " as ", outer, " ", longest);
   return outer;
@@ -344,7 +345,13 @@ bool ReductionScheduler::is_packable_input(const Access& access, const std::stri
                                            const std::string& columns) const {
   const bool dynamic = std::any_of(access.index.begin(), access.index.end(), [](const Subscript& each) { return each.dynamic; });
   const auto step = element_stride(kernel(), access, lane);
-  return kernel().buffers[static_cast<size_t>(access.buffer)].scope == Scope::Input && !dynamic &&
+  // A window's copy would hold each element as often as windows overlap.
+  const bool window = std::any_of(access.index.begin(), access.index.end(), [&](const Subscript& each) {
+    bool sum = false, output = false;
+    for (const auto& [name, coefficient] : each.affine.terms()) (is_output(name) ? output : sum) = true;
+    return sum && output;
+  });
+  return kernel().buffers[static_cast<size_t>(access.buffer)].scope == Scope::Input && !dynamic && !window &&
          times_read(access.buffer) == 1 && step && *step > 1 && (columns.empty() || !depends_on(access, columns));
 }
 

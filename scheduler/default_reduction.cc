@@ -265,6 +265,8 @@ TileProblem ReductionScheduler::problem_for(const std::string& vector, const std
   problem.element_bytes = static_cast<int>(std::max<int64_t>(4, size_of(
       kernel().buffers[static_cast<size_t>(macc().write.buffer)].dtype)));
   problem.epilogue_loads = epilogue_loads();
+  constexpr double kLongEpilogue = 20;   // of so many operations: it has constants that LLVM keeps in registers
+  problem.held = epilogue_weight() > kLongEpilogue ? 1 : 0;
   problem.threads = b_.threads();
   for (const Iterator& iterator : macc().iterators) {
     const auto extent = static_cast<double>(extent_or(macc(), iterator.name, kAssumedSymbolic));
@@ -286,6 +288,22 @@ TileProblem ReductionScheduler::problem_for(const std::string& vector, const std
   return problem;
 }
 
+bool ReductionScheduler::reads_packed(const Access& load, const std::string& vector, const std::string& columns) const {
+  // Tiles of all widths read a packed input again.
+  return !columns.empty() && is_packable_input(load, vector, columns) &&
+         extent_or(macc(), columns, kAssumedSymbolic) >= 2 * widest_tile(b_.target());
+}
+
+bool ReductionScheduler::crosses_pages(const Access& load) const {
+  constexpr int64_t kPage = 4096, kEntries = 64;   // bytes; pages whose addresses the first level of the TLB knows
+  const Buffer& buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
+  return std::any_of(macc().iterators.begin(), macc().iterators.end(), [&](const Iterator& iterator) {
+    const auto stride = element_stride(kernel(), load, iterator.name);
+    return !is_output(iterator.name) && stride && std::abs(*stride) * size_of(buffer.dtype) >= kPage &&
+           extent_or(macc(), iterator.name, kAssumedSymbolic) > kEntries;
+  });
+}
+
 TileProblem::Operand ReductionScheduler::operand_for(const Access& load, const std::string& vector,
                                                      const std::string& columns,
                                                      int64_t lanes) const {
@@ -299,10 +317,7 @@ TileProblem::Operand ReductionScheduler::operand_for(const Access& load, const s
   }
   operand.streams = packable(load) && !operand.along_columns && !operand.once;
   const auto stride = element_stride(kernel(), load, vector);
-  // Tiles of all widths read a packed input again.
-  const bool packed = !columns.empty() && is_packable_input(load, vector, columns) &&
-                      extent_or(macc(), columns, kAssumedSymbolic) >= 2 * widest_tile(b_.target());
-  if (operand.along_vector && stride != 1 && !packable(load) && !packed) {
+  if (operand.along_vector && stride != 1 && !packable(load) && !reads_packed(load, vector, columns)) {
     operand.vector_cost = 1.5 * static_cast<double>(lanes);
   }
   if (operand.along_columns && !operand.along_vector) {
@@ -376,7 +391,10 @@ std::vector<ReductionChoice> ReductionScheduler::choices() const {
         problem.blocks = extent_or(macc(), outer, 1);
         problem.others /= static_cast<double>(problem.blocks);
       }
+      constexpr double kAcrossPages = 1.15, kOverReduction = 1.1;
+      double preference = over_reduction ? kOverReduction : 1;
       for (const Access& load : loads_of(macc())) {
+        if (!over_reduction && !depends_on(load, vector) && crosses_pages(load)) preference = kAcrossPages;
         problem.operands.push_back(operand_for(load, vector, columns, width));
         if (over_reduction && element_stride(kernel(), load, vector).value_or(2) > 1) {
           problem.operands.back().vector_cost = 1.5 * static_cast<double>(width);
@@ -389,7 +407,7 @@ std::vector<ReductionChoice> ReductionScheduler::choices() const {
         problem.store_cost = store_cost(vector, width);
       }
       ReductionChoice choice{{over_reduction, vector, columns, width, {}}, problem,
-                             over_reduction ? 1.1 : 1.0, 1, outputs().size() - (outer.empty() ? 0 : 1)};
+                             preference, 1, outputs().size() - (outer.empty() ? 0 : 1)};
       for (const std::string& name : outputs()) {
         if (name == vector || name == columns || name == outer) continue;
         choice.rows = extent_or(macc(), name, kAssumedSymbolic);
@@ -412,10 +430,12 @@ void ReductionScheduler::choose() {
   double best = INFINITY;
   for (size_t i = 0; i < all.size(); ++i) {
     if (knobs_.choice > 0 && knobs_.choice != static_cast<int64_t>(i) + 1) continue;
+    if (refused_.contains(i)) continue;
     TileChoice tile = choose_tile(all[i].problem, b_.target());
     tile.cycles *= all[i].preference;
     if (tile.cycles >= best) continue;
     best = tile.cycles;
+    chosen_ = i;
     choice_ = all[i].choice;
     choice_.tile = tile;
     broadcasts = std::any_of(all[i].problem.operands.begin(), all[i].problem.operands.end(), [&](const auto& operand) {
@@ -553,7 +573,18 @@ bool ReductionScheduler::cuts_lanes(const std::string& iterator, const std::stri
 }
 
 void schedule_reduction(Builder& builder, const ReductionKnobs& knobs) {
-  ReductionScheduler(builder, knobs).run();
+  const Builder start = builder;
+  for (std::set<size_t> refused;;) {
+    ReductionScheduler scheduler(builder, knobs, refused);
+    try {
+      scheduler.run();
+      return;
+    } catch (const Abandon&) {
+      if (knobs.choice > 0 || !scheduler.chosen()) throw;
+      refused.insert(*scheduler.chosen());
+      builder = start;
+    }
+  }
 }
 
 }  // namespace tc

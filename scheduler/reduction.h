@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,12 +34,15 @@ struct ReductionChoice {
 
 class ReductionScheduler {
  public:
-  explicit ReductionScheduler(Builder& builder, ReductionKnobs knobs = {})
-      : b_(builder), knobs_(knobs) {}
+  // `refused`: choices, as choices() counts them, that are not to be taken.
+  explicit ReductionScheduler(Builder& builder, ReductionKnobs knobs = {}, std::set<size_t> refused = {})
+      : b_(builder), knobs_(knobs), refused_(std::move(refused)) {}
   // All lines of the schedule.
   void run();
   // The rewrites that every choice begins with.
   void prepare();
+  // The choice that run() took, as choices() counts them; nothing where it abandoned before.
+  std::optional<size_t> chosen() const { return chosen_; }
   // All choices of iterators, after prepare(); the default takes the cheapest.
   std::vector<ReductionChoice> choices() const;
   // Number of iterators that are summed over.
@@ -81,6 +85,10 @@ class ReductionScheduler {
   // Instructions of the epilogue per accumulator, roughly.
   double epilogue_weight() const;
   TileProblem problem_for(const std::string& vector, const std::string& columns, int64_t lanes) const;
+  // Whether it is an input that is packed first, so that lanes lie side by side.
+  bool reads_packed(const Access& load, const std::string& vector, const std::string& columns) const;
+  // Whether each step of a sum reads it on another page, and there are more of them than the processor keeps in mind.
+  bool crosses_pages(const Access& load) const;
   TileProblem::Operand operand_for(const Access& load, const std::string& vector,
                                    const std::string& columns, int64_t lanes) const;
   void choose();
@@ -142,6 +150,8 @@ class ReductionScheduler {
 
   Builder& b_;
   ReductionKnobs knobs_;
+  std::set<size_t> refused_;
+  std::optional<size_t> chosen_;
   std::string init_, macc_;
   std::vector<std::string> tails_;
   std::string packed_, packed_at_;  // the statement that packs an input, and the loop that holds it
