@@ -96,19 +96,19 @@ ROWS = [
 
 
 # erf of f32 by parts: polynomials in the distance from the middle of a part, of which a vector register holds one
-# power's coefficients of all.
-PARTS, PART, PART_DEGREE = 16, mpf(17) / 64, 5
+# power's coefficients of all. Parts together reach 4; by lanes of a register: width of a part, degree.
+PARTS = {16: (mpf(17) / 64, 5), 8: (mpf(9) / 16, 7)}
 
 
-def erf_parts():
+def erf_parts(parts, width, degree):
     """Coefficients by power and part. The first part's is that of erf(t) - t, which is exact at 0."""
-    half = PART / 2
-    first, _ = exchange(series(lambda t: erf(t) / t - 1), lambda t: mpf(1), -half, half, PART_DEGREE - 1)
+    half = width / 2
+    first, _ = exchange(series(lambda t: erf(t) / t - 1), lambda t: mpf(1), -half, half, degree - 1)
     rows = [[mpf(0), *first]]
-    for part in range(1, PARTS):
-        middle = part * PART
-        rows.append(exchange(lambda t: erf(middle + t), lambda t: 1 / erf(middle + t), -half, half, PART_DEGREE)[0])
-    return [[row[power] for row in rows] for power in range(PART_DEGREE + 1)]
+    for part in range(1, parts):
+        middle = part * width
+        rows.append(exchange(lambda t: erf(middle + t), lambda t: 1 / erf(middle + t), -half, half, degree)[0])
+    return [[row[power] for row in rows] for power in range(degree + 1)]
 
 
 def text(value, kind):
@@ -129,13 +129,14 @@ def main():
         for c in coefficients:
             print("    %s," % text(c, kind))
         print("};\n")
-    print("// erf(s), t = s - part * kErfPart, by power and part; less t in the first part.")
-    print("constexpr double kErfPart = %s;" % text(PART, "float"))
-    print("constexpr double kErfPartsF32[%d][%d] = {" % (PART_DEGREE + 1, PARTS))
-    for row in erf_parts():
-        lines = [", ".join(text(c, "float") for c in row[i:i + 4]) for i in range(0, PARTS, 4)]
-        print("    {" + ",\n     ".join(lines) + "},")
-    print("};\n")
+    for parts, (width, degree) in PARTS.items():
+        print("// erf(s), t = s - part * kErfPart%d, by power and part; less t in the first part." % parts)
+        print("constexpr double kErfPart%d = %s;" % (parts, text(width, "float")))
+        print("constexpr double kErf%dPartsF32[%d][%d] = {" % (parts, degree + 1, parts))
+        for row in erf_parts(parts, width, degree):
+            lines = [", ".join(text(c, "float") for c in row[i:i + 4]) for i in range(0, parts, 4)]
+            print("    {" + ",\n     ".join(lines) + "},")
+        print("};\n")
     # Powers of two modulo 2 pi, for the reduction of large float32 arguments.
     print("// 2^i modulo 2 pi in (-pi, pi], as a sum of two doubles.")
     print("constexpr double kPowersModuloTwoPi[][2] = {")

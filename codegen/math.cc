@@ -36,11 +36,21 @@ llvm::Intrinsic::ID scaling_instruction(const Target& target, llvm::Type* type) 
   return llvm::Intrinsic::not_intrinsic;
 }
 
+// The instruction that fills a vector from a register of as many f32, by numbers in each lane; or none.
+llvm::Intrinsic::ID table_instruction(const Target& target, llvm::Type* type) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  if (target.arch != Arch::X86_64 || vector == nullptr || !type->getScalarType()->isFloatTy()) return llvm::Intrinsic::not_intrinsic;
+  const unsigned lanes = vector->getNumElements();
+  if (lanes == 16 && target.vector_bits == 512) return llvm::Intrinsic::x86_avx512_permvar_sf_512;
+  if (lanes == 8 && target.vector_bits >= 256) return llvm::Intrinsic::x86_avx2_permps;
+  return llvm::Intrinsic::not_intrinsic;
+}
+
 class Functions {
  public:
   Functions(Builder& builder, const Target& target, llvm::Type* type)
       : builder_(builder), single_(type->getScalarType()->isFloatTy()), scaling_(scaling_instruction(target, type)),
-        has_tables_(scaling_ == llvm::Intrinsic::x86_avx512_mask_scalef_ps_512) {}
+        table_(table_instruction(target, type)) {}
 
   Number exp(Number x) {
     // Below -104 (-746) the result is zero. The clamp lies where both factors' exponent bits are zero
@@ -131,7 +141,8 @@ class Functions {
   }
 
   Number erf(Number x) {
-    if (has_tables_) return erf_by_parts(x);
+    if (table_ == llvm::Intrinsic::x86_avx512_permvar_sf_512) return erf_by_parts(x, kErf16PartsF32, kErfPart16);
+    if (table_ == llvm::Intrinsic::x86_avx2_permps) return erf_by_parts(x, kErf8PartsF32, kErfPart8);
     const Number a = x.abs();
     const Number square = a * a;
     const Number near = single_ ? polynomial(square, kErfSmallF32) : polynomial(square, kErfSmallF64);
@@ -150,16 +161,17 @@ class Functions {
   }
 
   // The same by polynomials of parts, whose coefficients registers hold as tables: half of the work.
-  Number erf_by_parts(Number x) {
+  template <size_t Powers, size_t Parts>
+  Number erf_by_parts(Number x, const double (&table)[Powers][Parts], double width) {
     const Number a = x.abs();
     const Number bounded = select(a > 4, x.same(4), a);   // erf(4) is 1; NaN stays
-    const Number rounded = fma(bounded, x.same(1 / kErfPart), x.same(0x1.8p23));
+    const Number rounded = fma(bounded, x.same(1 / width), x.same(0x1.8p23));
     const Number part = rounded - 0x1.8p23;
-    const Number t = fma(part, x.same(-kErfPart), bounded);
-    constexpr size_t kHighest = std::size(kErfPartsF32) - 1;
-    Number sum = look_up(kErfPartsF32[kHighest], rounded);
-    for (size_t power = kHighest; --power > 0;) sum = fma(t, sum, look_up(kErfPartsF32[power], rounded));
-    const Number start = select(part == 0, t, look_up(kErfPartsF32[0], rounded));
+    const Number t = fma(part, x.same(-width), bounded);
+    constexpr size_t kHighest = Powers - 1;
+    Number sum = look_up(table[kHighest], rounded);
+    for (size_t power = kHighest; --power > 0;) sum = fma(t, sum, look_up(table[power], rounded));
+    const Number start = select(part == 0, t, look_up(table[0], rounded));
     return fma(t, sum, start).copy_sign(x);
   }
 
@@ -288,12 +300,12 @@ class Functions {
                                                                     builder_.getInt32(kCurrentRounding)}));
   }
 
-  // One of a table's sixteen elements for each lane: that which the last four bits of a float say.
-  Number look_up(const double (&table)[16], Number which) {
+  // One of a table's elements for each lane: that which the last bits of a float say.
+  template <size_t Parts>
+  Number look_up(const double (&table)[Parts], Number which) {
     std::vector<float> elements(std::begin(table), std::end(table));
     llvm::Value* all = llvm::ConstantDataVector::get(builder_.getContext(), elements);
-    return Number(builder_, builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {},
-                                                     {all, which.bits().value()}));
+    return Number(builder_, builder_.CreateIntrinsic(table_, {}, {all, which.bits().value()}));
   }
 
   Number power_of_two(Number count) {
@@ -310,7 +322,7 @@ class Functions {
   Builder& builder_;
   bool single_;
   llvm::Intrinsic::ID scaling_;
-  bool has_tables_;   // sixteen lanes that an instruction fills from a register of as many
+  llvm::Intrinsic::ID table_;
 };
 
 // A large f32 as the sum of two f64 that is equal to it modulo 2 pi: its mantissa times the remainder
