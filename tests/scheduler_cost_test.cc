@@ -100,6 +100,32 @@ TEST(Cost, ColumnsAWayApartAreNoMoreThanTheSetsHold) {
   }
 }
 
+TEST(Cost, AsManySumsAsHideTheLatencyAreNotEnough) {
+  // Rows of 32 pixels: tiles of 2 x 4 divide them, and 8 sums are what two units of four cycles ask for.
+  const Target target = parse_target("x86-64-v3");
+  ASSERT_EQ(target.latency * target.multiply_adds, 8);
+  TileProblem problem;
+  TileProblem::Operand pixels, weights;
+  pixels.along_columns = true;
+  weights.along_vector = weights.streams = true;
+  problem.operands = {pixels, weights};
+  problem.lanes = 8;
+  problem.steps = 4608;
+  problem.blocks = 64;
+  problem.columns = 32;
+  const TileChoice choice = choose_tile(problem, target);
+  EXPECT_GE(choice.vectors * choice.columns, 10);
+  EXPECT_LT(1.05 * choice.cycles, tile_cycles(problem, target, 2, 4));
+  // Far more sums, or far fewer, take what the units or the latency alone say.
+  const double full = 4608 * 64 * 32 / 2.0;
+  EXPECT_NEAR(tile_cycles(problem, target, 3, 4) / full, 1, 0.07);
+  EXPECT_NEAR(tile_cycles(problem, target, 1, 1) / (4608 * 64 * 32 * 4.0), 1, 0.01);
+  // Constants that a long epilogue keeps in a register leave no room for twelve sums, three weights and a pixel.
+  problem.held = 1;
+  const TileChoice less = choose_tile(problem, target);
+  EXPECT_LT(less.vectors, 3);
+}
+
 TEST(Cost, LargeConstantsComeFromMemory) {
   const Target target = parse_target("znver4");
   ASSERT_LT(target.memory_bandwidth, target.l3_bandwidth);

@@ -91,6 +91,34 @@ TEST(Default, RowsOfATransposedProductArePacked) {
   EXPECT_EQ(testing::difference(kernel, schedule, 7, {}), "");
 }
 
+// Three vectors of 64 blocks of channels: the panel is divided, though into more parts than its size asks for, and no
+// choice packs the windows of the input.
+TEST(Default, PanelsAreDividedByWhatDividesTheirChannels) {
+  const Kernel kernel = parse_kernel(
+      "kernel \"convolution\"\n  input X f32[1, 512, 32, 32]\n  constant W f32[512, 512, 3, 3]\n  output O f32[1, 512, 32, 32]\n"
+      "  init[m:1, f:512, y:32, x:32]: O[m, f, y, x] = 0\n"
+      "  macc[m:1, f:512, y:32, x:32, c:512, r:3, s:3] where y + r - 1 >= 0, 32 - y - r >= 0, x + s - 1 >= 0, 32 - x - s >= 0: "
+      "O[m, f, y, x] += X[m, c, y + r - 1, x + s - 1] * W[f, c, r, s]\n");
+  const Schedule schedule = default_schedule(kernel, parse_target("x86-64-v3"), 1, {"layout X 1 8", "layout O 1 8"});
+  const auto& trace = schedule.trace();
+  EXPECT_NE(std::find(trace.begin(), trace.end(), "strip macc_f_o 3 as f_ot f_on"), trace.end()) << ::testing::PrintToString(trace);
+  EXPECT_NE(std::find(trace.begin(), trace.end(), "strip macc_c_o 8 as c_op c_o"), trace.end()) << ::testing::PrintToString(trace);
+  for (const std::string& line : trace) EXPECT_NE(line.rfind("pack X", 0), 0u) << line;
+}
+
+// 768 rows of a constant that lie pages apart, read by columns: lanes along the constant instead, which is packed.
+TEST(Default, ConstantsThatCrossPagesGetTheLanes) {
+  const Kernel kernel = parse_kernel("kernel \"product\"\n  input I f32[128, 768]\n  constant W f32[768, 3072]\n  output O f32[128, 3072]\n"
+                                     "  local T f32[128, 3072]\n  init[m:128, n:3072]: T[m, n] = 0\n"
+                                     "  macc[m:128, n:3072, k:768]: T[m, n] += I[m, k] * W[k, n]\n"
+                                     "  tail[m:128, n:3072]: O[m, n] = erf(T[m, n]) + T[m, n] * 0.5\n");
+  for (const char* name : {"x86-64-v3", "x86-64-v4"}) {
+    const std::vector<std::string> trace = default_schedule(kernel, parse_target(name), 1).trace();
+    const bool lanes = std::any_of(trace.begin(), trace.end(), [](const std::string& line) { return line.rfind("pack W", 0) == 0; });
+    EXPECT_TRUE(lanes) << name << ::testing::PrintToString(trace);
+  }
+}
+
 TEST(Pack, OfInputsIsRefusedByName) {
   Schedule schedule(parse_kernel("kernel \"half\"\n  input I f32[8]\n  output O f32[8, 9]\n"
                                  "  fill[i:8, j:9] where j - i >= 0, 7 - j >= 0: O[i, j] = I[j]\n"
