@@ -11,7 +11,7 @@ namespace {
 class LayoutChooser {
  public:
   LayoutChooser(Graph& graph, const Target& target, const std::set<std::string>& plain)
-      : graph_(graph), block_(target.block), shuffles_(target.vector_bits > 0 && !target.scalable), plain_(plain) {
+      : graph_(graph), block_(target.block), halves_(target.halves), shuffles_(target.vector_bits > 0 && !target.scalable), plain_(plain) {
     for (ValueId id : graph.outputs) fixed_.insert(id);
   }
 
@@ -34,11 +34,21 @@ class LayoutChooser {
     return is_map(id) && channels(id) * 2 >= block_ && !plain_.count(graph_[id].name);
   }
   bool blocked(ValueId id) const { return id != kNoValue && layouts_.count(id) > 0; }
-  bool whole_blocks(ValueId id) const { return channels(id) % block_ == 0; }
+  // Of the target, or half of it where the last whole block would be half in vain, and that counts. Values of as many
+  // channels have the same.
+  int block_of(ValueId id) const {
+    constexpr double kLeastWaste = 0.02;
+    const int64_t rest = channels(id) % block_;
+    const bool waste = rest > 0 && 2 * rest <= block_ &&
+                       static_cast<double>(block_ - rest) > kLeastWaste * static_cast<double>(channels(id));
+    return halves_ && waste ? block_ / 2 : block_;
+  }
+  bool whole_blocks(ValueId id) const { return channels(id) % block_of(id) == 0; }
 
   bool blocks_hold_groups(const Node& node) const {
     const int64_t groups = int_attribute(node, "group"), filters = channels(node.outputs[0]) / groups;
-    return groups > 1 && filters > 1 && filters < block_ && block_ % filters == 0;
+    const int block = block_of(node.outputs[0]);
+    return groups > 1 && filters > 1 && filters < block && block % filters == 0;
   }
 
   // A convolution computes blocked channels where groups do not cut a block. Where a block holds several
@@ -51,8 +61,8 @@ class LayoutChooser {
     if (blocks_hold_groups(node)) {
       return shuffles_ && in == out && whole_blocks(node.outputs[0]) && blocked(node.inputs[0]);
     }
-    if ((out / groups) % block_ != 0) return false;
-    return (in / groups) % block_ == 0 || !blocked(node.inputs[0]);
+    if ((out / groups) % block_of(node.outputs[0]) != 0) return false;
+    return (in / groups) % block_of(node.inputs[0]) == 0 || !blocked(node.inputs[0]);
   }
 
   bool transposed_fits(const Node& node) const {
@@ -104,14 +114,14 @@ class LayoutChooser {
     } else if (op == "Concat") {
       fits = int_attribute(node, "axis") == 1 &&
              std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-               return blocked(id) && whole_blocks(id);
+               return blocked(id) && whole_blocks(id) && block_of(id) == block_of(out);
              });
     } else if (op == "LRN") {
       fits = blocked(node.inputs[0]) && whole_blocks(out);   // its windows reach into neighbouring blocks
     } else if (node.op->elementwise) {
       fits = elementwise_fits(node);
     }
-    if (fits) layouts_[out] = block_;
+    if (fits) layouts_[out] = block_of(out);
   }
 
   // True where the node reads this input in the layout `blocked_input`.
@@ -143,7 +153,7 @@ class LayoutChooser {
         if (fresh) {
           found->second = graph_.fresh_value(graph_[input].name + (want ? "_blocked" : "_plain"),
                                              graph_[input].dtype, graph_[input].shape);
-          if (want) layouts_[found->second] = block_;
+          if (want) layouts_[found->second] = block_of(input);
           Node copy;
           copy.op = reorder;
           copy.inputs = {input};
@@ -160,6 +170,7 @@ class LayoutChooser {
 
   Graph& graph_;
   int block_;
+  bool halves_;                    // half a block takes half of the time
   bool shuffles_;                  // lanes can cheaply read each another one's element
   const std::set<std::string>& plain_;
   std::set<ValueId> fixed_;

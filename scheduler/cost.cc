@@ -10,10 +10,10 @@ namespace {
 
 constexpr int64_t kLine = 64;   // bytes
 
-// Native registers, and vector instructions, per vector of `lanes` elements.
+// Turns of the units, in those of whole vectors, per vector of `lanes` elements.
 double parts_of(const TileProblem& problem, const Target& target) {
   if (target.vector_bits == 0) return problem.lanes;
-  return std::max(1.0, problem.lanes * problem.element_bytes * 8.0 / target.vector_bits);
+  return std::max(target.halves ? 0.5 : 1, problem.lanes * problem.element_bytes * 8.0 / target.vector_bits);
 }
 
 // Lines beyond those that the sets of the first cache hold, where each column reads one of its own.
@@ -59,7 +59,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
       }
       if (operand.once) afar += count * problem.lanes * problem.element_bytes;
     } else {
-      loads += count;
+      loads += count * std::min(1.0, parts);
       afar += static_cast<double>(crowded_out(target, operand.column_bytes, columns) * kLine);
       if (!target.broadcast_operand) held += 1;
     }
@@ -73,9 +73,10 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   // What is read once, or what the first cache lost, comes from there as well, and its loads wait for sums
   // whose latency a small tile does not hide.
   if (afar > 0) step = overlapped(step, afar / target.l2_bandwidth);
-  const double registers = (accumulators + std::max(held + problem.held, 1 + problem.epilogue_loads)) * parts;
+  const double each = std::max(1.0, parts);
+  const double registers = (accumulators + std::max(held + problem.held, 1 + problem.epilogue_loads)) * each;
   if (registers > target.vector_registers) {
-    step *= 1 + 0.25 * (registers - target.vector_registers) / parts / std::max(1.0, accumulators / 4);
+    step *= 1 + 0.25 * (registers - target.vector_registers) / each / std::max(1.0, accumulators / 4);
   }
   const double finish = accumulators * parts *
                         (problem.store_cost / target.stores + problem.epilogue_loads / target.loads +

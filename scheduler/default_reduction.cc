@@ -334,6 +334,38 @@ TileProblem::Operand ReductionScheduler::operand_for(const Access& load, const s
   return operand;
 }
 
+ReductionChoice ReductionScheduler::choice_for(const std::string& vector, const std::string& columns, const std::string& outer,
+                                               int64_t width) const {
+  const bool over_reduction = !is_output(vector);
+  TileProblem problem = problem_for(vector, columns, width);
+  if (!outer.empty()) {
+    problem.blocks = extent_or(macc(), outer, 1);
+    problem.others /= static_cast<double>(problem.blocks);
+  }
+  constexpr double kAcrossPages = 1.15, kOverReduction = 1.1;
+  double preference = over_reduction ? kOverReduction : 1;
+  for (const Access& load : loads_of(macc())) {
+    if (!over_reduction && !depends_on(load, vector) && crosses_pages(load)) preference = kAcrossPages;
+    problem.operands.push_back(operand_for(load, vector, columns, width));
+    if (over_reduction && element_stride(kernel(), load, vector).value_or(2) > 1) {
+      problem.operands.back().vector_cost = 1.5 * static_cast<double>(width);
+    }
+  }
+  if (over_reduction) {
+    problem.finish = std::log2(static_cast<double>(width)) * 2 + 4;
+    problem.store_cost = 1;
+  } else {
+    problem.store_cost = store_cost(vector, width);
+  }
+  ReductionChoice choice{{over_reduction, vector, columns, width, {}}, problem, preference, 1,
+                         outputs().size() - (outer.empty() ? 0 : 1)};
+  for (const std::string& name : outputs()) {
+    if (name == vector || name == columns || name == outer) continue;
+    choice.rows = extent_or(macc(), name, kAssumedSymbolic);
+  }
+  return choice;
+}
+
 std::vector<ReductionChoice> ReductionScheduler::choices() const {
   std::vector<ReductionChoice> result;
   // The innermost first: it wins between equals.
@@ -383,36 +415,18 @@ std::vector<ReductionChoice> ReductionScheduler::choices() const {
     } else if (iterator.extent.constant() < 2) {
       continue;
     }
-    for (const std::string& columns : column_choices) {
-      if (columns == vector) continue;
-      TileProblem problem = problem_for(vector, columns, width);
-      if (!outer.empty()) {
-        if (outer == columns) continue;
-        problem.blocks = extent_or(macc(), outer, 1);
-        problem.others /= static_cast<double>(problem.blocks);
+    std::vector<int64_t> widths = {width};
+    // Halves of vectors that take half of the time, where the last whole one would be half in vain. They read inputs more
+    // often, so that it has to be worth it.
+    constexpr double kLeastWaste = 0.02;
+    const int64_t size = iterator.extent.constant(), rest = size % width;
+    const bool free = !over_reduction && outer.empty() && width == lanes && !is_blocked(macc().write.buffer);
+    const bool waste = rest > 0 && 2 * rest <= width && static_cast<double>(width - rest) > kLeastWaste * static_cast<double>(size);
+    if (b_.target().halves && free && waste) widths.push_back(width / 2);
+    for (const int64_t each : widths) {
+      for (const std::string& columns : column_choices) {
+        if (columns != vector && (outer.empty() || columns != outer)) result.push_back(choice_for(vector, columns, outer, each));
       }
-      constexpr double kAcrossPages = 1.15, kOverReduction = 1.1;
-      double preference = over_reduction ? kOverReduction : 1;
-      for (const Access& load : loads_of(macc())) {
-        if (!over_reduction && !depends_on(load, vector) && crosses_pages(load)) preference = kAcrossPages;
-        problem.operands.push_back(operand_for(load, vector, columns, width));
-        if (over_reduction && element_stride(kernel(), load, vector).value_or(2) > 1) {
-          problem.operands.back().vector_cost = 1.5 * static_cast<double>(width);
-        }
-      }
-      if (over_reduction) {
-        problem.finish = std::log2(static_cast<double>(width)) * 2 + 4;
-        problem.store_cost = 1;
-      } else {
-        problem.store_cost = store_cost(vector, width);
-      }
-      ReductionChoice choice{{over_reduction, vector, columns, width, {}}, problem,
-                             preference, 1, outputs().size() - (outer.empty() ? 0 : 1)};
-      for (const std::string& name : outputs()) {
-        if (name == vector || name == columns || name == outer) continue;
-        choice.rows = extent_or(macc(), name, kAssumedSymbolic);
-      }
-      result.push_back(choice);
     }
   }
   if (result.empty()) throw Abandon{"no iterator to vectorise"};

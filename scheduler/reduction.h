@@ -91,6 +91,8 @@ class ReductionScheduler {
   bool crosses_pages(const Access& load) const;
   TileProblem::Operand operand_for(const Access& load, const std::string& vector,
                                    const std::string& columns, int64_t lanes) const;
+  // Lanes along `vector`, so many of them; `outer` counts blocks of them that exist already.
+  ReductionChoice choice_for(const std::string& vector, const std::string& columns, const std::string& outer, int64_t width) const;
   void choose();
   void shrink_tile();
   // The term with coefficient 1: the outer part of a blocked index `8*g + f_o`.

@@ -17,7 +17,7 @@ TEST_P(DefaultSchedule, ComputesTheSame) {
   const NamedKernel& named = GetParam();
   const Kernel kernel = parse_kernel(named.text);
   verify(kernel);
-  for (const char* target : {"x86-64-v4", "x86-64-v3", "rv64gcv", "rv64gc"}) {
+  for (const char* target : {"x86-64-v4", "x86-64-v3", "znver4", "rv64gcv", "rv64gc"}) {
     for (int threads : {1, 2}) {
       for (bool blocked : {false, true}) {
         if (blocked && named.layout_lines.empty()) continue;
@@ -104,6 +104,18 @@ TEST(Default, PanelsAreDividedByWhatDividesTheirChannels) {
   EXPECT_NE(std::find(trace.begin(), trace.end(), "strip macc_f_o 3 as f_ot f_on"), trace.end()) << ::testing::PrintToString(trace);
   EXPECT_NE(std::find(trace.begin(), trace.end(), "strip macc_c_o 8 as c_op c_o"), trace.end()) << ::testing::PrintToString(trace);
   for (const std::string& line : trace) EXPECT_NE(line.rfind("pack X", 0), 0u) << line;
+}
+
+// 312 features are 19 vectors and a half.
+TEST(Default, HalvesOfVectorsComputeLessInVain) {
+  const auto lanes = [](int64_t features, const char* target) {
+    const Schedule schedule = default_schedule(transposed_product(128, features, 96), parse_target(target), 1);
+    return std::find(schedule.trace().begin(), schedule.trace().end(), "layout T 1 8") != schedule.trace().end() ? 8 : 16;
+  };
+  EXPECT_EQ(lanes(40, "znver4"), 8);
+  EXPECT_EQ(lanes(40, "x86-64-v4"), 16);   // two units of whole vectors
+  EXPECT_EQ(lanes(42, "znver4"), 16);      // the last vector has ten lanes
+  EXPECT_EQ(lanes(1000, "znver4"), 16);    // one half in 63 vectors is not worth it
 }
 
 // 768 rows of a constant that lie pages apart, read by columns: lanes along the constant instead, which is packed.

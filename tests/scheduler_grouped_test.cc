@@ -190,5 +190,20 @@ TEST(GroupedLayouts, BlocksStayInTransposedConvolutions) {
   }
 }
 
+TEST(Layouts, HalfBlocksWhereAWholeOneWouldBeHalfInVain) {
+  Graph graph = parse_graph("graph g {\n  input x f32[1, 3, 9, 9]\n  constant a f32[24, 3, 1, 1] #0\n  constant b f32[32, 24, 1, 1] #0\n"
+                            "  constant c f32[24, 32, 1, 1] #0\n  constant d f32[1000, 24, 1, 1] #0\n  constant e f32[16, 1000, 1, 1] #0\n"
+                            "  p f32[?] = Conv(x, a)\n  q f32[?] = Conv(p, b)\n  r f32[?] = Conv(q, c)\n  s f32[?] = Add(p, r)\n"
+                            "  t f32[?] = Conv(s, d)\n  y f32[?] = Conv(t, e)\n  output y\n}\n");
+  infer_shapes(graph);
+  for (const auto& [target, half] : {std::pair("znver4", 8), std::pair("x86-64-v4", 16)}) {
+    Graph copy = graph;
+    const Layouts layouts = choose_layouts(copy, parse_target(target), {});
+    std::vector<int> blocks;
+    for (size_t i = 0; i < 5; ++i) blocks.push_back(layouts.at(graph.nodes[i].outputs[0]));
+    EXPECT_EQ(blocks, (std::vector<int>{half, 16, half, half, 16})) << target;
+  }
+}
+
 }  // namespace
 }  // namespace tc

@@ -133,6 +133,7 @@ void describe_this_machine(Target& target) {
     target.multiply_adds = row.target.multiply_adds;
     target.loads = row.target.loads;
     target.stores = row.target.stores;
+    target.halves = row.target.halves;
     target.l2_bandwidth = row.target.l2_bandwidth;
     target.l3_bandwidth = row.target.l3_bandwidth;
   }

@@ -49,6 +49,7 @@ struct Target {
   bool broadcast_operand = false;  // multiply-add takes a broadcast scalar (memory on AVX-512,
                                    // register on RVV)
   bool prefetches = false;         // has an instruction that brings a line near
+  bool halves = false;             // half a vector takes half of its time: wide vectors take two turns
   bool reorders = false;           // executes out of order: code is best in the order that needs the fewest registers
   int block = 16;                  // channel block of blocked layouts, in f32 elements
   // Cost numbers, per cycle and core.

@@ -81,6 +81,7 @@ std::vector<Row> x86_rows() {
   Target znver4 = named(avx512(), "znver4");
   znver4.multiply_adds = znver4.loads = 1;
   znver4.stores = 0.5;
+  znver4.halves = true;
   znver4.l2_bandwidth = 28;
   znver4.l3_bandwidth = 16;
   Target znver5 = named(avx512(), "znver5");
