@@ -239,12 +239,12 @@ void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
   if (low.low > high.high) return;
 
   const size_t known = known_.size();
-  auto copy = [&](const Affine& value) {
+  auto copy = [&](const Affine& value, bool ends_block = false) {
     values_[loop.name] = value;
     for (const Affine& bound : bounds) known_.push_back(with_values(bound));
     loaded_.emplace_back();
     nest(position + 1, rest);
-    if (fills_registers()) {
+    if (!ends_block && fills_registers()) {
       // Loads of later steps stay behind this one: LLVM would gather them, and keep sums in memory for them.
       builder_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
     }
@@ -273,7 +273,7 @@ void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
           for (size_t i = 0; i < names.size(); ++i) {
             region_.accumulators[names[i]].value = current[i];
           }
-          for (int64_t i = 0; i < copies; ++i) copy(Affine::variable(variable) + Affine(i));
+          for (int64_t i = 0; i < copies; ++i) copy(Affine::variable(variable) + Affine(i), i + 1 == copies);
           std::vector<llvm::Value*> next;
           for (const std::string& name : names) next.push_back(region_.accumulators[name].value);
           levels_.pop_back();

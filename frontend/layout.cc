@@ -11,7 +11,7 @@ namespace {
 class LayoutChooser {
  public:
   LayoutChooser(Graph& graph, const Target& target, const std::set<std::string>& plain)
-      : graph_(graph), block_(target.block), halves_(target.halves), shuffles_(target.vector_bits > 0 && !target.scalable), plain_(plain) {
+      : graph_(graph), target_(target), block_(target.block), shuffles_(target.vector_bits > 0 && !target.scalable), plain_(plain) {
     for (ValueId id : graph.outputs) fixed_.insert(id);
   }
 
@@ -34,15 +34,8 @@ class LayoutChooser {
     return is_map(id) && channels(id) * 2 >= block_ && !plain_.count(graph_[id].name);
   }
   bool blocked(ValueId id) const { return id != kNoValue && layouts_.count(id) > 0; }
-  // Of the target, or half of it where the last whole block would be half in vain, and that counts. Values of as many
-  // channels have the same.
-  int block_of(ValueId id) const {
-    constexpr double kLeastWaste = 0.02;
-    const int64_t rest = channels(id) % block_;
-    const bool waste = rest > 0 && 2 * rest <= block_ &&
-                       static_cast<double>(block_ - rest) > kLeastWaste * static_cast<double>(channels(id));
-    return halves_ && waste ? block_ / 2 : block_;
-  }
+  // Values of as many channels have the same.
+  int block_of(ValueId id) const { return static_cast<int>(target_.width_for(channels(id), block_)); }
   bool whole_blocks(ValueId id) const { return channels(id) % block_of(id) == 0; }
 
   bool blocks_hold_groups(const Node& node) const {
@@ -169,8 +162,8 @@ class LayoutChooser {
   }
 
   Graph& graph_;
-  int block_;
-  bool halves_;                    // half a block takes half of the time
+  const Target& target_;
+  int block_;                      // of the target; block_of() of a value
   bool shuffles_;                  // lanes can cheaply read each another one's element
   const std::set<std::string>& plain_;
   std::set<ValueId> fixed_;

@@ -351,7 +351,13 @@ bool ReductionScheduler::is_packable_input(const Access& access, const std::stri
     for (const auto& [name, coefficient] : each.affine.terms()) (is_output(name) ? output : sum) = true;
     return sum && output;
   });
-  return kernel().buffers[static_cast<size_t>(access.buffer)].scope == Scope::Input && !dynamic && !window &&
+  // Padded lanes of what leaves the kernel are to be finite, which those of a copy need not be.
+  const bool padded = std::any_of(b_.state().blocked.begin(), b_.state().blocked.end(), [&](const BlockedDim& dim) {
+    const int buffer = kernel().buffer_index(dim.buffer);
+    const bool leaves = kernel().buffers[static_cast<size_t>(buffer)].scope == Scope::Output;
+    return leaves && (!dim.extent.is_constant() || dim.extent.constant() % dim.block != 0);
+  });
+  return kernel().buffers[static_cast<size_t>(access.buffer)].scope == Scope::Input && !dynamic && !window && !padded &&
          times_read(access.buffer) == 1 && step && *step > 1 && (columns.empty() || !depends_on(access, columns));
 }
 

@@ -416,13 +416,8 @@ std::vector<ReductionChoice> ReductionScheduler::choices() const {
       continue;
     }
     std::vector<int64_t> widths = {width};
-    // Halves of vectors that take half of the time, where the last whole one would be half in vain. They read inputs more
-    // often, so that it has to be worth it.
-    constexpr double kLeastWaste = 0.02;
-    const int64_t size = iterator.extent.constant(), rest = size % width;
     const bool free = !over_reduction && outer.empty() && width == lanes && !is_blocked(macc().write.buffer);
-    const bool waste = rest > 0 && 2 * rest <= width && static_cast<double>(width - rest) > kLeastWaste * static_cast<double>(size);
-    if (b_.target().halves && free && waste) widths.push_back(width / 2);
+    if (const int64_t less = b_.target().width_for(iterator.extent.constant(), width); free && less < width) widths.push_back(less);
     for (const int64_t each : widths) {
       for (const std::string& columns : column_choices) {
         if (columns != vector && (outer.empty() || columns != outer)) result.push_back(choice_for(vector, columns, outer, each));

@@ -148,6 +148,13 @@ Target parse_resolved(const std::string& text) {
 
 }  // namespace
 
+int64_t Target::width_for(int64_t size, int64_t width) const {
+  constexpr double kLeastWaste = 0.02;   // part of all lanes
+  const int64_t rest = size % width;
+  const bool waste = rest > 0 && 2 * rest <= width && static_cast<double>(width - rest) > kLeastWaste * static_cast<double>(size);
+  return halves && waste ? width / 2 : width;
+}
+
 int Target::lanes(DType dtype) const {
   if (vector_bits == 0) return 1;
   return vector_bits / 8 / static_cast<int>(size_of(dtype));

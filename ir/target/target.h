@@ -66,6 +66,9 @@ struct Target {
   std::vector<std::pair<int, int>> tiles;
 
   int lanes(DType dtype) const;    // of one native vector; 1 on scalar targets
+  // `width`, or half of it where `halves` holds and the last vector of a dimension of `size` would have no more lanes than
+  // that, which makes up for reading other operands more often.
+  int64_t width_for(int64_t size, int64_t width) const;
 };
 
 // `native`, `x86-64-v3`, `x86-64-v4`, `sapphirerapids`, `znver4`, `znver5`, `rv64gc`, `rv64gcv`,
