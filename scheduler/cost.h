@@ -46,8 +46,10 @@ TileChoice choose_tile(const TileProblem& problem, const Target& target);
 // Cycles of the whole problem with a given tile.
 double tile_cycles(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns);
 
-// Cycles in which `bytes` of a constant of `size` bytes come from beyond the second cache: from memory where it is
-// large, since a model that has such a constant has several, which no cache holds together.
+// Whether a constant of `size` bytes comes from memory: a model that has such a constant has several, which no cache
+// holds together.
+bool in_memory(double size);
+// Cycles in which `bytes` of a constant of `size` bytes come from beyond the second cache.
 double cycles_from_afar(const Target& target, double bytes, double size);
 
 // Cycles in which both are done: what comes from beyond the second cache comes partly while others are
