@@ -49,6 +49,15 @@ TEST(Cost, ThreadsGetPartsOfAMatrix) {
   }
 }
 
+TEST(Cost, MatricesInMemoryAreReadByFewStreams) {
+  const Target target = parse_target("znver4");
+  TileProblem problem = row_times_matrix(75, false, 1);
+  EXPECT_EQ(choose_tile(problem, target).vectors, 5);
+  problem.blocks = 256;
+  problem.steps = 9216;
+  EXPECT_EQ(choose_tile(problem, target).vectors, 4);
+}
+
 TEST(Cost, ShufflesAreSharedByNeighbouringWindows) {
   const Target target = parse_target("x86-64-v4");
   TileProblem problem;
