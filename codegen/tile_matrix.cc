@@ -51,7 +51,7 @@ void TileEmitter::load_operand(int number, const MatrixTile& tile) {
   tile_instruction(llvm::Intrinsic::x86_tileloadd64, number, tile);
   Address line = address_of(tile.access, {});
   for (int row = 0; row < matrix_->configuration[48 + static_cast<size_t>(number)]; ++row) {
-    prefetch(tile.source, line);
+    prefetch(tile.source, line, Near::SecondCache);
     line.bytes = line.bytes + Affine(tile.row_bytes);
   }
 }

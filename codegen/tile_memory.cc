@@ -259,10 +259,9 @@ llvm::Value* TileEmitter::shuffled_row(const RowShuffle& row, llvm::Type* type, 
   return builder_.CreateSelect(llvm::ConstantVector::get(first), value, all_lanes(*elements.rbegin()));
 }
 
-void TileEmitter::prefetch(const Access& access, const Address& address) {
+void TileEmitter::prefetch(const Access& access, const Address& address, Near near) {
   constexpr int64_t kLine = 64;
   if (leaf_.prefetches.empty() || address.dynamic != nullptr || !address.symbolic.empty()) return;
-  const bool is_constant = kernel_.buffers[static_cast<size_t>(access.buffer)].scope == Scope::Constant;
   for (const Prefetch& wanted : leaf_.prefetches) {
     if (wanted.statement != tile_->statement || wanted.buffer != access.buffer) continue;
     // What the loops of the tile add to the address moves along the trip's part of the constant;
@@ -292,10 +291,10 @@ void TileEmitter::prefetch(const Access& access, const Address& address) {
     ahead.bytes = from + Affine(wanted.ahead * element + line) +
                   wanted.share * (wanted.ahead * element / wanted.shares) + moved;
     if (!prefetched_.insert(text(wanted.buffer, " ", ahead.bytes.str())).second) continue;
-    constexpr int kRead = 0, kFirstLevel = 3, kSecondLevel = 2, kData = 1;
+    constexpr int kRead = 0, kData = 1;
     builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
-                             {pointer(ahead), builder_.getInt32(kRead),
-                              builder_.getInt32(is_constant ? kSecondLevel : kFirstLevel), builder_.getInt32(kData)});
+                             {pointer(ahead), builder_.getInt32(kRead), builder_.getInt32(static_cast<uint32_t>(near)),
+                              builder_.getInt32(kData)});
   }
 }
 

@@ -65,7 +65,7 @@ struct TileStatement {
 // one or several runs of the leaf, the part that the next trip will read. Changes no value.
 struct Prefetch {
   int statement = -1;              // index into kernel.statements: the reader, a statement of the leaf
-  int buffer = -1;                 // scope Constant, to the second-level cache, or Input, to the first
+  int buffer = -1;                 // scope Constant or Input
   int64_t ahead = 0;               // elements from what this trip reads to what the next one reads
   int64_t shares = 1;              // runs of the leaf in one trip, each of which brings a share
   Affine share;                    // which one this run is, in outer variables; 0 <= share < shares

@@ -24,9 +24,8 @@ bool moves_along(const Kernel& kernel, int buffer, int statement, const LoopPart
 Primitive prefetch_primitive() {
   Primitive primitive;
   primitive.row = {"prefetch", "order", "prefetch BUFFER LOOP",
-                   "While a trip of LOOP computes, the part of BUFFER that the next trip reads comes near: of a "
-                   "constant to the second-level cache, of an input to the first, a share of it in each run of "
-                   "the leaves below. Changes no value. Where the target has no such instruction it does nothing."};
+                   "While a trip of LOOP computes, the part of BUFFER that the next trip reads comes near, a share "
+                   "of it in each run of the leaves below. Changes no value. Where the target has no such instruction it does nothing."};
   primitive.apply = [](ScheduleState& state, Words& words) {
     const Kernel& kernel = state.kernel->kernel;
     const size_t index = buffer_or_refuse(kernel, words.name("a buffer"));
