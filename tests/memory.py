@@ -1,8 +1,8 @@
-"""Peak memory of a run of every network of the zoo, beside ONNX Runtime's: `python -m tests.memory
+"""Peak memory of a run of every network of the zoo, beside ONNX Runtime's and OpenVINO's: `python -m tests.memory
 [NAME ...]` prints the table of docs/memory.md, and with --update writes it there.
 
 What is measured is a C program's largest resident size (tests/runtime/run_model.c on the shared
-artefact, tests/runtime/run_onnxruntime.c on the ONNX file).
+artefact, tests/runtime/run_onnxruntime.c and run_openvino.c on the ONNX file).
 """
 
 import argparse
@@ -58,6 +58,18 @@ def run_onnxruntime_program():
     link.symlink_to(library)
     return compile_c("tests/runtime/run_onnxruntime.c", _folder() / "run_onnxruntime",
                      f"-I{header_folder}", library, f"-Wl,-rpath,{_folder()}")
+
+
+@functools.cache
+def run_openvino_program():
+    """Built with headers and libraries of the Python package openvino. ImportError or CalledProcessError where
+    they cannot be had."""
+    import openvino
+
+    package = Path(openvino.__file__).parent
+    library, = (package / "libs").glob("libopenvino_c.so.*")
+    return compile_c("tests/runtime/run_openvino.c", _folder() / "run_openvino", f"-I{package / 'include'}",
+                     library, f"-Wl,-rpath,{library.parent}")
 
 
 def measure(program, model, threads=1, symbols=None):
@@ -129,8 +141,9 @@ def beside(row):
 
 def table_row(name, path, threads=1):
     row = measure_artefact(path, name, threads)
-    peer = measure(run_onnxruntime_program(), path, threads, SYMBOLS.get(name))
-    cells = [row["peak"], row["constants"], row["arena"], row["inputs_outputs"], peer["peak"]]
+    peers = [measure(program(), path, threads, SYMBOLS.get(name))["peak"]
+             for program in (run_onnxruntime_program, run_openvino_program)]
+    cells = [row["peak"], row["constants"], row["arena"], row["inputs_outputs"], *peers]
     return f"| {name} | " + " | ".join(f"{cell / 1e6:.1f}" for cell in cells) + " |"
 
 

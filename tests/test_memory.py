@@ -91,14 +91,15 @@ def test_the_dumped_plan_is_the_compiled_one():
 
 
 @pytest.mark.full
-def test_onnx_runtime_is_measured_alike():
-    """The program that the table compares with runs the same model on as many bytes."""
+@pytest.mark.parametrize("build", [memory.run_onnxruntime_program, memory.run_openvino_program])
+def test_peers_are_measured_alike(build):
+    """The programs that the table compares with run the same model on as many bytes."""
     try:
-        program = memory.run_onnxruntime_program()
+        program = build()
     except (ImportError, OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"ONNX Runtime's header or library cannot be had: {error}")
+        pytest.skip(f"the peer's header or library cannot be had: {error}")
     peer = memory.measure(program, zoo.export("squeezenet1_1"))
-    print(f"squeezenet1_1: ONNX Runtime's peak {peer['peak'] / 1e6:.1f} MB")
+    print(f"squeezenet1_1: {program.name}'s peak {peer['peak'] / 1e6:.1f} MB")
     assert peer["inputs_outputs"] == (3 * 224 * 224 + 1000) * 4
     assert peer["peak"] > 10_000_000
 
@@ -107,7 +108,8 @@ def test_the_page_has_every_network():
     rows = memory.page_rows(zoo.NETWORKS)
     assert list(rows) == list(zoo.NETWORKS)
     for name, line in rows.items():
-        peak, constants, arena, inputs_outputs, _ = map(float, line.split("|")[2:-1])
+        peak, constants, arena, inputs_outputs, *peers = map(float, line.split("|")[2:-1])
+        assert len(peers) == 2 and peak < min(peers), name
         assert peak <= constants + arena + inputs_outputs + memory.ALLOWANCE / 1e6, name
 
 
