@@ -250,52 +250,86 @@ class KernelEmitter {
     return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, context_.i64(0));
   }
 
-  // The second of two perfectly nested parallel loops, where its bounds do not depend on the first.
-  const LoopNode* rectangular_child(const LoopNode& node) const {
-    const LoopNode* child = node.children.at(0).get();
-    while (child->kind == Kind::Block && child->children.size() == 1) {
-      child = child->children[0].get();
-    }
-    if (child->kind != Kind::For || !child->parallel) return nullptr;
+  // What a parallel loop runs one after the other: parts of the one parallel loop directly inside it, which conditions
+  // at its ends divide into several. Nothing where there is no such loop or its bounds depend on the outer one's.
+  std::vector<const LoopNode*> rectangular_parts(const LoopNode& node) const {
     const auto depends = [&](const LoopExpr& expr, const auto& self) -> bool {
       if (expr.kind == LoopExpr::Kind::Variable) return expr.name == node.variable;
       return std::any_of(expr.operands.begin(), expr.operands.end(),
                          [&](const LoopExprPtr& operand) { return self(*operand, self); });
     };
-    if (depends(*child->lower, depends) || depends(*child->upper, depends)) return nullptr;
-    return child;
+    std::vector<const LoopNode*> parts;
+    bool parallel = false, rectangular = true;
+    const auto collect = [&](const LoopNode& child, const auto& self) -> void {
+      if (child.kind == Kind::Block) {
+        for (const LoopNodePtr& each : child.children) self(*each, self);
+        return;
+      }
+      parts.push_back(&child);
+      if (child.kind != Kind::For || !child.parallel) return;
+      parallel = true;
+      rectangular &= !depends(*child.lower, depends) && !depends(*child.upper, depends);
+    };
+    collect(*node.children.at(0), collect);
+    if (!parallel || !rectangular) parts.clear();
+    return parts;
   }
 
   void divided(const LoopNode& node) {
     llvm::Value* lower = context_.value_of(*node.lower);
-    llvm::Value* upper = context_.value_of(*node.upper);
-    llvm::Value* count = count_of(lower, upper);
-    const LoopNode* child = rectangular_child(node);
-    if (child == nullptr) {
+    llvm::Value* count = count_of(lower, context_.value_of(*node.upper));
+    struct Part {
+      const LoopNode* node;
+      llvm::Value* lower;   // of a parallel loop; null for a single iteration
+      llvm::Value* count;
+    };
+    std::vector<Part> parts;
+    llvm::Value* row = context_.i64(0);
+    for (const LoopNode* part : rectangular_parts(node)) {
+      if (part->kind == Kind::For && part->parallel) {
+        llvm::Value* from = context_.value_of(*part->lower);
+        parts.push_back({part, from, count_of(from, context_.value_of(*part->upper))});
+      } else {
+        parts.push_back({part, nullptr, context_.i64(1)});
+      }
+      row = context_.add(row, parts.back().count);
+    }
+    if (parts.empty()) {
       const auto [first, last] = part_of(count);
       loop(node, context_.add(lower, first), context_.add(lower, last), range(node), true,
            [&] { inside(*node.children.at(0)); });
       return;
     }
-    llvm::Value* child_lower = context_.value_of(*child->lower);
-    llvm::Value* child_upper = context_.value_of(*child->upper);
-    llvm::Value* child_count = count_of(child_lower, child_upper);
-    const auto [first, last] = part_of(builder_.CreateNSWMul(count, child_count));
+    const auto [first, last] = part_of(builder_.CreateNSWMul(count, row));
     // An empty part may not divide by an empty row.
-    llvm::Value* row = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, child_count,
-                                                      context_.i64(1));
+    llvm::Value* divisor = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, row, context_.i64(1));
     guarded(builder_.CreateICmpSLE(first, last), [&, first = first, last = last] {
-      llvm::Value* first_row = context_.add(lower, builder_.CreateUDiv(first, row));
-      llvm::Value* last_row = context_.add(lower, builder_.CreateUDiv(last, row));
-      llvm::Value* first_column = context_.add(child_lower, builder_.CreateURem(first, row));
-      llvm::Value* last_column = context_.add(child_lower, builder_.CreateURem(last, row));
+      llvm::Value* first_row = context_.add(lower, builder_.CreateUDiv(first, divisor));
+      llvm::Value* last_row = context_.add(lower, builder_.CreateUDiv(last, divisor));
+      llvm::Value* first_column = builder_.CreateURem(first, divisor);
+      llvm::Value* last_column = builder_.CreateURem(last, divisor);
       loop(node, first_row, last_row, range(node), true, [&] {
         llvm::Value* variable = context_.variables.at(node.variable);
-        llvm::Value* from = builder_.CreateSelect(builder_.CreateICmpEQ(variable, first_row),
-                                                  first_column, child_lower);
-        llvm::Value* to = builder_.CreateSelect(builder_.CreateICmpEQ(variable, last_row),
-                                                last_column, child_upper);
-        loop(*child, from, to, range(*child), true, [&] { inside(*child->children.at(0)); });
+        llvm::Value* from = builder_.CreateSelect(builder_.CreateICmpEQ(variable, first_row), first_column,
+                                                  context_.i64(0));
+        llvm::Value* to = builder_.CreateSelect(builder_.CreateICmpEQ(variable, last_row), last_column,
+                                                builder_.CreateNSWSub(row, context_.i64(1)));
+        // What is left of the row, counted from the part's beginning.
+        for (const Part& part : parts) {
+          if (part.lower == nullptr) {
+            llvm::Value* within = builder_.CreateAnd(builder_.CreateICmpSLE(from, context_.i64(0)),
+                                                     builder_.CreateICmpSGE(to, context_.i64(0)));
+            guarded(within, [&] { perhaps(*part.node, [&] { inside(*part.node); }); });
+          } else {
+            llvm::Value* begin = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from, context_.i64(0));
+            llvm::Value* end = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to,
+                                                              builder_.CreateNSWSub(part.count, context_.i64(1)));
+            loop(*part.node, context_.add(part.lower, begin), context_.add(part.lower, end), range(*part.node), true,
+                 [&] { inside(*part.node->children.at(0)); });
+          }
+          from = builder_.CreateNSWSub(from, part.count);
+          to = builder_.CreateNSWSub(to, part.count);
+        }
       });
     });
   }

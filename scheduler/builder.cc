@@ -56,6 +56,7 @@ std::string joined(const std::vector<std::string>& names) {
 
 void Builder::parallelise(int64_t most) {
   if (threads_ <= 1) return;
+  constexpr int64_t kUneven = 100;   // one part in so many
   std::string line = "parallel";
   int64_t trips = 1;
   const TreeNode* node = &state_.tree;
@@ -65,7 +66,8 @@ void Builder::parallelise(int64_t most) {
     if (!trial.attempt(line, " ", node->name) || check_state(trial.state())) break;
     line += " " + node->name;
     trips *= constant_extent(state_, *node).value_or(64);
-    if (most == depth + 1 || (most == 0 && trips >= 8 * threads_)) {
+    const int64_t even = (trips + threads_ - 1) / threads_ * threads_;
+    if (most == depth + 1 || (most == 0 && trips >= 8 * threads_ && kUneven * (even - trips) <= trips)) {
       node = nullptr;
       break;
     }

@@ -49,7 +49,7 @@ class Builder {
   std::vector<Loop> all_loops(const std::string& statement) const;
   std::vector<Loop> own_loops(const std::string& statement) const;
   // `parallel` for the outermost loops of the whole kernel, where there are threads: two where one has
-  // too few trips, or as many as `depth` says.
+  // too few trips or parts that differ by more than a hundredth, or as many as `depth` says.
   void parallelise(int64_t depth = 0);
   // Lanes of the vectors that a statement computes in: of the target's block in f32, fewer for wider
   // types.

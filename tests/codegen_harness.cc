@@ -387,7 +387,7 @@ static void run_on_riscv(const std::string& folder, size_t which, const Schedule
 }
 
 static void run_once(void* function, const ScheduledKernel& kernel, const Parameters& parameters,
-                     Tensors& tensors, int threads, bool at_end) {
+                     Tensors& tensors, int first_thread, int last_thread, int threads, bool at_end) {
   std::vector<std::unique_ptr<GuardedBytes>> memory;
   std::vector<void*> pointers;
   std::map<std::string, size_t> place;
@@ -414,7 +414,7 @@ static void run_once(void* function, const ScheduledKernel& kernel, const Parame
   pointers.push_back(values.data());
   // Scratch is 64-byte aligned and starts out as garbage.
   const size_t scratch_size = static_cast<size_t>((scratch_bytes(kernel) + 63) / 64 * 64);
-  for (int thread = 0; thread < threads; ++thread) {
+  for (int thread = first_thread; thread <= last_thread; ++thread) {
     GuardedBytes scratch(std::vector<uint8_t>(scratch_size, 0x5a), at_end);
     std::vector<void*> arguments = pointers;
     arguments.push_back(scratch.data());
@@ -464,17 +464,27 @@ void CompiledKernels::run(size_t which, const Parameters& parameters, Tensors& t
     run_on_riscv(folder_, which, kernel, target_, parameters, tensors, threads);
     return;
   }
-  void* function = dlsym(library_, text("kernel", which).c_str());
-  TC_CHECK(function != nullptr, dlerror());
   Tensors again = tensors;
-  run_once(function, kernel, parameters, tensors, threads, true);
-  run_once(function, kernel, parameters, again, threads, false);
+  run_once(function(which), kernel, parameters, tensors, 0, threads - 1, threads, true);
+  run_once(function(which), kernel, parameters, again, 0, threads - 1, threads, false);
   for (const Buffer& buffer : kernel.kernel.buffers) {
     if (buffer.scope == Scope::Output) {
       EXPECT_EQ(tensors.at(buffer.name).bytes, again.at(buffer.name).bytes)
           << buffer.name << " depends on where it is";
     }
   }
+}
+
+void CompiledKernels::run_thread(size_t which, const Parameters& parameters, Tensors& tensors, int thread,
+                                 int threads) const {
+  run_once(function(which), kernels_.at(which), parameters, tensors, thread, thread, threads, true);
+}
+
+void* CompiledKernels::function(size_t which) const {
+  TC_CHECK(library_ != nullptr, "kernels of another machine");
+  void* found = dlsym(library_, text("kernel", which).c_str());
+  TC_CHECK(found != nullptr, dlerror());
+  return found;
 }
 
 void run_compiled(const ScheduledKernel& kernel, const Target& target, const Parameters& parameters,

@@ -53,8 +53,11 @@ class CompiledKernels {
 
   // As run_compiled, for the kernel of that number.
   void run(size_t which, const Parameters& parameters, Tensors& tensors, int threads = 1) const;
+  // What one of `threads` threads of this machine computes, alone.
+  void run_thread(size_t which, const Parameters& parameters, Tensors& tensors, int thread, int threads) const;
 
  private:
+  void* function(size_t which) const;
   std::vector<ScheduledKernel> kernels_;
   Target target_;
   std::string folder_;

@@ -62,6 +62,42 @@ TEST(CodegenLoops, ParallelLoopsAreDividedOnce) {
   }
 }
 
+// The first and the last iteration of the inner loop stand on their own, as conditions at the ends of a range leave
+// them: rows are divided all the same.
+TEST(CodegenLoops, RowsOfSeveralPartsAreDividedEvenly) {
+  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{1, 3}, {3, 9}, {2, 4}, {5, 12}}) {
+    const auto part = [&](LoopExprPtr lower, LoopExprPtr upper, const std::string& variable) {
+      return for_loop(variable, std::move(lower), std::move(upper),
+                      leaf({whole(0, {{"i", v("i1")}, {"j", v(variable)}})}), true);
+    };
+    const auto alone = [&](int64_t column) { return leaf({whole(0, {{"i", v("i1")}, {"j", Affine(column)}})}); };
+    ScheduledKernel kernel;
+    kernel.kernel = increment({rows, columns}, {"i", "j"});
+    // Two parallel parts, where there is room.
+    const int64_t middle = columns / 2;
+    kernel.root = for_loop("i1", rows,
+                           block({alone(0), block({part(number(1), number(middle - 1), "j1"),
+                                                   part(number(middle), number(columns - 2), "j2")}),
+                                  alone(columns - 1)}),
+                           true);
+    const Tensors inputs = {{"A", seeded(DType::F32, {rows, columns}, 1)}};
+    const CompiledKernels compiled({kernel}, host_target());
+    for (const int threads : {1, 2, 3, 8, 40}) {
+      SCOPED_TRACE(text(rows, " rows of ", columns, " on ", threads));
+      expect_like_interpreter(kernel, host_target(), {}, inputs, 0, threads);
+      for (int thread = 0; thread < threads; ++thread) {
+        Tensors tensors = inputs;
+        tensors["O"] = inputs.at("A");
+        compiled.run_thread(0, {}, tensors, thread, threads);
+        int64_t computed = 0;
+        for (int64_t i = 0; i < rows * columns; ++i) computed += tensors.at("O").as_double(i) != inputs.at("A").as_double(i);
+        const int64_t share = rows * columns / threads;
+        EXPECT_EQ(computed, share + (thread < rows * columns % threads ? 1 : 0)) << "thread " << thread;
+      }
+    }
+  }
+}
+
 TEST(CodegenLoops, BoundsMayBeAnything) {
   // A triangle in tiles: j = 2*jo + {0, 1} <= i, with an unrolled loop, floors and minima.
   using Kind = LoopExpr::Kind;

@@ -118,6 +118,23 @@ TEST(Default, HalvesOfVectorsComputeLessInVain) {
   EXPECT_EQ(lanes(1000, "znver4"), 16);    // one half in 63 vectors is not worth it
 }
 
+// 25 panels of three vectors: a thread of two would have 13 of them, so rows are divided as well.
+TEST(Default, PanelsThatThreadsCannotShareEvenlyAreDividedByRowsToo) {
+  const auto parallel_line = [](int64_t features) -> std::string {
+    const Kernel kernel = parse_kernel(text(
+        "kernel \"product\"\n  input I f32[128, 312]\n  constant W f32[312, ", features, "]\n  output O f32[128, ", features,
+        "]\n  init[m:128, n:", features, "]: O[m, n] = 0\n  macc[m:128, n:", features,
+        ", k:312]: O[m, n] += I[m, k] * W[k, n]\n"));
+    const Schedule schedule = default_schedule(kernel, parse_target("x86-64-v4"), 2);
+    for (const std::string& line : schedule.trace()) {
+      if (line.rfind("parallel ", 0) == 0) return line;
+    }
+    return "";
+  };
+  EXPECT_EQ(parallel_line(1200), "parallel macc_n_ot macc_m_o");
+  EXPECT_EQ(parallel_line(1536), "parallel macc_n_ot");   // 32 panels
+}
+
 // 768 rows of a constant that lie pages apart, read by columns: lanes along the constant instead, which is packed.
 TEST(Default, ConstantsThatCrossPagesGetTheLanes) {
   const Kernel kernel = parse_kernel("kernel \"product\"\n  input I f32[128, 768]\n  constant W f32[768, 3072]\n  output O f32[128, 3072]\n"
