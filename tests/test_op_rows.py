@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tc
-from tc.module import _options, _source
+from tc.arguments import options_of, source_of
 
 from .support import ROOT, worst_error
 
@@ -157,7 +157,7 @@ def test_row(line):
         assert int(since) == max(version for version in forms()[name] if version <= opset)
     module = tc.compile(data)
     if not form:
-        graph, _ = tc._tc.import_model(_source(data), _options())
+        graph, _ = tc._tc.import_model(source_of(data), options_of())
         made = "(reorder)" in module._compiled.plan if line == "Reorder" else f"= {row}(" in graph
         assert made, "no node of the row runs"
     results = module.run(case.inputs)

@@ -14,9 +14,10 @@ import time
 import numpy as np
 
 from . import _tc, fleet, log
+from .arguments import options_of, source_of
 from .errors import Error, ModelError, ShapeError
 from .kernels import kernels, seeded_array, time_calls
-from .module import KINDS, _options, _source, check, compile, load, targets
+from .module import KINDS, check, compile, load, targets
 from .profile import limits_text, profile
 from .tune import tune
 
@@ -291,16 +292,16 @@ def _inspect(arguments):
     if arguments.kernel is not None:
         return _inspect_kernel(arguments)
     passes = None if arguments.dump == "plan" else arguments.dump
-    options = _options(arguments.target, _shapes(arguments), arguments.threads, arguments.tolerance,
-                       arguments.seed, passes)
+    options = options_of(arguments.target, _shapes(arguments), arguments.threads, arguments.tolerance,
+                         arguments.seed, passes)
     if _is_artefact(arguments.model):
         module = load(arguments.model)
         return {"explain": module.explain()}, module.explain()
     if arguments.dump == "plan":
-        plan = _tc.plan_text(_source(arguments.model), options)
+        plan = _tc.plan_text(source_of(arguments.model), options)
         return {"plan": plan}, plan.rstrip()
     if passes:
-        graph, dump = _tc.import_model(_source(arguments.model), options)
+        graph, dump = _tc.import_model(source_of(arguments.model), options)
         return {"graph": graph, "dump": dump}, dump.rstrip()
     found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments), tolerance=arguments.tolerance,
                     threads=arguments.threads or 1)

@@ -7,8 +7,9 @@ import typing
 import numpy as np
 
 from . import _tc
+from .arguments import options_of, source_of
 from .errors import ScheduleError
-from .module import Module, _options, _source
+from .module import Module
 
 
 class Timing(typing.NamedTuple):
@@ -226,6 +227,6 @@ def time_calls(call, seconds, repeat=None):
 
 def kernels(model, target="native", *, shapes=None, threads=1, tolerance=1e-4):
     """The fused groups of the model in the order of a run, as the compiler schedules them."""
-    options = _options(target, shapes, threads, tolerance)
+    options = options_of(target, shapes, threads, tolerance)
     name = _tc.resolve_target(target)[0]
-    return [Kernel(report, name, threads) for report in _tc.plan_kernels(_source(model), options)]
+    return [Kernel(report, name, threads) for report in _tc.plan_kernels(source_of(model), options)]

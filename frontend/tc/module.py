@@ -9,10 +9,9 @@ import warnings
 import numpy as np
 
 from . import _tc
-from .errors import (DeviceError, Error, LogError, ModelError, ShapeError, TargetError,
-                     UnsupportedError)
+from .arguments import LIBRARY_FOLDER, options_of, source_of
+from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError
 
-LIBRARY_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
 KINDS = ("shared", "static", "executable", "object")
 
 # Element types of the compiler and NumPy's names for them.
@@ -20,12 +19,6 @@ _DTYPES = {
     "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i8": "int8",
     "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
     "u32": "uint32", "u64": "uint64", "bool": "bool",
-}
-# Files of other formats that people may give, and how to come to ONNX from there.
-_OTHER_FORMATS = {
-    ".pt": "torch.onnx.export", ".pth": "torch.onnx.export", ".ts": "torch.onnx.export",
-    ".jit": "torch.onnx.export", ".pt2": "torch.onnx.export", ".tflite": "tf2onnx",
-    ".pb": "tf2onnx", ".h5": "tf2onnx", ".keras": "tf2onnx",
 }
 
 
@@ -305,50 +298,6 @@ class Module:
         return f"<tc.Module {self.name} for {self.target} ({ports})>"
 
 
-def _source(model):
-    """Bytes or path of what the user calls a model."""
-    if isinstance(model, (bytes, bytearray, memoryview)):
-        return _tc.Source(bytes(model), "model.onnx")
-    if hasattr(model, "SerializeToString"):  # onnx.ModelProto
-        return _tc.Source(model.SerializeToString(), "model.onnx")
-    try:
-        path = os.fspath(model)
-    except TypeError:
-        raise ModelError(f"a model is the path of an ONNX file, its bytes or an onnx.ModelProto, not "
-                         f"a {type(model).__name__}") from None
-    suffix = os.path.splitext(path)[1].lower()
-    if suffix in _OTHER_FORMATS:
-        raise UnsupportedError(f"{path}: {suffix} files are not read; write the model as ONNX with "
-                               f"{_OTHER_FORMATS[suffix]}")
-    return _tc.Source.read(os.fsencode(path))
-
-
-def _options(target="native", shapes=None, threads=None, tolerance=1e-4, seed=0, dump="",
-             build_threads=None):
-    symbols, input_shapes = {}, {}
-    for name, value in (shapes or {}).items():
-        if isinstance(value, (int, np.integer)):
-            symbols[name] = int(value)
-            continue
-        try:
-            input_shapes[name] = [-1 if size is None else int(size) for size in value]
-        except (TypeError, ValueError):
-            raise ShapeError(f"shapes: '{name}' is {value!r}; give a number for a symbol, or a tuple "
-                             "of numbers (None leaves one open) for an input") from None
-    for name, size in [(n, s) for n, s in symbols.items()] + [
-            (n, s) for n, sizes in input_shapes.items() for s in sizes]:
-        if size < (0 if name in symbols else -1):
-            raise ShapeError(f"shapes: '{name}' has the size {size}")
-    for name, count in (("threads", threads), ("build_threads", build_threads)):
-        if count is not None and not 1 <= count <= 1024:
-            raise Error(f"{name} is {count}; give 1 to 1024, or None for all cores")
-    if not tolerance >= 0:
-        raise Error(f"tolerance is {tolerance}; give a number of at least 0")
-    return _tc.Options(target=target, input_shapes=input_shapes, symbols=symbols,
-                       threads=threads or 0, build_threads=build_threads or 0, tolerance=tolerance,
-                       seed=seed, dump=dump or "")
-
-
 def _with_log(options, log):
     """Has the build read the log: the one given, else the default one where there is one."""
     from .log import Log, build_id, default_path
@@ -390,9 +339,9 @@ def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4
         search(model, target, shapes=shapes, threads=threads, tolerance=tolerance, trials=trials,
                time_limit=time_limit, log=log, tracker=tracker, credentials=credentials,
                insecure=insecure, seed=seed, progress=progress)
-    options = _options(target, shapes, threads, tolerance, seed, build_threads=build_threads)
+    options = options_of(target, shapes, threads, tolerance, seed, build_threads=build_threads)
     _with_log(options, log)
-    source = _source(model)
+    source = source_of(model)
     module = Module(compiled=_tc.compile(source, options), threads=threads)
     module.name = source.name
     return module
@@ -406,7 +355,7 @@ def load(path, *, threads=None):
 def check(model, *, shapes=None):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
     where nothing does. Damaged files and wrong shapes raise."""
-    source, options = _source(model), _options(shapes=shapes)
+    source, options = source_of(model), options_of(shapes=shapes)
     problems = _tc.unsupported(source, options)
     if not problems:
         try:
