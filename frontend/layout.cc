@@ -55,7 +55,13 @@ class LayoutChooser {
       return shuffles_ && in == out && whole_blocks(node.outputs[0]) && blocked(node.inputs[0]);
     }
     if ((out / groups) % block_of(node.outputs[0]) != 0) return false;
-    return (in / groups) % block_of(node.inputs[0]) == 0 || !blocked(node.inputs[0]);
+    return !groups_cut_input(node) || !blocked(node.inputs[0]);
+  }
+  // Whether a block of the input's channels would belong to two groups, which then read it plain.
+  bool groups_cut_input(const Node& node) const {
+    const int64_t groups = int_attribute(node, "group"), in = channels(node.inputs[0]);
+    if (groups == 1 || (groups == in && in == channels(node.outputs[0])) || blocks_hold_groups(node)) return false;
+    return (in / groups) % block_of(node.inputs[0]) != 0;
   }
 
   bool transposed_fits(const Node& node) const {
@@ -122,7 +128,7 @@ class LayoutChooser {
     const std::string& op = node.op->name;
     const bool out_blocked = node.outputs.size() == 1 && blocked(node.outputs[0]);
     if (op == "Conv") {
-      return input == node.inputs[0] && worth(input) && convolution_fits(node) &&
+      return input == node.inputs[0] && worth(input) && convolution_fits(node) && !groups_cut_input(node) &&
              graph_[node.inputs[1]].constant && (out_blocked || !blocks_hold_groups(node));
     }
     if (op == "ConvTranspose") return input == node.inputs[0] && worth(input) && out_blocked && transposed_fits(node);

@@ -59,13 +59,17 @@ void Builder::parallelise(int64_t most) {
   constexpr int64_t kUneven = 100;   // one part in so many
   std::string line = "parallel";
   int64_t trips = 1;
+  bool symbolic = false;
   const TreeNode* node = &state_.tree;
   for (int depth = 0; depth < 2 && node->kind == TreeNode::Kind::Loop; ++depth) {
     if (node->vector || node->matrix || node->unroll != 1) break;
     Builder trial = *this;
     if (!trial.attempt(line, " ", node->name) || check_state(trial.state())) break;
     line += " " + node->name;
-    trips *= constant_extent(state_, *node).value_or(64);
+    // A batch that is not known may be one.
+    const auto extent = constant_extent(state_, *node);
+    symbolic = symbolic || !extent;
+    trips *= extent.value_or(1);
     const int64_t even = (trips + threads_ - 1) / threads_ * threads_;
     if (most == depth + 1 || (most == 0 && trips >= 8 * threads_ && kUneven * (even - trips) <= trips)) {
       node = nullptr;
@@ -73,7 +77,7 @@ void Builder::parallelise(int64_t most) {
     }
     node = &node->children[0];
   }
-  if (line != "parallel" && trips > 1) apply(line);
+  if (line != "parallel" && (trips > 1 || symbolic)) apply(line);
 }
 
 int64_t Builder::lanes(const Statement& statement) const {

@@ -425,8 +425,15 @@ void ReductionScheduler::finish_copies(const std::string& name, bool unroll) {
   std::vector<std::string> order;
   std::string last;
   for (const Builder::Loop& loop : b_.own_loops(name)) {
-    if (loop.iterator == lane && last.empty()) last = loop.name;
-    else order.push_back(loop.name);
+    if (loop.iterator != lane || !last.empty()) {
+      order.push_back(loop.name);
+      continue;
+    }
+    last = loop.name;
+    if (!loop.extent || *loop.extent <= choice_.lanes) continue;
+    // Of an epilogue that reads nothing in blocks, all of a tile's vectors; what it reads is in registers of one each.
+    b_.apply("split ", last, " ", choice_.lanes, " as ", last, "_v ", last);
+    order.push_back(last + "_v");
   }
   if (!last.empty()) order.push_back(last);
   if (order.size() > 1) b_.apply("order", joined(order));

@@ -343,6 +343,7 @@ ReductionChoice ReductionScheduler::choice_for(const std::string& vector, const 
     problem.others /= static_cast<double>(problem.blocks);
   }
   constexpr double kAcrossPages = 1.15, kOverReduction = 1.1;
+  constexpr double kUnknownBatch = 4;   // may be one, and leave a tile's other columns empty
   double preference = over_reduction ? kOverReduction : 1;
   for (const Access& load : loads_of(macc())) {
     if (!over_reduction && !depends_on(load, vector) && crosses_pages(load)) preference = kAcrossPages;
@@ -362,6 +363,8 @@ ReductionChoice ReductionScheduler::choice_for(const std::string& vector, const 
   for (const std::string& name : outputs()) {
     if (name == vector || name == columns || name == outer) continue;
     choice.rows = extent_or(macc(), name, kAssumedSymbolic);
+    const bool batch = !columns.empty() && columns == outputs().front();
+    if (batch && extent_or(macc(), columns, 0) == 0 && choice.rows > 1) choice.preference = kUnknownBatch * preference;
   }
   return choice;
 }

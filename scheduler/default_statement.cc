@@ -40,6 +40,10 @@ double lane_cost(const Builder& builder, const Statement& statement, const std::
     return stride == 0 ? 0.5 : scattered;
   };
   const bool moves = depends_on(statement.write, iterator);
+  // Where only a dynamic subscript moves, lanes may write the same element, in whatever order.
+  const bool scatters = moves && std::none_of(statement.write.index.begin(), statement.write.index.end(),
+                                              [&](const Subscript& each) { return each.affine.coefficient(iterator) != 0; });
+  if (scatters) return INFINITY;
   double cost = 0;
   if (statement.reduction != Reduction::None) {
     if (!is_relaxed(statement)) return INFINITY;
@@ -190,6 +194,57 @@ void schedule_all(Builder& b, const std::vector<std::string>& names, const RowKn
   }
 }
 
+// Of all statements the loop that makes the best lanes comes last, where it is the same one in all, so that it is not fused.
+void put_lanes_last(Builder& b, const std::vector<std::string>& names) {
+  std::optional<size_t> common;
+  for (const std::string& name : names) {
+    const std::vector<Builder::Loop> loops = b.own_loops(name);
+    double best = INFINITY;
+    size_t lane = 0;
+    for (size_t i = 0; i < loops.size(); ++i) {
+      const double cost = lane_cost(b, b.statement(name), loops[i].iterator, b.lanes(b.statement(name)));
+      if (cost > best) continue;
+      best = cost;
+      lane = i;
+    }
+    if (best == INFINITY || (common && *common != lane)) return;
+    common = lane;
+  }
+  for (const std::string& name : names) {
+    std::vector<std::string> order;
+    for (const Builder::Loop& loop : b.own_loops(name)) order.push_back(loop.name);
+    if (!common || *common + 1 >= order.size()) return;
+    std::rotate(order.begin() + static_cast<std::ptrdiff_t>(*common),
+                order.begin() + static_cast<std::ptrdiff_t>(*common) + 1, order.end());
+    b.apply("order", joined(order));
+  }
+}
+
+// Fuses the outer loops of all statements one by one, as far as they are alike and may be, up to `wanted`, and returns
+// how many; the last one is taken in parts of so many `rows`.
+size_t fuse_rows(Builder& b, const std::vector<std::string>& names, size_t wanted, int64_t rows) {
+  for (size_t depth = 0; depth < wanted; ++depth) {
+    std::string line = "fuse";
+    std::string iterator;
+    bool equal = true;
+    std::optional<Affine> extent;
+    const bool split = rows > 1 && depth + 1 == wanted;
+    for (const std::string& name : names) {
+      const Builder::Loop loop = b.own_loops(name).at(0);
+      if (split) b.apply("split ", loop.name, " ", rows, " as ", loop.name, " ", loop.name, kRowsSuffix);
+      line += " " + loop.name;
+      const Affine& own = iterator_extent(b.statement(name), loop.iterator);
+      equal = equal && (!extent || *extent == own);
+      extent = own;
+      iterator = loop.iterator;
+    }
+    std::string fused = "row_" + iterator;
+    while (find_loop(b.state().tree, fused) != nullptr) fused += "_";
+    if (!equal || !b.attempt(line, " as ", fused)) return depth;
+  }
+  return wanted;
+}
+
 }  // namespace
 
 void schedule_rows(Builder& b, const RowKnobs& knobs) {
@@ -212,28 +267,22 @@ void schedule_rows(Builder& b, const RowKnobs& knobs) {
     row_bytes = std::max(row_bytes, 4 * elements);
   }
   const int64_t rows = knobs.rows > 0 ? knobs.rows : kRows;
-  const bool interleave = least < most && rows > 1 &&
-                          (knobs.rows > 0 || 2 * rows * row_bytes <= b.target().l1_bytes);
-  size_t depth = 0;
+  bool interleave = least < most && rows > 1 &&
+                    (knobs.rows > 0 || 2 * rows * row_bytes <= b.target().l1_bytes);
   const size_t wanted = least == most ? most - std::min<size_t>(most, 1) : least;
-  for (; depth < wanted; ++depth) {
-    std::string line = "fuse";
-    std::string iterator;
-    bool equal = true;
-    std::optional<Affine> extent;
-    const bool split = interleave && depth + 1 == wanted;
-    for (const std::string& name : names) {
-      const Builder::Loop loop = b.own_loops(name).at(0);
-      if (split) b.apply("split ", loop.name, " ", rows, " as ", loop.name, " ", loop.name, kRowsSuffix);
-      line += " " + loop.name;
-      const Affine& own = iterator_extent(b.statement(name), loop.iterator);
-      equal = equal && (!extent || *extent == own);
-      extent = own;
-      iterator = loop.iterator;
+  if (least == most) put_lanes_last(b, names);
+  const Builder before = b;
+  size_t depth = fuse_rows(b, names, wanted, interleave ? rows : 1);
+  if (interleave && depth < wanted && knobs.rows == 0) {
+    b = before;
+    interleave = false;
+    depth = fuse_rows(b, names, wanted, 1);
+    // Fewer common loops gain little, but intermediate results of all their iterations together have no bound.
+    const auto common = b.all_loops(names[0]);
+    if (std::all_of(common.begin(), common.begin() + static_cast<std::ptrdiff_t>(depth),
+                    [](const Builder::Loop& loop) { return loop.extent.has_value(); })) {
+      depth = 0;
     }
-    std::string fused = "row_" + iterator;
-    while (find_loop(b.state().tree, fused) != nullptr) fused += "_";
-    if (!equal || !b.attempt(line, " as ", fused)) break;
   }
   if (depth == 0 || (interleave && depth < wanted)) throw Abandon{"no common rows"};
   schedule_all(b, names, knobs);

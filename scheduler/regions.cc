@@ -229,7 +229,7 @@ class ScopeDecider {
     for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
       if (kernel_.buffers[b].scope != Scope::Local) continue;
       kernel_.buffers[b].scope = is_register(b) ? Scope::Register : Scope::Stack;
-      if (kernel_.buffers[b].scope == Scope::Stack && !uses_[b].empty() && !dynamic_[b]) shrink(b);
+      if (kernel_.buffers[b].scope == Scope::Stack && !uses_[b].empty()) shrink(b);
     }
     for (Statement& statement : kernel_.statements) {
       edit_accesses(statement, [&](const Access& access) {
@@ -267,7 +267,7 @@ class ScopeDecider {
     visit_accesses(statement, [&](const Access& access, bool) {
       Use use{r, {}, ranges, false};
       for (const Subscript& subscript : access.index) {
-        if (subscript.dynamic) dynamic_[static_cast<size_t>(access.buffer)] = true;
+        if (subscript.dynamic) dynamic_[static_cast<size_t>(access.buffer)].insert(use.index.size());
         use.index.push_back(subscript.affine.substitute(iterators));
         for (const auto& [name, coefficient] : use.index.back().terms()) {
           use.serial = use.serial || serial.count(name) > 0;
@@ -325,7 +325,7 @@ class ScopeDecider {
   // Used in one leaf only, at places that unrolled and vector loops enumerate.
   bool is_register(size_t b) const {
     const std::vector<Use>& own = uses_[b];
-    if (own.empty() || dynamic_[b]) return false;
+    if (own.empty() || !dynamic_[b].empty()) return false;
     const std::set<std::string> outer = outer_loops(own[0].region);
     for (const Use& use : own) {
       if (use.region != own[0].region || use.serial) return false;
@@ -342,18 +342,18 @@ class ScopeDecider {
       }
       if (elements > kMostRegisterElements) return false;
     }
-    return all_told(own, regions_[own[0].region].outer, outer);
+    return all_told(own, {}, regions_[own[0].region].outer, outer);
   }
 
   // Whether an element says which iteration of each of the loops it belongs to, so that nothing is
   // carried from one to another: each loop of several trips is in a subscript that tells it, the same
-  // for all uses.
-  static bool all_told(const std::vector<Use>& own, const std::vector<const TreeNode*>& loops,
-                       const std::set<std::string>& names) {
+  // for all uses. Dynamic subscripts tell nothing.
+  static bool all_told(const std::vector<Use>& own, const std::set<size_t>& dynamic,
+                       const std::vector<const TreeNode*>& loops, const std::set<std::string>& names) {
     std::set<std::string> told;
     for (size_t d = 0; d < own[0].index.size(); ++d) {
       const Affine base = part_in(own[0].index[d], names);
-      if (!same_base(own, d, names)) continue;
+      if (dynamic.count(d) > 0 || !same_base(own, d, names)) continue;
       const Interval rest = rest_of(own, d, base);
       if (rest.low < -kUnknown || rest.high > kUnknown) continue;
       if (!tells_iteration(base, rest.high - rest.low + 1, own[0].ranges)) continue;
@@ -388,7 +388,7 @@ class ScopeDecider {
     while (true) {
       fixed.clear();
       for (const TreeNode* loop : common) fixed.insert(loop->name);
-      if (all_told(own, common, fixed)) break;
+      if (all_told(own, dynamic_[b], common, fixed)) break;
       common.pop_back();
     }
     std::map<std::string, Affine> names;
@@ -399,7 +399,8 @@ class ScopeDecider {
     for (size_t d = 0; d < buffer.shape.size(); ++d) {
       const Affine base = part_in(own[0].index[d], fixed);
       const Interval range = rest_of(own, d, base);
-      const bool known = same_base(own, d, fixed) && range.low > -kUnknown && range.high < kUnknown;
+      const bool known = dynamic_[b].count(d) == 0 && same_base(own, d, fixed) && range.low > -kUnknown &&
+                         range.high < kUnknown;
       if (!known || !tells_iteration(base, range.high - range.low + 1, own[0].ranges)) {
         moved.push_back(Affine());
         shape.push_back(buffer.shape[d]);
@@ -425,7 +426,7 @@ class ScopeDecider {
   Kernel& kernel_;
   const std::vector<Region>& regions_;
   std::vector<std::vector<Use>> uses_;  // by buffer
-  std::vector<bool> dynamic_;
+  std::vector<std::set<size_t>> dynamic_;   // dimensions that some use has a dynamic subscript in, by buffer
   // Per Stack buffer and dimension: what to subtract from the index, or nothing where it is gone.
   std::map<int, std::vector<std::optional<Affine>>> moved_;
 };

@@ -135,6 +135,46 @@ TEST(Default, PanelsThatThreadsCannotShareEvenlyAreDividedByRowsToo) {
   EXPECT_EQ(parallel_line(1536), "parallel macc_n_ot");   // 32 panels
 }
 
+// A batch whose size is not known is mostly one: neither a tile's columns nor all that threads share.
+TEST(Default, UnknownBatchesAreNeitherColumnsNorAllParts) {
+  const Kernel kernel = parse_kernel(
+      "kernel \"conv\"\n  parameter p0 = n in [1, 1000]\n  input I f32[p0, 64, 30, 30]\n  constant W f32[64, 64, 3, 3]\n"
+      "  output O f32[p0, 64, 28, 28]\n  init[n:p0, f:64, y:28, x:28]: O[n, f, y, x] = 0\n"
+      "  macc[n:p0, f:64, y:28, x:28, c:64, r:3, s:3]: O[n, f, y, x] += I[n, c, y + r, x + s] * W[f, c, r, s]\n");
+  const Schedule schedule = default_schedule(kernel, parse_target("x86-64-v4"), 2, {"layout I 1 16", "layout O 1 16"});
+  const auto& trace = schedule.trace();
+  const auto has = [&](const std::string& begin) {
+    return std::any_of(trace.begin(), trace.end(), [&](const std::string& line) { return line.rfind(begin, 0) == 0; });
+  };
+  EXPECT_TRUE(has("split macc_x ")) << ::testing::PrintToString(trace);
+  EXPECT_FALSE(has("split macc_n ")) << ::testing::PrintToString(trace);
+  EXPECT_TRUE(has("parallel macc_n ")) << ::testing::PrintToString(trace);
+}
+
+// Two copies into blocks of channels: the lanes are the blocks', not left to the loops that both share.
+TEST(Default, CopiesOfBlocksHaveLanes) {
+  const Kernel kernel = parse_kernel(
+      "kernel \"concat\"\n  input A f32[2, 32, 9, 9]\n  input B f32[2, 32, 9, 9]\n  output O f32[2, 64, 9, 9]\n"
+      "  one[n:2, c:32, y:9, x:9]: O[n, c, y, x] = A[n, c, y, x]\n"
+      "  two[n:2, c:32, y:9, x:9]: O[n, c + 32, y, x] = B[n, c, y, x]\n");
+  const auto trace = default_schedule(kernel, parse_target("x86-64-v4"), 1,
+                                      {"layout A 1 16", "layout B 1 16", "layout O 1 16"}).trace();
+  for (const char* line : {"vectorize one_c_i", "vectorize two_c_i"}) {
+    EXPECT_NE(std::find(trace.begin(), trace.end(), line), trace.end()) << ::testing::PrintToString(trace);
+  }
+}
+
+// Two elements may have the same place, where the later one stays.
+TEST(Default, LanesDoNotWriteWhereDataSays) {
+  const Kernel kernel = parse_kernel(
+      "kernel \"scatter\"\n  input A f32[40, 64]\n  input P i64[40, 64]\n  output O f32[40, 64]\n  local T f32[40, 64]\n"
+      "  clear[i:40, j:64]: T[i, j] = 0\n  move[i:40, j:64]: T[i, {P[i, j]}] = A[i, j]\n"
+      "  store[i:40, j:64]: O[i, j] = T[i, j] + 1\n");
+  const auto trace = default_schedule(kernel, parse_target("x86-64-v4"), 1).trace();
+  EXPECT_FALSE(trace.empty());
+  for (const std::string& line : trace) EXPECT_NE(line.rfind("vectorize move_j", 0), 0u) << line;
+}
+
 // 768 rows of a constant that lie pages apart, read by columns: lanes along the constant instead, which is packed.
 TEST(Default, ConstantsThatCrossPagesGetTheLanes) {
   const Kernel kernel = parse_kernel("kernel \"product\"\n  input I f32[128, 768]\n  constant W f32[768, 3072]\n  output O f32[128, 3072]\n"
