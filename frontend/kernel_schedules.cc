@@ -14,6 +14,9 @@ namespace {
 constexpr double kSingleThreadSeconds = 8e-6;
 // What symbolic sizes are taken for then.
 constexpr int64_t kLikelySize = 64;
+// Bytes of a thread for intermediate results: while they can be kept so by limits on sizes that are not known, and in all.
+constexpr int64_t kMostScratch = 64 << 20, kMostFixedScratch = int64_t{1} << 30;
+constexpr int64_t kLeastLimit = 4096;   // on such a size
 
 // Products that sums of products add up, as networks' authors count them: with those that meet
 // padding.
@@ -61,6 +64,29 @@ Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vecto
   return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance);
 }
 
+void KernelSchedules::limit_sizes(ScheduledKernel& kernel) {
+  std::vector<Parameter*> held;   // in the shapes of what is in scratch memory
+  for (Parameter& parameter : kernel.kernel.parameters) {
+    const bool in_scratch = std::any_of(kernel.kernel.buffers.begin(), kernel.kernel.buffers.end(), [&](const Buffer& buffer) {
+      return buffer.scope == Scope::Stack && std::any_of(buffer.shape.begin(), buffer.shape.end(), [&](const Affine& extent) {
+               return extent.coefficient(parameter.name) != 0;
+             });
+    });
+    if (in_scratch) held.push_back(&parameter);
+  }
+  while (!held.empty() && scratch_bytes(kernel) > kMostScratch) {
+    Parameter& largest = **std::max_element(held.begin(), held.end(), [](const Parameter* a, const Parameter* b) {
+      return a->maximum < b->maximum;
+    });
+    if (largest.maximum / 2 < std::max(kLeastLimit, largest.minimum)) break;
+    largest.maximum /= 2;
+  }
+  if (scratch_bytes(kernel) > kMostFixedScratch) {
+    fail(ErrorKind::Unsupported, "kernel '", kernel.kernel.name, "' would need more than 1 GiB per thread for its intermediate "
+         "results", held.empty() ? "" : "; give `shapes` with the sizes that occur");
+  }
+}
+
 const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
                                                         const std::vector<std::string>& layout_lines) {
   std::string key = workload_key(kernel);
@@ -72,6 +98,7 @@ const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
   Schedule schedule = choose_schedule(kernel, layout_lines, entry);
   entry.trace = schedule.trace();
   ScheduledKernel finished = schedule.finish();
+  limit_sizes(finished);
   entry.seconds = predicted_seconds(finished, options_.target, 1);
   entry.single_thread = predicted_seconds(finished, options_.target, 1, kLikelySize) < kSingleThreadSeconds;
   entry.index = static_cast<int>(result_.plan.kernels.size());

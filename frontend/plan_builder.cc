@@ -292,6 +292,22 @@ class Builder {
     }
   }
 
+  // A kernel's scratch memory holds its intermediate results up to this size, so the model takes no larger one.
+  void limit_size(const Dim& size, int64_t most, const std::string& kernel) {
+    const auto& inputs = result_.plan.inputs;
+    const bool given = size.is_symbol() && std::any_of(inputs.begin(), inputs.end(), [&](const PortInfo& port) {
+      return std::find(port.shape.begin(), port.shape.end(), size) != port.shape.end();
+    });
+    if (!given) {
+      fail(ErrorKind::Unsupported, "kernel '", kernel, "' would need more scratch memory than is given for '", size.str(),
+           "', which is not known; give `shapes` with the sizes that occur");
+    }
+    int64_t& maximum = result_.plan.symbols.at(size.str()).second;
+    if (most >= maximum) return;
+    maximum = most;
+    result_.notes.push_back(text("'", size.str(), "' is at most ", most, ", for the intermediate results of kernel '", kernel, "'"));
+  }
+
   void call(Frame& frame, const Group& group, PlanSteps& steps) {
     const Graph& graph = *frame.graph;
     std::vector<ValueId> arguments;
@@ -324,7 +340,12 @@ class Builder {
       const ValueId value = values.at(original_of(final_kernel, buffer.name));
       step.locations.push_back(storages_.locate(argument_place(frame, value, buffer, final_kernel)));
     });
-    for (const Parameter& parameter : kernel.parameters) step.parameters.push_back(parameter.value);
+    for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+      const Parameter& parameter = kernel.parameters[i];
+      step.parameters.push_back(parameter.value);
+      const int64_t most = final_kernel.parameters.at(i).maximum;
+      if (most < parameter.maximum) limit_size(parameter.value, most, kernel.name);
+    }
     steps.push_back(std::move(step));
     storages_.next_step();
     schedules_.report(kernel, entry, layout_lines);

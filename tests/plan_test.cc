@@ -147,6 +147,50 @@ const NamedGraph kNetworks[] = {
   output e
 }
 )"},
+    {"groups_that_cut_blocks", R"(graph groups_that_cut_blocks {
+  input x f32[1, 36, 9, 7]
+  constant w1 f32[64, 9, 3, 3] #0
+  constant w2 f32[64, 12, 1, 1] #0
+  constant w3 f32[48, 64, 1, 1] #0
+  a f32[?] = Conv(x, w1) {group = 4, pads = [1, 1, 1, 1]}
+  b f32[?] = Conv(a, w3)
+  c f32[?] = Conv(b, w2) {group = 4, strides = [2, 2]}
+  output a c
+}
+)"},
+    {"batches", R"(graph batches {
+  symbol n in [1, 2147483648]
+  input x f32[n, 20, 13, 9]
+  constant w1 f32[48, 20, 3, 3] #0
+  constant w2 f32[32, 20, 1, 1] #0
+  constant w3 f32[24, 80, 3, 3] #0
+  constant w4 f32[24, 12, 3, 3] #0
+  a f32[?] = Conv(x, w1) {pads = [1, 1, 1, 1]}
+  b f32[?] = Conv(x, w2)
+  both f32[?] = Concat(a, b) {axis = 1}
+  c f32[?] = Conv(both, w3) {strides = [2, 2]}
+  d f32[?] = ConvTranspose(c, w4) {strides = [2, 2]}
+  s f32[?] = Softmax(d) {axis = 1}
+  l f32[?] = LpNormalization(d) {axis = 1}
+  best f32[?], places i64[?] = TopK(c) {axis = 2, k = [3]}
+  output s l best
+}
+)"},
+    {"norm_over_channels", R"(graph norm_over_channels {
+  input x f32[1, 24, 28, 28]
+  l f32[?] = LpNormalization(x) {axis = 1}
+  output l
+}
+)"},
+    {"rows_of_any_size", R"(graph rows_of_any_size {
+  symbol heads in [1, 2147483648]
+  symbol n in [1, 2147483648]
+  input x f32[heads, n, n]
+  y f32[?] = Softmax(x) {axis = -1}
+  z f32[?] = Softmax(x) {axis = 1}
+  output y z
+}
+)"},
     {"attention", R"(graph attention {
   symbol count in [1, 100]
   input x f32[count, 48]
@@ -363,6 +407,49 @@ TEST(Threads, ShareWhatIsLargeAtLikelySizes) {
   options.target = parse_target("x86-64-v4");
   options.threads = 2;
   EXPECT_FALSE(build_plan(graph, options).plan.steps.at(0).single_thread);
+}
+
+BuiltPlan plan_of(const std::string& lines) {
+  Graph graph = parse_graph("graph g {\n" + lines + "}\n");
+  infer_shapes(graph);
+  run_passes(graph, {});
+  BuildOptions options;
+  options.target = parse_target("x86-64-v4");
+  return build_plan(graph, options);
+}
+
+// Rows of a softmax are held in scratch memory, four at a time.
+TEST(Sizes, AreLimitedToWhatScratchMemoryHolds) {
+  const std::string symbols = "  symbol n in [1, 2147483648]\n  symbol m in [1, 2147483648]\n  input x f32[m, n]\n";
+  const BuiltPlan built = plan_of(symbols + "  y f32[?] = Softmax(x)\n  output y\n");
+  EXPECT_EQ(built.plan.symbols.at("n").second, 1 << 21);
+  EXPECT_EQ(built.plan.symbols.at("m").second, int64_t{1} << 31);
+  EXPECT_LE(built.plan.scratch_bytes, 64 << 20);
+  ASSERT_EQ(built.notes.size(), 1u);
+  EXPECT_EQ(built.notes[0], "'n' is at most 2097152, for the intermediate results of kernel 'Softmax'");
+  EXPECT_EQ(plan_of(symbols + "  y f32[?] = Relu(x)\n  output y\n").plan.symbols.at("n").second, int64_t{1} << 31);
+}
+
+TEST(Sizes, ThatNeedTooMuchScratchMemoryAreRefused) {
+  const auto refusal = [](const std::string& lines) -> std::string {
+    try {
+      plan_of(lines);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal("  input x f32[2, 300000000]\n  y f32[?] = Softmax(x)\n  output y\n"),
+            "kernel 'Softmax' would need more than 1 GiB per thread for its intermediate results");
+  const std::string symbols = "  symbol n in [1, 2147483648]\n  symbol m in [1, 2147483648]\n";
+  EXPECT_EQ(refusal(symbols + "  input x f32[m, n, 70000]\n  r f32[?] = Reshape(x) {shape = dims[m, 70000*n]}\n"
+                              "  y f32[?] = Softmax(r)\n  output y\n"),
+            "kernel 'Softmax' would need more than 1 GiB per thread for its intermediate results; give `shapes` with the sizes that occur");
+  EXPECT_EQ(refusal(symbols + "  input x f32[5, m, n]\n  r f32[?] = Reshape(x) {shape = dims[5, m*n]}\n"
+                              "  y f32[?] = Softmax(r)\n  output y\n"),
+            "kernel 'Softmax' would need more scratch memory than is given for 'm*n', which is not known; give `shapes` with the "
+            "sizes that occur");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Plan, testing::ValuesIn(graphs()), [](const auto& info) { return info.param.name; });
