@@ -250,47 +250,56 @@ class KernelEmitter {
     return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, context_.i64(0));
   }
 
-  // What a parallel loop runs one after the other: parts of the one parallel loop directly inside it, which conditions
-  // at its ends divide into several. Nothing where there is no such loop or its bounds depend on the outer one's.
-  std::vector<const LoopNode*> rectangular_parts(const LoopNode& node) const {
+  // A parallel loop, or what runs in one of its iterations that stands on its own, one node after the other.
+  using Piece = std::vector<const LoopNode*>;
+
+  // What a parallel loop runs: pieces of the one parallel loop that is alone in it, of which conditions let the first and
+  // last iterations stand on their own. Nothing where there is no such loop or its bounds depend on the outer one's.
+  std::vector<Piece> rectangular_pieces(const LoopNode& node) const {
     const auto depends = [&](const LoopExpr& expr, const auto& self) -> bool {
       if (expr.kind == LoopExpr::Kind::Variable) return expr.name == node.variable;
       return std::any_of(expr.operands.begin(), expr.operands.end(),
                          [&](const LoopExprPtr& operand) { return self(*operand, self); });
     };
-    std::vector<const LoopNode*> parts;
-    bool parallel = false, rectangular = true;
+    std::vector<Piece> pieces;
+    bool parallel = false, rectangular = true, follows = false;
     const auto collect = [&](const LoopNode& child, const auto& self) -> void {
       if (child.kind == Kind::Block) {
         for (const LoopNodePtr& each : child.children) self(*each, self);
         return;
       }
-      parts.push_back(&child);
-      if (child.kind != Kind::For || !child.parallel) return;
+      const bool shared = is_shared(child);
+      // Nodes of one iteration need each other's results, in scratch memory of one thread.
+      if (shared || !follows) pieces.emplace_back();
+      pieces.back().push_back(&child);
+      follows = !shared;
+      if (!shared) return;
       parallel = true;
       rectangular &= !depends(*child.lower, depends) && !depends(*child.upper, depends);
     };
     collect(*node.children.at(0), collect);
-    if (!parallel || !rectangular) parts.clear();
-    return parts;
+    if (!parallel || !rectangular) pieces.clear();
+    return pieces;
   }
+
+  static bool is_shared(const LoopNode& node) { return node.kind == Kind::For && node.parallel; }
 
   void divided(const LoopNode& node) {
     llvm::Value* lower = context_.value_of(*node.lower);
     llvm::Value* count = count_of(lower, context_.value_of(*node.upper));
     struct Part {
-      const LoopNode* node;
+      Piece piece;
       llvm::Value* lower;   // of a parallel loop; null for a single iteration
       llvm::Value* count;
     };
     std::vector<Part> parts;
     llvm::Value* row = context_.i64(0);
-    for (const LoopNode* part : rectangular_parts(node)) {
-      if (part->kind == Kind::For && part->parallel) {
-        llvm::Value* from = context_.value_of(*part->lower);
-        parts.push_back({part, from, count_of(from, context_.value_of(*part->upper))});
+    for (const Piece& piece : rectangular_pieces(node)) {
+      if (is_shared(*piece[0])) {
+        llvm::Value* from = context_.value_of(*piece[0]->lower);
+        parts.push_back({piece, from, count_of(from, context_.value_of(*piece[0]->upper))});
       } else {
-        parts.push_back({part, nullptr, context_.i64(1)});
+        parts.push_back({piece, nullptr, context_.i64(1)});
       }
       row = context_.add(row, parts.back().count);
     }
@@ -319,13 +328,16 @@ class KernelEmitter {
           if (part.lower == nullptr) {
             llvm::Value* within = builder_.CreateAnd(builder_.CreateICmpSLE(from, context_.i64(0)),
                                                      builder_.CreateICmpSGE(to, context_.i64(0)));
-            guarded(within, [&] { perhaps(*part.node, [&] { inside(*part.node); }); });
+            guarded(within, [&] {
+              for (const LoopNode* each : part.piece) perhaps(*each, [&] { inside(*each); });
+            });
           } else {
             llvm::Value* begin = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from, context_.i64(0));
             llvm::Value* end = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to,
                                                               builder_.CreateNSWSub(part.count, context_.i64(1)));
-            loop(*part.node, context_.add(part.lower, begin), context_.add(part.lower, end), range(*part.node), true,
-                 [&] { inside(*part.node->children.at(0)); });
+            const LoopNode& shared = *part.piece[0];
+            loop(shared, context_.add(part.lower, begin), context_.add(part.lower, end), range(shared), true,
+                 [&] { inside(*shared.children.at(0)); });
           }
           from = builder_.CreateNSWSub(from, part.count);
           to = builder_.CreateNSWSub(to, part.count);

@@ -98,6 +98,39 @@ TEST(CodegenLoops, RowsOfSeveralPartsAreDividedEvenly) {
   }
 }
 
+// One iteration that stands on its own may be several nodes, of which the later ones read what the first left in
+// scratch memory of its thread.
+TEST(CodegenLoops, IterationsOfSeveralNodesStayOnOneThread) {
+  constexpr int64_t kRows = 3, kColumns = 7;
+  const auto alone = [&](int64_t column) { return leaf({whole(0, {{"i", v("i1")}, {"j", Affine(column)}})}); };
+  ScheduledKernel kernel;
+  kernel.kernel = increment({kRows, kColumns}, {"i", "j"});
+  kernel.root = for_loop("i1", kRows,
+                         block({alone(0), alone(1),
+                                for_loop("j1", number(2), number(3), leaf({whole(0, {{"i", v("i1")}, {"j", v("j1")}})}), true),
+                                block({alone(4), block({alone(5), alone(6)})})}),
+                         true);
+  const Tensors inputs = {{"A", seeded(DType::F32, {kRows, kColumns}, 1)}};
+  const CompiledKernels compiled({kernel}, host_target());
+  for (const int threads : {1, 2, 3, 5, 8, 20}) {
+    SCOPED_TRACE(threads);
+    expect_like_interpreter(kernel, host_target(), {}, inputs, 0, threads);
+    for (int thread = 0; thread < threads; ++thread) {
+      Tensors tensors = inputs;
+      tensors["O"] = inputs.at("A");
+      compiled.run_thread(0, {}, tensors, thread, threads);
+      for (int64_t i = 0; i < kRows; ++i) {
+        const auto computed = [&](int64_t j) {
+          return tensors.at("O").as_double(i * kColumns + j) != inputs.at("A").as_double(i * kColumns + j);
+        };
+        EXPECT_EQ(computed(0), computed(1)) << "thread " << thread << ", row " << i;
+        EXPECT_EQ(computed(4), computed(5)) << "thread " << thread << ", row " << i;
+        EXPECT_EQ(computed(4), computed(6)) << "thread " << thread << ", row " << i;
+      }
+    }
+  }
+}
+
 TEST(CodegenLoops, BoundsMayBeAnything) {
   // A triangle in tiles: j = 2*jo + {0, 1} <= i, with an unrolled loop, floors and minima.
   using Kind = LoopExpr::Kind;

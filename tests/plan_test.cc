@@ -176,6 +176,14 @@ const NamedGraph kNetworks[] = {
   output s l best
 }
 )"},
+    {"rows_packed_by_threads", R"(graph rows_packed_by_threads {
+  input x f32[3, 16, 46, 3]
+  constant w f32[96, 16, 1, 1] #0
+  constant b f32[96] #0
+  y f32[?] = Conv(x, w, b)
+  output y
+}
+)"},
     {"norm_over_channels", R"(graph norm_over_channels {
   input x f32[1, 24, 28, 28]
   l f32[?] = LpNormalization(x) {axis = 1}
