@@ -220,6 +220,20 @@ void put_lanes_last(Builder& b, const std::vector<std::string>& names) {
   }
 }
 
+// Of intermediate results, as many as scratch memory should have room for.
+constexpr double kManyLocalBytes = 64 << 20;
+
+double local_bytes(const Kernel& kernel) {
+  double total = 0;
+  for (const Buffer& buffer : kernel.buffers) {
+    if (buffer.scope != Scope::Local) continue;
+    double bytes = static_cast<double>(size_of(buffer.dtype));
+    for (const Affine& extent : buffer.shape) bytes *= extent.is_constant() ? static_cast<double>(extent.constant()) : 1;
+    total += bytes;
+  }
+  return total;
+}
+
 // Fuses the outer loops of all statements one by one, as far as they are alike and may be, up to `wanted`, and returns
 // how many; the last one is taken in parts of so many `rows`.
 size_t fuse_rows(Builder& b, const std::vector<std::string>& names, size_t wanted, int64_t rows) {
@@ -277,12 +291,11 @@ void schedule_rows(Builder& b, const RowKnobs& knobs) {
     b = before;
     interleave = false;
     depth = fuse_rows(b, names, wanted, 1);
-    // Fewer common loops gain little, but intermediate results of all their iterations together have no bound.
+    // Fewer common loops gain little, but intermediate results of all their iterations together may have no bound.
     const auto common = b.all_loops(names[0]);
-    if (std::all_of(common.begin(), common.begin() + static_cast<std::ptrdiff_t>(depth),
-                    [](const Builder::Loop& loop) { return loop.extent.has_value(); })) {
-      depth = 0;
-    }
+    const bool known = std::all_of(common.begin(), common.begin() + static_cast<std::ptrdiff_t>(depth),
+                                   [](const Builder::Loop& loop) { return loop.extent.has_value(); });
+    if (known && local_bytes(b.kernel()) <= kManyLocalBytes) depth = 0;
   }
   if (depth == 0 || (interleave && depth < wanted)) throw Abandon{"no common rows"};
   schedule_all(b, names, knobs);

@@ -164,6 +164,25 @@ TEST(Default, CopiesOfBlocksHaveLanes) {
   }
 }
 
+// A softmax over channels of images: with a batch, intermediate results are those of one image where they would be many.
+TEST(Default, ManyIntermediateResultsAreOfOneImage) {
+  const auto shares_images = [](int64_t images, int64_t size) {
+    const std::string shape = text("[n:", images, ", y:", size, ", c:21]"), result = text("[n:", images, ", c:21, y:", size, "]");
+    const Kernel kernel = parse_kernel(text(
+        "kernel \"softmax\"\n  input I f32[", images, ", 21, ", size, "]\n  output O f32[", images, ", 21, ", size, "]\n  local M f32[",
+        images, ", ", size, "]\n  local P f32[", images, ", 21, ", size, "]\n  local T f32[", images, ", ", size, "]\n  start[n:", images,
+        ", y:", size, "]: M[n, y] = -inf\n  most", shape, ": M[n, y] max= I[n, c, y]\n  power", shape,
+        ": P[n, c, y] = exp(I[n, c, y] - M[n, y])\n  zero[n:", images, ", y:", size, "]: T[n, y] = 0\n  total", shape,
+        ": T[n, y] += P[n, c, y]\n  share", result, ": O[n, c, y] = P[n, c, y] / T[n, y]\n"));
+    const auto trace = default_schedule(kernel, parse_target("x86-64-v4"), 1).trace();
+    return std::any_of(trace.begin(), trace.end(), [](const std::string& line) {
+      return line.rfind("fuse start_n most_n power_n zero_n total_n share_n ", 0) == 0;
+    });
+  };
+  EXPECT_TRUE(shares_images(16, 1 << 20));
+  EXPECT_FALSE(shares_images(16, 1 << 10));
+}
+
 // Two elements may have the same place, where the later one stays.
 TEST(Default, LanesDoNotWriteWhereDataSays) {
   const Kernel kernel = parse_kernel(
