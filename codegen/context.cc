@@ -32,8 +32,6 @@ int lanes_of(llvm::Value* value) {
 }
 
 std::map<int, int64_t> scratch_layout(const Kernel& kernel) {
-  std::map<std::string, int64_t> largest;
-  for (const Parameter& parameter : kernel.parameters) largest[parameter.name] = parameter.maximum;
   Ranges ranges;
   for (const Parameter& parameter : kernel.parameters) {
     ranges[parameter.name] = {parameter.minimum, parameter.maximum};

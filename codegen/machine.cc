@@ -152,10 +152,11 @@ Bytes Unit::emit(bool assembly) {
   llvm::TargetPassConfig* config = machine.createPassConfig(passes);
   // It moves products away from their loads, and sums then do not fit the registers.
   if (target_.reorders) config->disablePass(&llvm::MachineSchedulerID);
+  config->setDisableVerify(true);
   passes.add(config);
   passes.add(functions);
   const bool refused = config->addISelPasses();
-  config->addMachinePasses();
+  if (!refused) config->addMachinePasses();
   config->setInitialized();
   const auto kind = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
   if (refused || machine.addAsmPrinter(passes, stream, nullptr, kind, functions->getMMI().getContext())) {

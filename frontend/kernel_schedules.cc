@@ -14,9 +14,7 @@ namespace {
 constexpr double kSingleThreadSeconds = 8e-6;
 // What symbolic sizes are taken for then.
 constexpr int64_t kLikelySize = 64;
-// Bytes of a thread for intermediate results: while they can be kept so by limits on sizes that are not known, and in all.
-constexpr int64_t kMostScratch = 64 << 20, kMostFixedScratch = int64_t{1} << 30;
-constexpr int64_t kLeastLimit = 4096;   // on such a size
+constexpr int64_t kLeastLimit = 4096;   // on a size that is not known
 
 // Products that sums of products add up, as networks' authors count them: with those that meet
 // padding.
@@ -37,6 +35,28 @@ double multiply_add_count(const Kernel& kernel, const std::map<std::string, int6
   return total;
 }
 
+// The kernel's sizes that are not known, in the shapes of what is in scratch memory.
+std::vector<Parameter*> sizes_of_scratch(Kernel& kernel) {
+  std::vector<Parameter*> result;
+  for (Parameter& parameter : kernel.parameters) {
+    const bool in_scratch = std::any_of(kernel.buffers.begin(), kernel.buffers.end(), [&](const Buffer& buffer) {
+      return buffer.scope == Scope::Stack && std::any_of(buffer.shape.begin(), buffer.shape.end(), [&](const Affine& extent) {
+               return extent.coefficient(parameter.name) != 0;
+             });
+    });
+    if (in_scratch) result.push_back(&parameter);
+  }
+  return result;
+}
+
+// Why a recorded schedule is not taken that needs much more memory than the default.
+std::optional<std::string> refuse_scratch(ScheduledKernel kernel) {
+  const int64_t most = sizes_of_scratch(kernel.kernel).empty() ? kMostScratchBytes : kManyScratchBytes;
+  const int64_t bytes = scratch_bytes(kernel);
+  if (bytes <= most) return std::nullopt;
+  return text("it needs ", bytes, " bytes of scratch memory per thread, more than ", most);
+}
+
 }  // namespace
 
 Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
@@ -55,6 +75,7 @@ Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vecto
       refused = text(algorithm.text, " needs a tolerance of ", algorithm.tolerance, ", not ", options_.tolerance);
     }
     if (!refused) refused = schedule.check();
+    if (!refused) refused = refuse_scratch(schedule.finish());
     if (!refused) {
       entry.tuned = true;
       return schedule;
@@ -65,23 +86,15 @@ Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vecto
 }
 
 void KernelSchedules::limit_sizes(ScheduledKernel& kernel) {
-  std::vector<Parameter*> held;   // in the shapes of what is in scratch memory
-  for (Parameter& parameter : kernel.kernel.parameters) {
-    const bool in_scratch = std::any_of(kernel.kernel.buffers.begin(), kernel.kernel.buffers.end(), [&](const Buffer& buffer) {
-      return buffer.scope == Scope::Stack && std::any_of(buffer.shape.begin(), buffer.shape.end(), [&](const Affine& extent) {
-               return extent.coefficient(parameter.name) != 0;
-             });
-    });
-    if (in_scratch) held.push_back(&parameter);
-  }
-  while (!held.empty() && scratch_bytes(kernel) > kMostScratch) {
+  const std::vector<Parameter*> held = sizes_of_scratch(kernel.kernel);
+  while (!held.empty() && scratch_bytes(kernel) > kManyScratchBytes) {
     Parameter& largest = **std::max_element(held.begin(), held.end(), [](const Parameter* a, const Parameter* b) {
       return a->maximum < b->maximum;
     });
     if (largest.maximum / 2 < std::max(kLeastLimit, largest.minimum)) break;
     largest.maximum /= 2;
   }
-  if (scratch_bytes(kernel) > kMostFixedScratch) {
+  if (scratch_bytes(kernel) > kMostScratchBytes) {
     fail(ErrorKind::Unsupported, "kernel '", kernel.kernel.name, "' would need more than 1 GiB per thread for its intermediate "
          "results", held.empty() ? "" : "; give `shapes` with the sizes that occur");
   }

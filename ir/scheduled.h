@@ -96,6 +96,9 @@ struct LoopNode {
   std::string name;                // Leaf: for people
 };
 
+// Bytes of scratch memory, of one thread, that intermediate results should fit, and that they may take at most.
+constexpr int64_t kManyScratchBytes = 64 << 20, kMostScratchBytes = int64_t{1} << 30;
+
 struct ScheduledKernel {
   Kernel kernel;                   // after rewrites; scopes decided
   LoopNodePtr root;

@@ -43,7 +43,7 @@ struct TermsAlgorithm {
 };
 // The best first.
 inline constexpr TermsAlgorithm kTermsAlgorithms[] = {{"bf16", DType::BF16, 1, false, kOneTermError, 4, 1.15},
-                                                      {"int16", DType::I16, 1, true, kWholeError, 6, 1.15},
+                                                      {"int16", DType::I16, 1, true, kWholeError, 3, 1.15},
                                                       {"int8x3", DType::I8, 2, true, kTwoDigitsError, 6, 1.15},
                                                       {"int8x6", DType::I8, 3, true, kDigitsError, 8, 1.15},
                                                       {"bf16x3", DType::BF16, 2, false, kTwoTermsError, 8, 1.15}};

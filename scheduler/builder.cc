@@ -89,6 +89,34 @@ int64_t Builder::lanes(const Statement& statement) const {
   return std::max<int64_t>(1, target().block * 4 / widest);
 }
 
+int64_t Builder::block_in(const Statement& statement, const Affine& index) const {
+  const std::string finest = outer_part(index);
+  if (finest.empty()) return 0;
+  const int64_t size = extent_or(statement, finest, 0);
+  const bool has_outer = std::any_of(index.terms().begin(), index.terms().end(),
+                                     [&](const auto& term) { return term.second == size; });
+  const bool made = std::any_of(state_.blocked.begin(), state_.blocked.end(),
+                                [&](const BlockedDim& dim) { return dim.block == size; });
+  return size > 1 && has_outer && made ? size : 0;
+}
+
+int64_t Builder::block_read(int buffer, size_t dim) const {
+  for (const Statement& statement : kernel().statements) {
+    for (const Access& load : loads_of(statement)) {
+      if (load.buffer != buffer) continue;
+      if (const int64_t block = block_in(statement, load.index[dim].affine)) return block;
+    }
+  }
+  return 0;
+}
+
+std::string outer_part(const Affine& affine) {
+  for (const auto& [name, coefficient] : affine.terms()) {
+    if (coefficient == 1) return name;
+  }
+  return "";
+}
+
 int64_t extent_or(const Statement& statement, const std::string& iterator, int64_t fallback) {
   const Affine& extent = iterator_extent(statement, iterator);
   return extent.is_constant() ? extent.constant() : fallback;

@@ -54,6 +54,10 @@ class Builder {
   // Lanes of the vectors that a statement computes in: of the target's block in f32, fewer for wider
   // types.
   int64_t lanes(const Statement& statement) const;
+  // The block of `16*f_o + f_i` where a layout of some buffer made it so; else 0.
+  int64_t block_in(const Statement& statement, const Affine& index) const;
+  // That by which a dimension of a buffer is read; 0 where there is none.
+  int64_t block_read(int buffer, size_t dim) const;
 
  private:
   int threads_;
@@ -62,6 +66,8 @@ class Builder {
 
 // Extent of an iterator, or `fallback` where it is symbolic.
 int64_t extent_or(const Statement& statement, const std::string& iterator, int64_t fallback);
+// The term with coefficient 1: the outer part of a blocked index `8*g + f_o`; empty where there is none.
+std::string outer_part(const Affine& affine);
 // The one statement of the kernel that reduces; abandons where there is none, or several.
 const Statement& only_reduction(const Kernel& kernel);
 // Lays the constants that other statements than `sum` read by parts of blocks out in blocks of so many, so
@@ -142,8 +148,9 @@ double winograd_cycles(Builder builder, double tolerance);
 // forms predict fewer cycles than for the others, or always.
 void schedule_matrix(Builder& builder, double tolerance, bool always = false, const MatrixKnobs& knobs = {});
 AlgorithmChoices<MatrixKnobs> matrix_choices(const Builder& builder, double tolerance);
-// One reduction into a private buffer, with an initialisation and elementwise statements after it.
-void schedule_reduction(Builder& builder, const ReductionKnobs& knobs = {});
+// One reduction into a private buffer, with an initialisation and elementwise statements after it. Returns the knobs
+// with the choice that it took.
+ReductionKnobs schedule_reduction(Builder& builder, const ReductionKnobs& knobs = {});
 // Statements that share outer iterators: rows.
 void schedule_rows(Builder& builder, const RowKnobs& knobs = {});
 // Every statement for itself.

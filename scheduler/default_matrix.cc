@@ -27,6 +27,7 @@ constexpr double kWinogradSlower = 1.4;    // than its closed forms, which know 
 constexpr double kGainAlike = 0.92, kWinogradSlowerAlike = 1.15;
 constexpr double kLoad = 0.75;             // cycles per vector of products loaded, or number spread over one
 constexpr int64_t kBandOfSymbolic = 128;   // rows, at most
+constexpr int64_t kAll = int64_t{1} << 40;  // rows of a band, blocks of a panel
 constexpr int64_t kLeastRows = 7;          // of one accumulator that pay
 // Blocks of features whose sums are in vector registers at a time, as many as the registers hold of one row.
 constexpr std::array<int64_t, 7> kBlocksOfVectors = {4, 5, 6, 7, 3, 2, 1};
@@ -39,7 +40,10 @@ class MatrixScheduler {
  public:
   MatrixScheduler(Builder& builder, double tolerance, const TermsAlgorithm& algorithm)
       : b_(builder), tolerance_(tolerance), algorithm_(algorithm),
-        format_(*builder.target().matrix.format(algorithm.operand)) {}
+        format_(*builder.target().matrix.format(algorithm.operand)) {
+    whole_.band = kernel().parameters.empty() ? kAll : kBandOfSymbolic;
+    whole_.panel = kAll;
+  }
 
   // The best plan; to be asked once.
   MatrixKnobs chosen() {
@@ -103,6 +107,13 @@ class MatrixScheduler {
     all_rows_ = other;
     // Of more rows several products on vectors are more work than those in f32, however few bytes they read.
     if (unit().vectors && algorithm_.terms > 1 && !is_row()) throw Abandon{"more than one row"};
+    Builder trial = b_;
+    if (auto refused = refusal(trial, whole_.line(macc_, algorithm_))) throw Abandon{*refused};
+    trial.apply(whole_.line(macc_, algorithm_));
+    const int64_t groups = trial.statement(macc_).iterators.rbegin()[1].extent.constant();
+    for (const MatrixUnit::Format& each : unit().formats) {
+      if (each.operand == algorithm_.operand && each.groups == groups) format_ = each;
+    }
   }
 
   bool is_row() const { return all_rows_ == 1; }
@@ -177,20 +188,15 @@ class MatrixScheduler {
 
   // The bands and panels with the least cycles.
   BandPlan choose() const {
-    constexpr int64_t kAll = int64_t{1} << 40;
     const int64_t blocks = parts(static_cast<int64_t>(features_), unit().columns);
-    BandPlan whole;
-    whole.band = kernel().parameters.empty() ? kAll : kBandOfSymbolic;
-    whole.panel = kAll;
-    if (Builder trial = b_; auto refused = refusal(trial, whole.line(macc_, algorithm_))) throw Abandon{*refused};
-    const int64_t lines = banded_extent(whole);
+    const int64_t lines = banded_extent(whole_);
     BandPlan best;
     int64_t best_bands = 1;
     // Many more bands than pay best up to there do not pay.
     const auto next = [](int64_t bands) { return bands < 4 ? bands + 1 : bands + bands / 2; };
     for (int64_t bands = 1; bands <= lines; bands = next(bands)) {
       if (best.cycles < INFINITY && bands > 4 * best_bands) break;
-      BandPlan plan = whole;
+      BandPlan plan = whole_;
       plan.band = parts(lines, bands);
       plan.knobs.bands = bands;
       const auto sizes = try_plan(plan);
@@ -262,9 +268,7 @@ class MatrixScheduler {
 
   // Of infinite cycles where the knobs do not fit the kernel or the unit.
   BandPlan plan_of(const MatrixKnobs& knobs) const {
-    BandPlan plan;
-    plan.band = kernel().parameters.empty() ? int64_t{1} << 40 : kBandOfSymbolic;
-    plan.panel = int64_t{1} << 40;
+    BandPlan plan = whole_;
     plan.knobs = knobs;
     const int64_t blocks = parts(static_cast<int64_t>(features_), unit().columns), lines = banded_extent(plan);
     plan.band = parts(lines, knobs.bands);
@@ -386,7 +390,8 @@ class MatrixScheduler {
   Builder& b_;
   const double tolerance_;
   const TermsAlgorithm& algorithm_;
-  const MatrixUnit::Format format_;
+  MatrixUnit::Format format_;              // after find(): of the sum's depth
+  BandPlan whole_;                         // one band and panel, as far as sizes are known
   std::string macc_;
   double steps_ = 1, features_ = 1, all_rows_ = 1;
 };

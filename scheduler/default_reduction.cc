@@ -80,27 +80,9 @@ void ReductionScheduler::stage() {
   tails_.push_back(kernel().statements.back().name);
 }
 
-int64_t ReductionScheduler::block_in(const Statement& statement, const Affine& index) const {
-  const std::string finest = outer_part(index);
-  if (finest.empty()) return 0;
-  const int64_t size = extent_or(statement, finest, 0);
-  const bool has_outer = std::any_of(index.terms().begin(), index.terms().end(),
-                                     [&](const auto& term) { return term.second == size; });
-  const auto& blocked = b_.state().blocked;
-  const bool made = std::any_of(blocked.begin(), blocked.end(),
-                                [&](const BlockedDim& dim) { return dim.block == size; });
-  return size > 1 && has_outer && made ? size : 0;
-}
-
 int64_t ReductionScheduler::block_of(size_t dim) const {
-  if (const int64_t own = block_in(macc(), macc().write.index[dim].affine)) return own;
-  for (const std::string& tail : tails_) {
-    for (const Access& load : loads_of(b_.statement(tail))) {
-      if (load.buffer != macc().write.buffer) continue;
-      if (const int64_t block = block_in(b_.statement(tail), load.index[dim].affine)) return block;
-    }
-  }
-  return 0;
+  const int64_t own = b_.block_in(macc(), macc().write.index[dim].affine);
+  return own > 0 ? own : b_.block_read(macc().write.buffer, dim);
 }
 
 void ReductionScheduler::align() {
@@ -111,7 +93,7 @@ void ReductionScheduler::align() {
         auto terms = load.index[d].affine.terms();
         std::sort(terms.begin(), terms.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
         // The finest step may be that of a blocked layout: the buffer gets it too.
-        const size_t parts = terms.size() - (block_in(b_.statement(tail), load.index[d].affine) > 0);
+        const size_t parts = terms.size() - (b_.block_in(b_.statement(tail), load.index[d].affine) > 0);
         for (size_t i = 0; i + 1 < parts; ++i) {
           if (terms[i].second <= 1) continue;
           for (const std::string& name : {init_, macc_}) {
@@ -358,13 +340,13 @@ ReductionChoice ReductionScheduler::choice_for(const std::string& vector, const 
   } else {
     problem.store_cost = store_cost(vector, width);
   }
+  const bool unknown_batch = !columns.empty() && columns == outputs().front() && extent_or(macc(), columns, 0) == 0;
   ReductionChoice choice{{over_reduction, vector, columns, width, {}}, problem, preference, 1,
                          outputs().size() - (outer.empty() ? 0 : 1)};
   for (const std::string& name : outputs()) {
     if (name == vector || name == columns || name == outer) continue;
     choice.rows = extent_or(macc(), name, kAssumedSymbolic);
-    const bool batch = !columns.empty() && columns == outputs().front();
-    if (batch && extent_or(macc(), columns, 0) == 0 && choice.rows > 1) choice.preference = kUnknownBatch * preference;
+    if (unknown_batch && choice.rows > 1) choice.preference = kUnknownBatch * preference;
   }
   return choice;
 }
@@ -502,13 +484,6 @@ bool ReductionScheduler::is_window_alone() const {
   });
 }
 
-std::string ReductionScheduler::outer_part(const Affine& affine) {
-  for (const auto& [name, coefficient] : affine.terms()) {
-    if (coefficient == 1) return name;
-  }
-  return "";
-}
-
 std::string ReductionScheduler::fresh(const std::string& base) const {
   auto taken = [&](const std::string& name) {
     for (const Iterator& iterator : macc().iterators) {
@@ -584,13 +559,15 @@ bool ReductionScheduler::cuts_lanes(const std::string& iterator, const std::stri
   });
 }
 
-void schedule_reduction(Builder& builder, const ReductionKnobs& knobs) {
+ReductionKnobs schedule_reduction(Builder& builder, const ReductionKnobs& knobs) {
   const Builder start = builder;
   for (std::set<size_t> refused;;) {
     ReductionScheduler scheduler(builder, knobs, refused);
     try {
       scheduler.run();
-      return;
+      ReductionKnobs taken = knobs;
+      taken.choice = static_cast<int64_t>(*scheduler.chosen()) + 1;
+      return taken;
     } catch (const Abandon&) {
       if (knobs.choice > 0 || !scheduler.chosen()) throw;
       refused.insert(*scheduler.chosen());

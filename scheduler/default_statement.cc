@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/scheduled.h"
 #include "scheduler/builder.h"
 
 namespace tc {
@@ -220,15 +221,13 @@ void put_lanes_last(Builder& b, const std::vector<std::string>& names) {
   }
 }
 
-// Of intermediate results, as many as scratch memory should have room for.
-constexpr double kManyLocalBytes = 64 << 20;
-
+// Of all intermediate results together; infinite where sizes are not known.
 double local_bytes(const Kernel& kernel) {
   double total = 0;
   for (const Buffer& buffer : kernel.buffers) {
     if (buffer.scope != Scope::Local) continue;
     double bytes = static_cast<double>(size_of(buffer.dtype));
-    for (const Affine& extent : buffer.shape) bytes *= extent.is_constant() ? static_cast<double>(extent.constant()) : 1;
+    for (const Affine& extent : buffer.shape) bytes *= extent.is_constant() ? static_cast<double>(extent.constant()) : INFINITY;
     total += bytes;
   }
   return total;
@@ -295,7 +294,7 @@ void schedule_rows(Builder& b, const RowKnobs& knobs) {
     const auto common = b.all_loops(names[0]);
     const bool known = std::all_of(common.begin(), common.begin() + static_cast<std::ptrdiff_t>(depth),
                                    [](const Builder::Loop& loop) { return loop.extent.has_value(); });
-    if (known && local_bytes(b.kernel()) <= kManyLocalBytes) depth = 0;
+    if (known && local_bytes(b.kernel()) <= kManyScratchBytes) depth = 0;
   }
   if (depth == 0 || (interleave && depth < wanted)) throw Abandon{"no common rows"};
   schedule_all(b, names, knobs);

@@ -119,7 +119,8 @@ class WinogradScheduler {
     macc_ = only_reduction(kernel()).name;
     const Buffer& result = kernel().buffers[static_cast<size_t>(macc().write.buffer)];
     if (result.shape.size() == 4 && result.scope == Scope::Local) {
-      b_.apply("layout ", result.name, " 1 ", b_.lanes(macc()));
+      const int64_t block = b_.block_read(macc().write.buffer, 1);
+      b_.apply("layout ", result.name, " 1 ", block > 0 ? block : b_.lanes(macc()));
     }
     // The rewrite says whether the kernel is of its kind.
     taps_ = window();

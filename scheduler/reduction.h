@@ -56,8 +56,6 @@ class ReductionScheduler {
   void find_statements();
   // What the reduction writes becomes private.
   void stage();
-  // The block of `16*f_o + f_i` where a layout of some buffer made it so; else 0.
-  int64_t block_in(const Statement& statement, const Affine& index) const;
   // The block that the dimension of the private buffer has, or is to have to fit the layouts around.
   int64_t block_of(size_t dim) const;
   // An epilogue may read `64*h + d` where the reduction writes `n`: the reduction and its
@@ -95,8 +93,6 @@ class ReductionScheduler {
   ReductionChoice choice_for(const std::string& vector, const std::string& columns, const std::string& outer, int64_t width) const;
   void choose();
   void shrink_tile();
-  // The term with coefficient 1: the outer part of a blocked index `8*g + f_o`.
-  static std::string outer_part(const Affine& affine);
   std::string fresh(const std::string& base) const;
   // Reduction iterators in the order in which they run: those along the innermost dimension of what
   // is read by columns come last, or windows along the columns where lanes read several groups.

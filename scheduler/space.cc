@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <set>
 
 #include "scheduler/reduction.h"
@@ -73,6 +74,7 @@ struct ScheduleSpace::State {
   int threads = 1;
   double tolerance = 0;
   std::vector<int64_t> ways;
+  int64_t taken = 0;               // the choice of a reduction's default, from 1
   std::vector<ReductionChoice> choices;
   size_t reductions = 0;
   bool large = false;              // what is read does not fit the second cache
@@ -118,13 +120,15 @@ struct ScheduleSpace::State {
     return add(name, std::move(values), ordered_from, axis);
   }
 
-  void attempt(Builder& builder, int64_t way, const Knobs& knobs) const {
-    if (way == kReduction) schedule_reduction(builder, knobs.reduction);
+  // Returns the knobs with the choice that a reduction took where they leave it open.
+  Knobs attempt(Builder& builder, int64_t way, Knobs knobs) const {
+    if (way == kReduction) knobs.reduction = schedule_reduction(builder, knobs.reduction);
     else if (way == kRows) schedule_rows(builder, knobs.rows);
     else if (way == kSeparate) schedule_separately(builder, knobs.rows);
     else if (way == kWinograd) schedule_winograd(builder, tolerance, true, knobs.winograd);
     else schedule_matrix(builder, tolerance, true, knobs.matrix);
     if (auto refused = check_state(builder.state())) throw Abandon{*refused};
+    return knobs;
   }
 
   // Whether the default goes this way, where it came to it.
@@ -147,7 +151,8 @@ struct ScheduleSpace::State {
       try {
         if (way == kWinograd) winograd = winograd_choices(builder, tolerance);
         if (way == kMatrix) matrix = matrix_choices(builder, tolerance);
-        attempt(builder, way, {});
+        const Knobs attempted = attempt(builder, way, {});
+        if (way == kReduction) taken = attempted.reduction.choice;
         ways.push_back(way);
       } catch (const Abandon&) {
       }
@@ -212,20 +217,11 @@ struct ScheduleSpace::State {
       if (buffer.scope != Scope::Local) bytes += size;
     }
     large = bytes > 0.5 * static_cast<double>(start.target.l2_bytes);
-    size_t best = 0;
-    TileChoice tile;
-    tile.cycles = INFINITY;
-    std::vector<int64_t> numbers;
-    for (size_t i = 0; i < choices.size(); ++i) {
-      numbers.push_back(static_cast<int64_t>(i) + 1);
-      TileChoice one = choose_tile(choices[i].problem, start.target);
-      one.cycles *= choices[i].preference;
-      if (one.cycles >= tile.cycles) continue;
-      tile = one;
-      best = i;
-    }
+    std::vector<int64_t> numbers(choices.size());
+    std::iota(numbers.begin(), numbers.end(), 1);
     std::vector<int64_t> vector_counts = {1, 2, 3, 4, 5, 6, 8};
     std::vector<int64_t> column_counts = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32};
+    const TileChoice tile = choose_tile(choices.at(static_cast<size_t>(taken - 1)).problem, start.target);
     with_value(vector_counts, tile.vectors);
     with_value(column_counts, tile.columns);
     using K = ReductionKnobs;
@@ -251,7 +247,7 @@ struct ScheduleSpace::State {
     add("isolated loops", {0, 1}, 2, &K::isolate, 0.04);
     if (threads > 1) add("parallel loops", {0, 1, 2}, 3, &K::parallel, 0.02);
     default_point.resize(axes.size(), 0);
-    default_point[choice] = static_cast<int>(best);
+    default_point[choice] = index_of(choice, taken);
     default_point[vectors] = index_of(vectors, tile.vectors);
     default_point[columns] = index_of(columns, tile.columns);
   }

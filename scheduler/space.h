@@ -28,7 +28,8 @@ class ScheduleSpace {
 
   // None where the default leaves the kernel as it is.
   const std::vector<Dimension>& dimensions() const;
-  // The default's choices: build() of it is default_schedule().
+  // The default's choices: build() of it is default_schedule(), but for tiles that this makes smaller than the best by
+  // the closed forms (of windows, and of heavy epilogues).
   const Point& default_point() const;
   // The point with what makes no difference at it set to one value, and sizes cut to the extents.
   Point canonical(Point point) const;

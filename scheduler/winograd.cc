@@ -83,10 +83,13 @@ ExprPtr Winograd::output_row(int64_t row, const std::vector<ExprPtr>& products) 
 
 const std::vector<Winograd>& winograd_rows() {
   static const std::vector<double> two_pairs = {0, std::sqrt(0.5), -std::sqrt(0.5), std::sqrt(2.0), -std::sqrt(2.0)};
+  static const std::vector<double> three_pairs = {0, 0.5, -0.5, 1, -1, 2, -2};
   static const std::vector<Winograd> rows = {
       {2, 3, {0, 1, -1}, 1e-6},
       {4, 3, two_pairs, 5e-6},
       {2, 5, two_pairs, 4e-6},
+      {6, 3, three_pairs, 2e-5},
+      {4, 5, three_pairs, 2e-5},
   };
   return rows;
 }

@@ -13,7 +13,7 @@ namespace tc {
 struct Winograd {
   int64_t outputs = 0, taps = 0;
   // 0, then pairs p, -p: with infinity as many as products. Of two pairs, +-sqrt(1/2) and +-sqrt(2) lose
-  // fewest digits.
+  // fewest digits, of three +-1/2, +-1 and +-2.
   std::vector<double> points;
   // Of one layer in f32, relative to its largest output: a bound for sensible data.
   double error = 0;

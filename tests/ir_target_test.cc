@@ -111,7 +111,8 @@ TEST(Target, MatrixUnitFollowsTheFeatures) {
 }
 
 TEST(Target, VectorsAreAUnitOfOneRow) {
-  const std::vector<DType> whole = {DType::I8, DType::I16}, all = {DType::BF16, DType::I8, DType::I16};
+  const std::vector<DType> whole = {DType::I8, DType::I16, DType::I16, DType::I16};   // of three depths
+  const std::vector<DType> all = {DType::BF16, DType::I8, DType::I16, DType::I16, DType::I16};
   for (const auto& [name, operands] : std::map<std::string, std::vector<DType>>{
            {"znver5", all}, {"x86-64-v4+avx512vnni", whole}, {"sapphirerapids,-amx-tile", all}, {"znver5,-avx512vnni", {DType::BF16}}, {"sapphirerapids,-amx-tile,-avx512vnni", {DType::BF16}}}) {
     const MatrixUnit unit = parse_target(name).matrix;

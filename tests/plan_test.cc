@@ -438,6 +438,23 @@ TEST(Sizes, AreLimitedToWhatScratchMemoryHolds) {
   EXPECT_EQ(plan_of(symbols + "  y f32[?] = Relu(x)\n  output y\n").plan.symbols.at("n").second, int64_t{1} << 31);
 }
 
+// Statement by statement all rows would be in scratch memory, and both sizes limited.
+TEST(Sizes, RecordedSchedulesThatNeedMuchScratchMemoryAreNotUsed) {
+  Graph graph = parse_graph("graph g {\n  symbol n in [1, 2147483648]\n  symbol m in [1, 2147483648]\n  input x f32[m, n]\n"
+                            "  y f32[?] = Softmax(x)\n  output y\n}\n");
+  infer_shapes(graph);
+  run_passes(graph, {});
+  BuildOptions options;
+  options.target = parse_target("x86-64-v4");
+  options.traces = [](const std::string&) { return std::vector<std::vector<std::string>>{{}}; };
+  const BuiltPlan built = build_plan(graph, options);
+  EXPECT_EQ(built.plan.symbols.at("n").second, 1 << 21);
+  EXPECT_EQ(built.plan.symbols.at("m").second, int64_t{1} << 31);
+  ASSERT_EQ(built.notes.size(), 2u);
+  EXPECT_EQ(built.notes[0], "a recorded schedule of kernel 'Softmax' is not used: it needs 1125925676646400 bytes of scratch "
+                            "memory per thread, more than 67108864");
+}
+
 TEST(Sizes, ThatNeedTooMuchScratchMemoryAreRefused) {
   const auto refusal = [](const std::string& lines) -> std::string {
     try {

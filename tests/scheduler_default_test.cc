@@ -183,6 +183,33 @@ TEST(Default, ManyIntermediateResultsAreOfOneImage) {
   EXPECT_FALSE(shares_images(16, 1 << 10));
 }
 
+TEST(Default, ManyIntermediateResultsOfUnknownSizeAreOfOneImage) {
+  const Kernel kernel = parse_kernel(
+      "kernel \"softmax\"\n  parameter p = p in [1, 2147483648]\n  input I f32[16, 21, p]\n  output O f32[16, 21, p]\n  local M f32[16, p]\n"
+      "  local P f32[16, 21, p]\n  local T f32[16, p]\n  start[n:16, y:p]: M[n, y] = -inf\n"
+      "  most[n:16, y:p, c:21]: M[n, y] max= I[n, c, y]\n  power[n:16, y:p, c:21]: P[n, c, y] = exp(I[n, c, y] - M[n, y])\n"
+      "  zero[n:16, y:p]: T[n, y] = 0\n  total[n:16, y:p, c:21]: T[n, y] += P[n, c, y]\n"
+      "  share[n:16, c:21, y:p]: O[n, c, y] = P[n, c, y] / T[n, y]\n");
+  const auto trace = default_schedule(kernel, parse_target("x86-64-v4"), 1).trace();
+  EXPECT_TRUE(std::any_of(trace.begin(), trace.end(), [](const std::string& line) {
+    return line.rfind("fuse start_n most_n power_n zero_n total_n share_n ", 0) == 0;
+  })) << ::testing::PrintToString(trace);
+}
+
+// 36 features are no whole blocks of 16: layouts have blocks of 8, where half a vector takes half of its time.
+TEST(Default, WinogradWritesHalfBlocks) {
+  const Kernel kernel = parse_kernel(
+      "kernel \"conv\"\n  input I f32[1, 36, 56, 56]\n  constant K f32[36, 36, 3, 3]\n  output O f32[1, 36, 56, 56]\n"
+      "  local T f32[1, 36, 56, 56]\n  init[f:36, y:56, x:56]: T[0, f, y, x] = 0\n"
+      "  macc[f:36, y:56, x:56, c:36, r:3, s:3] where r + y - 1 >= 0, 56 - r - y >= 0, s + x - 1 >= 0, 56 - s - x >= 0: "
+      "T[0, f, y, x] += I[0, c, r + y - 1, s + x - 1] * K[f, c, r, s]\n"
+      "  tail[f:36, y:56, x:56]: O[0, f, y, x] = max(T[0, f, y, x], 0)\n");
+  const auto trace = default_schedule(kernel, parse_target("znver4"), 1, {"layout I 1 8", "layout O 1 8"}, 1e-4).trace();
+  EXPECT_TRUE(std::any_of(trace.begin(), trace.end(), [](const std::string& line) {
+    return line.rfind("algorithm macc winograd 4 3 ", 0) == 0;
+  })) << ::testing::PrintToString(trace);
+}
+
 // Two elements may have the same place, where the later one stays.
 TEST(Default, LanesDoNotWriteWhereDataSays) {
   const Kernel kernel = parse_kernel(

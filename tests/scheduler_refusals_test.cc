@@ -335,7 +335,7 @@ const std::vector<Case> kCases = {
     {"product", {"algorithm macc fft"}},
     {"product", {"algorithm gone winograd 4 3 1 1"}},
     {"product", {"algorithm macc winograd 3 3 1 1"}},
-    {"product", {"algorithm macc winograd 4 5 1 1"}},
+    {"product", {"algorithm macc winograd 6 5 1 1"}},
     {"product", {"algorithm macc winograd 4 3 0 1"}},
     {"symbolic", {"algorithm copy winograd 4 3 1 1"}},
     {"product", {"algorithm tail winograd 4 3 1 1"}},

@@ -257,6 +257,29 @@ TEST(Search, TheSameLoopsHaveTheSameFeatures) {
   }
 }
 
+// The cheapest choice of iterators, lanes along x, cannot be made where the layout has blocks of features; the default
+// takes the next one, and so does the space.
+TEST(Search, SpaceBeginsAtTheDefaultWhereTheCheapestChoiceIsRefused) {
+  const char* kernel = R"(kernel "conv"
+  input I f32[1, 3, 64, 64]
+  constant K f32[8, 3, 5, 5]
+  constant B f32[8]
+  output O f32[1, 8, 64, 64]
+  local T f32[1, 8, 64, 64]
+  init[f:8, y:64, x:64]: T[0, f, y, x] = 0
+  macc[f:8, y:64, x:64, c:3, r:5, s:5] where r + y - 2 >= 0, 65 - r - y >= 0, s + x - 2 >= 0, 65 - s - x >= 0: T[0, f, y, x] += I[0, c, r + y - 2, s + x - 2] * K[f, c, r, s]
+  tail[f:8, y:64, x:64]: O[0, f, y, x] = max(T[0, f, y, x] + B[f], 0)
+)";
+  Schedule start(parse_kernel(kernel), parse_target("x86-64-v4"));
+  ASSERT_EQ(start.replay({"layout O 1 16"}), std::nullopt);
+  const ScheduleSpace space(start, 1);
+  const auto first = space.build(space.default_point(), nullptr);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->trace(), default_schedule(parse_kernel(kernel), start.target(), 1, {"layout O 1 16"}).trace());
+  const auto features = space.features(space.default_point());
+  EXPECT_NE(features, std::vector<double>(features.size(), 0));
+}
+
 // The space of a kernel with an algorithm begins at what the default takes, and holds other sizes of it.
 TEST(Search, SpaceHoldsAlgorithms) {
   struct Case {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scheduler/sketch.h"
+
 namespace tc {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr double kFirstWeight = 0.1, kFirstFeatureWeight = 0.1;
 
 Surrogate::Surrogate(const ScheduleSpace& space)
     : space_(space), weights_(space.dimensions().size(), kFirstWeight) {
-  weights_.resize(weights_.size() + space.features(space.default_point()).size(), kFirstFeatureWeight);
+  weights_.resize(weights_.size() + kLoopFeatures, kFirstFeatureWeight);
   default_cycles_ = std::log(space.cycles(space.default_point()));
 }
 

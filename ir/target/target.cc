@@ -2,6 +2,7 @@
 #include "ir/target/target.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/error.h"
 #include "ir/target/tables.h"
@@ -147,6 +148,19 @@ Target parse_resolved(const std::string& text) {
 }
 
 }  // namespace
+
+const MatrixUnit::Format* MatrixUnit::format(DType operand, int64_t numbers) const {
+  const Format* best = nullptr;
+  double least = 0;
+  for (const Format& each : formats) {
+    const int64_t depth = int64_t{each.groups} * each.members;
+    const double cycles = each.cycles * std::ceil(static_cast<double>(numbers) / static_cast<double>(depth));
+    if (each.operand != operand || (best != nullptr && cycles >= least)) continue;
+    best = &each;
+    least = cycles;
+  }
+  return best;
+}
 
 int64_t Target::width_for(int64_t size, int64_t width) const {
   constexpr double kLeastWaste = 0.02;   // part of all lanes

@@ -25,13 +25,15 @@ struct MatrixUnit {
   std::vector<Format> formats;
   bool vectors = false;            // an accumulator and a group of the columns are a vector register each, of one row
 
-  // The format of operands of this type, or null.
+  // The deepest format of operands of this type, or null.
   const Format* format(DType operand) const {
     for (const Format& each : formats) {
       if (each.operand == operand) return &each;
     }
     return nullptr;
   }
+  // Of those for operands of this type the one that takes the fewest cycles for a sum over so many numbers, or null.
+  const Format* format(DType operand, int64_t numbers) const;
 };
 
 // One machine as the compiler sees it. Numbers are per core.

@@ -8,7 +8,7 @@ Primitive algorithm_primitive() {
   primitive.row = {"algorithm", "rewrite",
                    "algorithm STATEMENT winograd OUTPUTS TAPS ROWS COLUMNS | bf16|bf16x3|int16|int8x3|int8x6 BAND PANEL BLOCKS TILES ROWS",
                    "winograd: O[y, x] += I[y+r, x+s] * K[r, s]  ->  U = B' I B; P += U * (G K G'); O = A' P A: a "
-                   "convolution of TAPS x TAPS is computed by Winograd's F(2, 3), F(4, 3) or F(2, 5), in blocks of "
+                   "convolution of TAPS x TAPS is computed by Winograd's F(2, 3), F(4, 3), F(6, 3), F(2, 5) or F(4, 5), in blocks of "
                    "ROWS x COLUMNS tiles of OUTPUTS x OUTPUTS. G K G' is computed while compiling. "
                    "bf16x3: O += I * K  ->  H = bf16(I); L = bf16(I - H); O += H * KH + H * KL + L * KH, where "
                    "KH + KL is K, divided while compiling: operands as the target's matrix unit takes them, in "

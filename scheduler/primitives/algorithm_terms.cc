@@ -22,8 +22,8 @@ constexpr double kLeastPeak = 1e-30;
 class TermsRewrite : BandedProduct {
  public:
   TermsRewrite(const ScheduleState& state, const std::string& statement, const TermsAlgorithm& algorithm,
-               const MatrixUnit::Format& format, const BandSizes& sizes)
-      : BandedProduct(state, statement, format, sizes), algorithm_(algorithm) {}
+               const BandSizes& sizes)
+      : BandedProduct(state, statement, algorithm.operand, sizes), algorithm_(algorithm) {}
 
   Kernel run() {
     find_operands();
@@ -482,11 +482,7 @@ bool apply_terms(ScheduleState& state, const std::string& statement, Words& word
   sizes.blocks = words.number("the blocks at a time", 1);
   sizes.tiles = words.number("the accumulators at a time", 1);
   sizes.rows = words.number("the rows of an accumulator", 1);
-  const MatrixUnit& unit = state.target.matrix;
-  if (unit.registers == 0) refuse("target ", state.target.name, " has no matrix unit");
-  const MatrixUnit::Format* format = unit.format(algorithm->operand);
-  if (format == nullptr) refuse("the matrix unit of target ", state.target.name, " does not multiply ", name_of(algorithm->operand));
-  TermsRewrite rewrite(state, statement, *algorithm, *format, sizes);
+  TermsRewrite rewrite(state, statement, *algorithm, sizes);
   Kernel kernel = rewrite.run();
   state.blocked.erase(std::remove_if(state.blocked.begin(), state.blocked.end(),
                                      [&](const BlockedDim& dim) { return dim.buffer == rewrite.result(); }),

@@ -7,12 +7,14 @@
 
 namespace tc {
 
-BandedProduct::BandedProduct(const ScheduleState& state, const std::string& statement, const MatrixUnit::Format& format,
-                             const BandSizes& sizes)
-    : ProductRewrite(state, statement), unit_(state.target.matrix), format_(format), band_(sizes.band),
-      panel_(sizes.panel), blocks_(sizes.blocks), tiles_(sizes.tiles), rows_(sizes.rows) {
+BandedProduct::BandedProduct(const ScheduleState& state, const std::string& statement, DType operand, const BandSizes& sizes)
+    : ProductRewrite(state, statement), unit_(state.target.matrix), band_(sizes.band), panel_(sizes.panel),
+      blocks_(sizes.blocks), tiles_(sizes.tiles), rows_(sizes.rows) {
+  if (unit_.registers == 0) refuse("target ", state.target.name, " has no matrix unit");
+  const MatrixUnit::Format* format = unit_.format(operand);
+  if (format == nullptr) refuse("the matrix unit of target ", state.target.name, " does not multiply ", name_of(operand));
+  format_ = *format;
   if (rows_ > unit_.rows) refuse("an accumulator has ", unit_.rows, " rows, fewer than ", rows_);
-  depth_ = int64_t{format.groups} * format.members;
 }
 
 void BandedProduct::analyse() {
@@ -126,9 +128,6 @@ void BandedProduct::find_channels() {
     channel_block_ = dim.block;
     channel_dim_ = dim.outer;
   }
-  if (channel_block_ > 0 && (depth_ % channel_block_ != 0 || extent(channel_) != channel_block_)) {
-    refuse("blocks of ", channel_block_, " channels do not fill a depth of ", depth_);
-  }
   if (channel_block_ > 0) {
     const Affine& outer = input_.index[channel_dim_].affine;
     channel_outer_ = outer.as_variable();
@@ -155,7 +154,12 @@ void BandedProduct::find_channels() {
     }
   }
   channel_blocks_ = channel_outer_.empty() ? 1 : extent(channel_outer_);
-  channels_ = channel_block_ > 0 ? channel_blocks_ * channel_block_ : extent(channel_);
+  channels_ = channel_blocks_ * extent(channel_);
+  format_ = *unit_.format(format_.operand, channels_);
+  depth_ = int64_t{format_.groups} * format_.members;
+  if (channel_block_ > 0 && (depth_ % channel_block_ != 0 || extent(channel_) != channel_block_)) {
+    refuse("blocks of ", channel_block_, " channels do not fill a depth of ", depth_);
+  }
 }
 
 // Elements beyond the input's borders are zeros; features and channels beyond the constant's, too.

@@ -19,8 +19,8 @@ struct BandSizes {
 // included, so that rows of outputs are positions in steps.
 class BandedProduct : protected ProductRewrite {
  protected:
-  BandedProduct(const ScheduleState& state, const std::string& statement, const MatrixUnit::Format& format,
-                const BandSizes& sizes);
+  // Of what the unit multiplies in the operand's type.
+  BandedProduct(const ScheduleState& state, const std::string& statement, DType operand, const BandSizes& sizes);
 
   // After find_operands: fills in what is below; refuses what does not fit.
   void analyse();
@@ -50,7 +50,7 @@ class BandedProduct : protected ProductRewrite {
   };
 
   const MatrixUnit& unit_;
-  const MatrixUnit::Format format_;
+  MatrixUnit::Format format_;              // before analyse(): the deepest
   int64_t band_, panel_, blocks_, tiles_, rows_;   // as BandSizes, but tiles_: all of a band
   int64_t at_once_ = 1;                    // tiles
   int64_t bands_ = 1, panels_ = 1, depths_ = 1, depth_ = 1;

@@ -26,7 +26,7 @@ class Checker {
       : kernel_(state.kernel->kernel), unit_(state.target.matrix) {
     const int which = loops[3]->children[0].statement;
     statement_ = &kernel_.statements[static_cast<size_t>(which)];
-    find_format();
+    find_format(constant_extent(state, *loops[2]));
     const std::array<const char*, 4> meaning = {"rows", "columns", "groups", "members"};
     const std::array<int64_t, 4> sizes = {unit_.rows, unit_.columns, format_.groups, format_.members};
     for (size_t i = 0; i < 4; ++i) {
@@ -70,8 +70,8 @@ class Checker {
   }
 
  private:
-  // What the unit is asked for: the type of the first operand decides.
-  void find_format() {
+  // What the unit is asked for: the type of the first operand decides, and of several formats the number of groups.
+  void find_format(std::optional<int64_t> groups) {
     if (statement_->reduction != Reduction::Sum) refuse("statement ", statement_->name, " is no sum");
     collect_products(statement_->value, products_);
     const Expr& first = *products_.at(0).first;
@@ -79,6 +79,9 @@ class Checker {
     const MatrixUnit::Format* format = unit_.format(read.dtype);
     if (format == nullptr) refuse("statement ", statement_->name, " multiplies ", name_of(read.dtype), ", which the unit does not");
     format_ = *format;
+    for (const MatrixUnit::Format& each : unit_.formats) {
+      if (each.operand == read.dtype && groups == each.groups) format_ = each;
+    }
   }
 
   const std::string& name(const Access& access) const { return kernel_.buffers[static_cast<size_t>(access.buffer)].name; }
