@@ -1,5 +1,6 @@
 // Reductions over axes, arg-extrema, running sums, the largest k.
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "ir/ops/equation.h"
@@ -171,6 +172,8 @@ void lower_arg(LowerContext& context, Reduction reduction) {
   context.reduce("best", loops.outer, loops.inner, best, loops.output, reduction, x);
   const bool last = int_attribute(node, "select_last_index") != 0;
   ExprPtr found = binary(BinaryOp::Eq, x, context.read_buffer(best, loops.output));
+  // The best of numbers among which is a NaN is a NaN, which equals none.
+  if (is_float(type)) found = binary(BinaryOp::Or, found, unary(UnaryOp::IsNan, x));
   ExprPtr index = select(found, index_value(loops.input[axis]), int_constant(DType::I64, last ? -1 : INT64_MAX));
   context.reduce("where", loops.outer, loops.inner, context.output(0), loops.output, last ? Reduction::Max : Reduction::Min, index);
 }
@@ -223,7 +226,7 @@ void infer_top_k(InferContext& context) {
 }
 
 // Each element's rank is the number of elements before it in the order; the sorted row is scattered
-// by rank, and its first k are the result.
+// by rank, and its first k are the result. NaN counts as infinity, so that ranks are a permutation.
 void lower_top_k(LowerContext& context) {
   const Node& node = context.node();
   const Shape& shape = context.shape(0);
@@ -232,10 +235,17 @@ void lower_top_k(LowerContext& context) {
   const bool largest = int_attribute(node, "largest") != 0;
   auto space = context.space("i", shape);
   const DType type = LowerContext::compute_type(context.dtype(0));
+  int key = context.input(0);
+  if (is_float(type)) {
+    key = context.local("key", type, shape);
+    const ExprPtr x = context.read_buffer(context.input(0), space.position);
+    context.assign("order", space.iterators, key, space.position,
+                   select(unary(UnaryOp::IsNan, x), constant(type, INFINITY), x));
+  }
   const int rank = context.local("rank", DType::I64, shape);
   std::vector<Affine> other = space.position;
   other[axis] = Affine::variable("k");
-  ExprPtr mine = context.read_buffer(context.input(0), space.position), theirs = context.read_buffer(context.input(0), other);
+  ExprPtr mine = context.read_buffer(key, space.position), theirs = context.read_buffer(key, other);
   ExprPtr first = binary(largest ? BinaryOp::Gt : BinaryOp::Lt, theirs, mine);
   ExprPtr earlier = binary(BinaryOp::Lt, index_value(other[axis]), index_value(space.position[axis]));
   ExprPtr before = binary(BinaryOp::Or, first, binary(BinaryOp::And, binary(BinaryOp::Eq, theirs, mine), earlier));
@@ -252,10 +262,9 @@ void lower_top_k(LowerContext& context) {
     scatter.write.buffer = sorted;
     for (size_t d = 0; d < shape.size(); ++d) scatter.write.index.push_back({space.position[d], nullptr});
     ExprPtr place = context.read_buffer(rank, space.position);
-    // Ranks of rows with NaN may repeat but stay in range.
     scatter.write.index[axis] = {Affine(0), place};
-    scatter.value = i == 0 ? mine : index_value(space.position[axis]);
-    // Rows with NaN leave gaps.
+    scatter.value = i == 0 ? context.read_buffer(context.input(0), space.position) : index_value(space.position[axis]);
+    // Every place is written, but only the data says so.
     context.assign("clear", space.iterators, sorted, space.position, constant(i == 0 ? type : DType::I64, 0));
     context.add(std::move(scatter));
     context.assign("store", result.iterators, context.output(i), result.position, context.read_buffer(sorted, result.position));
