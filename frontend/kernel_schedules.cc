@@ -2,6 +2,7 @@
 #include "frontend/kernel_schedules.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "codegen/codegen.h"
@@ -49,12 +50,34 @@ std::vector<Parameter*> sizes_of_scratch(Kernel& kernel) {
   return result;
 }
 
-// Why a recorded schedule is not taken that needs much more memory than the default.
-std::optional<std::string> refuse_scratch(ScheduledKernel kernel) {
-  const int64_t most = sizes_of_scratch(kernel.kernel).empty() ? kMostScratchBytes : kManyScratchBytes;
-  const int64_t bytes = scratch_bytes(kernel);
-  if (bytes <= most) return std::nullopt;
-  return text("it needs ", bytes, " bytes of scratch memory per thread, more than ", most);
+// Makes the kernel's sizes that are not known smaller until its intermediate results fit the scratch memory, or as small
+// as they may be.
+void limit_sizes(ScheduledKernel& kernel) {
+  const std::vector<Parameter*> held = sizes_of_scratch(kernel.kernel);
+  while (!held.empty() && scratch_bytes(kernel) > kManyScratchBytes) {
+    Parameter& largest = **std::max_element(held.begin(), held.end(), [](const Parameter* a, const Parameter* b) {
+      return a->maximum < b->maximum;
+    });
+    if (largest.maximum / 2 < std::max(kLeastLimit, largest.minimum)) break;
+    largest.maximum /= 2;
+  }
+}
+
+// Why a recorded schedule is not taken: with it the model would run for fewer sizes than with the default.
+std::optional<std::string> refuse_scratch(ScheduledKernel recorded, const std::function<ScheduledKernel()>& default_kernel) {
+  const int64_t bytes = scratch_bytes(recorded);
+  if (bytes <= kManyScratchBytes) return std::nullopt;
+  limit_sizes(recorded);
+  bool more = scratch_bytes(recorded) > kMostScratchBytes;
+  if (!more && !sizes_of_scratch(recorded.kernel).empty()) {
+    ScheduledKernel by_default = default_kernel();
+    limit_sizes(by_default);
+    for (size_t i = 0; i < recorded.kernel.parameters.size(); ++i) {
+      more = more || recorded.kernel.parameters[i].maximum < by_default.kernel.parameters.at(i).maximum;
+    }
+  }
+  if (!more) return std::nullopt;
+  return text("it needs ", bytes, " bytes of scratch memory per thread, more than the default");
 }
 
 }  // namespace
@@ -75,7 +98,10 @@ Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vecto
       refused = text(algorithm.text, " needs a tolerance of ", algorithm.tolerance, ", not ", options_.tolerance);
     }
     if (!refused) refused = schedule.check();
-    if (!refused) refused = refuse_scratch(schedule.finish());
+    const auto by_default = [&] {
+      return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance).finish();
+    };
+    if (!refused) refused = refuse_scratch(schedule.finish(), by_default);
     if (!refused) {
       entry.tuned = true;
       return schedule;
@@ -83,21 +109,6 @@ Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vecto
     result_.notes.push_back(text("a recorded schedule of kernel '", kernel.name, "' is not used: ", *refused));
   }
   return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance);
-}
-
-void KernelSchedules::limit_sizes(ScheduledKernel& kernel) {
-  const std::vector<Parameter*> held = sizes_of_scratch(kernel.kernel);
-  while (!held.empty() && scratch_bytes(kernel) > kManyScratchBytes) {
-    Parameter& largest = **std::max_element(held.begin(), held.end(), [](const Parameter* a, const Parameter* b) {
-      return a->maximum < b->maximum;
-    });
-    if (largest.maximum / 2 < std::max(kLeastLimit, largest.minimum)) break;
-    largest.maximum /= 2;
-  }
-  if (scratch_bytes(kernel) > kMostScratchBytes) {
-    fail(ErrorKind::Unsupported, "kernel '", kernel.kernel.name, "' would need more than 1 GiB per thread for its intermediate "
-         "results", held.empty() ? "" : "; give `shapes` with the sizes that occur");
-  }
 }
 
 const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
@@ -112,6 +123,10 @@ const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
   entry.trace = schedule.trace();
   ScheduledKernel finished = schedule.finish();
   limit_sizes(finished);
+  if (scratch_bytes(finished) > kMostScratchBytes) {
+    fail(ErrorKind::Unsupported, "kernel '", kernel.name, "' would need more than 1 GiB per thread for its intermediate "
+         "results", sizes_of_scratch(finished.kernel).empty() ? "" : "; give `shapes` with the sizes that occur");
+  }
   entry.seconds = predicted_seconds(finished, options_.target, 1);
   entry.single_thread = predicted_seconds(finished, options_.target, 1, kLikelySize) < kSingleThreadSeconds;
   entry.index = static_cast<int>(result_.plan.kernels.size());

@@ -29,8 +29,6 @@ class KernelSchedules {
   void report(const Kernel& kernel, const Entry& entry, const std::vector<std::string>& layout_lines);
 
  private:
-  // Makes the kernel's sizes that are not known smaller until its intermediate results fit the scratch memory.
-  static void limit_sizes(ScheduledKernel& kernel);
   // The first of the given traces that this kernel allows, else the default.
   Schedule choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, Entry& entry);
 

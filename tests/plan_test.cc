@@ -452,7 +452,13 @@ TEST(Sizes, RecordedSchedulesThatNeedMuchScratchMemoryAreNotUsed) {
   EXPECT_EQ(built.plan.symbols.at("m").second, int64_t{1} << 31);
   ASSERT_EQ(built.notes.size(), 2u);
   EXPECT_EQ(built.notes[0], "a recorded schedule of kernel 'Softmax' is not used: it needs 1125925676646400 bytes of scratch "
-                            "memory per thread, more than 67108864");
+                            "memory per thread, more than the default");
+  // What the default takes is taken.
+  options.traces = [&](const std::string&) { return std::vector<std::vector<std::string>>{plan_of("  symbol n in [1, 2147483648]\n"
+      "  symbol m in [1, 2147483648]\n  input x f32[m, n]\n  y f32[?] = Softmax(x)\n  output y\n").reports.at(0).trace}; };
+  const BuiltPlan same = build_plan(graph, options);
+  EXPECT_TRUE(same.reports.at(0).tuned);
+  EXPECT_EQ(same.plan.symbols.at("n").second, 1 << 21);
 }
 
 TEST(Sizes, ThatNeedTooMuchScratchMemoryAreRefused) {

@@ -108,8 +108,8 @@ bool is_of_matrix_unit(const std::string& feature) {
 
 // Products of 16 x 32 and 32 x 16 bfloat16 every 16 cycles, six sums in flight: 2,965 GFLOP/s measured where
 // float32 multiply-adds make 179. Of i8 twice as many. Without tiles, vectors' own products: so many groups at a time
-// that a depth has as many numbers as a block of channels, each in the time of a vector's multiply-adds in f32. Of i16 one
-// or two pairs of blocks, as sums of a depth are converted to f32: the time of two multiply-adds.
+// that a depth has as many numbers as a block of channels, each in the time of a vector's multiply-adds in f32. Of i16 one,
+// two or four blocks, as sums of a depth are converted to f32: the time of two multiply-adds.
 MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features) {
   MatrixUnit unit;
   const auto has = [&](const char* feature) { return std::find(features.begin(), features.end(), feature) != features.end(); };
