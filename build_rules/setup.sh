@@ -33,7 +33,9 @@ install_packages() {
     sudo=(sudo)
   fi
   say "installing ${#missing[@]} Debian packages: ${missing[*]}"
-  "${sudo[@]}" apt-get update -qq
+  # An index that is out of step is no reason to stop: installing says what is really missing.
+  "${sudo[@]}" apt-get update -qq -o Acquire::Retries=3 ||
+    say "apt-get update failed (above); going on with the packages that apt knows"
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$ROOT/build/apt.log" ||
     { cat "$ROOT/build/apt.log" >&2; exit 1; }
@@ -55,6 +57,24 @@ PYTHON
   done
   echo "No Python of at least 3.10 with venv and headers was found; name one in TC_PYTHON." >&2
   return 1
+}
+
+# Libraries of riscv64 for the agent of boards. Where they can't be fetched, a line says so and the
+# build goes on without that agent; the next run tries again.
+fetch_riscv64_packages() {
+  local folder=${TC_SYSROOT_RISCV64:-$HOME/.cache/tc/sysroot-riscv64} before after code=0
+  before=$(head -n 1 "$folder/packages.txt" 2>/dev/null || true)
+  if [[ -z ${TC_SYSROOT_RISCV64:-} ]]; then
+    [[ $before ]] || say "fetching libraries of riscv64 for the agent of boards"
+    "$(find_python)" "$ROOT/build_rules/riscv64_sysroot.py" "$folder" || code=$?
+    ((code == 0 || code == 3)) || exit "$code"
+  elif [[ ! $before ]]; then
+    say "TC_SYSROOT_RISCV64 names $folder, which has no packages.txt: no agent of riscv64 boards"
+  fi
+  after=$(head -n 1 "$folder/packages.txt" 2>/dev/null || true)
+  # A Bazel server keeps what it found of the folder.
+  [[ $before == "$after" ]] || (cd "$ROOT" && bazel shutdown)
+  RISCV64_PACKAGES=$after
 }
 
 # stamped NAME HASH COMMAND...: runs the command unless it succeeded before with this hash.
@@ -90,9 +110,7 @@ set_up() {
   local file
   mkdir -p "$ROOT/build"
   install_packages
-  [[ -f ${TC_SYSROOT_RISCV64:-$HOME/.cache/tc/sysroot-riscv64}/packages.txt ]] ||
-    say "fetching libraries of riscv64 for the agent of boards"
-  "$ROOT/build_rules/riscv64_sysroot.sh"
+  fetch_riscv64_packages
   if [[ ! -x $VENV/bin/pip ]]; then
     local python
     python=$(find_python)
@@ -103,5 +121,5 @@ set_up() {
   for file in "$@"; do
     stamped "$(basename "$file")" "$(sha256sum <"$file")" install_requirements "$file"
   done
-  stamped tc "$(source_hash)" install_tc
+  stamped tc "$(source_hash) $RISCV64_PACKAGES" install_tc
 }

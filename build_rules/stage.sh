@@ -9,9 +9,12 @@ declare -A programs=(
   [//tuner:tc-builder]=tc-builder
   [//runtime/tracker:tc-tracker]=tc-tracker
   [//runtime/agent:tc-agent]=tc-agent
-  [//runtime/agent:riscv64/tc-agent]=riscv64/tc-agent
   [//runtime/qemu:libcount_plugin.so]=libcount_plugin.so
 )
+# Where the riscv64 packages could not be fetched, `tc` says so when that agent is asked for.
+if [[ -f ${TC_SYSROOT_RISCV64:-$HOME/.cache/tc/sysroot-riscv64}/packages.txt ]]; then
+  programs[//runtime/agent:riscv64/tc-agent]=riscv64/tc-agent
+fi
 bazel build --noshow_progress --ui_event_filters=-info //frontend:_tc.so //runtime:link_files \
   "${!programs[@]}"
 mkdir -p "$folder"

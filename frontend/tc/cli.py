@@ -429,7 +429,8 @@ def main(argv=None):
     arguments = None
     try:
         if argv and argv[0] in fleet.PROGRAMS:
-            fleet.start(argv[0], argv[1:])  # does not return
+            fleet.start(argv[0], argv[1:])  # returns where it was only asked for a path
+            return 0
         arguments = _parser().parse_args(argv)
         result, text, *code = arguments.function(arguments)
     except Error as error:

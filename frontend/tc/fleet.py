@@ -8,15 +8,22 @@ from . import _tc, certs
 from .errors import DeviceError
 
 PROGRAMS = {"tracker": "Start a tracker, which lends devices to tuners (options: tracker --help).",
-            "agent": "Offer this machine to a tracker (options: agent --help)."}
+            "agent": "Offer this machine to a tracker (options: agent --help); agent --program riscv64 "
+                     "prints the path of the one for boards."}
 
 _NO_TRACKER = "localhost:9190"
 
 
-def program(name):
-    """The path of the native program tc-NAME of this package."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "tc-" + name)
+def program(name, architecture=""):
+    """The path of the native program tc-NAME of this package, for this machine or for boards of
+    `architecture` ("riscv64", which the agent alone has)."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", architecture, "tc-" + name)
     if not os.access(path, os.X_OK):
+        if architecture == "riscv64" and name == "agent":
+            raise DeviceError(
+                "this build of tc has no agent for riscv64 boards: Debian's riscv64 packages, which "
+                "it is linked with, could not be fetched; run ./quickstart again where the mirror "
+                "has them, or name a folder that has them laid out in TC_SYSROOT_RISCV64")
         raise DeviceError(f"this package has no program tc-{name} ({path}); install tc anew")
     return path
 
@@ -30,7 +37,11 @@ def counting_plugin(counts):
 
 
 def start(name, arguments):
-    """Becomes the native program."""
+    """Becomes the native program; `agent --program ARCHITECTURE` prints where the one for such
+    boards lies instead."""
+    if name == "agent" and arguments[:1] == ["--program"]:
+        print(program(name, *arguments[1:2]))
+        return
     path = program(name)
     sys.stdout.flush()
     os.execv(path, [path, *arguments])
