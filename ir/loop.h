@@ -5,7 +5,7 @@
 // A kernel computes the contents of its output buffers from those of its inputs and constants.
 // Without a schedule it runs its statements one after the other in the order of `statements`; each
 // runs all its instances, in lexicographic order of its iterators. A schedule may change the order
-// to any that keeps every dependence (see scheduler/legality.h).
+// to any that keeps every dependence (see scheduler/legality/legality.h).
 //
 // Instances. A statement has iterators i_0..i_n, each over 0 <= i < extent, and constraints
 // (affine >= 0) that cut the box. Extents and constraints are affine in parameters and iterators;

@@ -86,7 +86,7 @@ struct RankedTrace {
   std::vector<std::string> trace;  // to append to the start's
   double cycles = 0;
 };
-// Up to `count` different legal schedules of the space around the default (scheduler/space.h): the
+// Up to `count` different legal schedules of the space around the default (scheduler/search/space.h): the
 // default first, then fast ones by the closed forms that differ from each other.
 std::vector<RankedTrace> candidate_traces(const Schedule& start, int threads, int count);
 

@@ -6,8 +6,8 @@ from .support import ROOT
 
 FOLDERS = ("ir", "frontend", "scheduler", "codegen", "runtime")
 # The programs around the tuner have tests of their own.
-ELSEWHERE = ("runtime/agent", "runtime/rpc", "runtime/tracker", "runtime/serve", "frontend/python_tune",
-             "frontend/tune", "frontend/tc/certs", "frontend/tc/fleet", "frontend/tc/log", "frontend/tc/tun")
+ELSEWHERE = ("runtime/agent", "runtime/rpc", "runtime/tracker", "runtime/serve", "frontend/python/tune",
+             "frontend/pipeline/tune", "frontend/tc/certs", "frontend/tc/fleet", "frontend/tc/log", "frontend/tc/tun")
 CALL = re.compile(r"\b(?:fail|fail_at|error|unsupported|refuse|refusal|damaged|raise \w*Error|throw Error)\s*\(")
 PYTHON_CALL = re.compile(r"\braise \w*Error\s*\(")
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\s*f?"((?:[^"\\]|\\.)*)")*')

@@ -2,10 +2,10 @@
 // and graphs, sizes, exports, null arguments.
 #include <gtest/gtest.h>
 
-#include "frontend/compile.h"
-#include "frontend/kernel_module.h"
-#include "frontend/onnx/importer.h"
-#include "frontend/onnx/onnx.pb.h"
+#include "frontend/import/onnx/importer.h"
+#include "frontend/import/onnx/onnx.pb.h"
+#include "frontend/pipeline/compile.h"
+#include "frontend/pipeline/kernel_module.h"
 #include "ir/error.h"
 #include "ir/passes/pass.h"
 #include "runtime/tc_runtime.h"

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "frontend/onnx/onnx.pb.h"
-#include "frontend/onnx/tensor_reader.h"
+#include "frontend/import/onnx/onnx.pb.h"
+#include "frontend/import/onnx/tensor_reader.h"
 #include "ir/error.h"
 
 namespace tc {

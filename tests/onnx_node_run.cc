@@ -8,9 +8,9 @@
 #include <map>
 #include <memory>
 
-#include "frontend/compile.h"
-#include "frontend/onnx/importer.h"
-#include "frontend/onnx/onnx.pb.h"
+#include "frontend/import/onnx/importer.h"
+#include "frontend/import/onnx/onnx.pb.h"
+#include "frontend/pipeline/compile.h"
 #include "ir/error.h"
 #include "ir/evaluate.h"
 #include "ir/ops/op.h"

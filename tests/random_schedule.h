@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/state.h"
+#include "scheduler/core/state.h"
 #include "tests/scheduler_kernels.h"
 
 namespace tc::testing {

@@ -10,8 +10,8 @@
 
 #include "ir/error.h"
 #include "ir/hash.h"
-#include "scheduler/sketch.h"
-#include "scheduler/space.h"
+#include "scheduler/search/sketch.h"
+#include "scheduler/search/space.h"
 #include "tuner/space.h"
 #include "tuner/surrogate.h"
 

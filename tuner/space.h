@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/space.h"
+#include "scheduler/search/space.h"
 #include "tuner/record.h"
 
 namespace tc {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scheduler/sketch.h"
+#include "scheduler/search/sketch.h"
 
 namespace tc {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "scheduler/space.h"
+#include "scheduler/search/space.h"
 
 namespace tc {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "scheduler/state.h"
+#include "scheduler/core/state.h"
 
 namespace tc {
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "ir/access.h"
-#include "scheduler/algorithms.h"
+#include "scheduler/algebra/algorithms.h"
 #include "scheduler/primitives/algorithm.h"
 #include "scheduler/primitives/banded_product.h"
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 
+#include "scheduler/algebra/winograd.h"
 #include "scheduler/primitives/algorithm.h"
 #include "scheduler/primitives/product_rewrite.h"
-#include "scheduler/winograd.h"
 
 namespace tc {
 namespace {

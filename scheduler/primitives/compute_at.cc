@@ -1,7 +1,7 @@
 // compute_at: statements move under the loops of a neighbour, without recomputation.
 #include <algorithm>
 
-#include "scheduler/state.h"
+#include "scheduler/core/state.h"
 
 namespace tc {
 namespace {

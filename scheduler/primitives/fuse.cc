@@ -1,7 +1,7 @@
 // fuse: the outermost loops of adjacent statements become one.
 #include <algorithm>
 
-#include "scheduler/state.h"
+#include "scheduler/core/state.h"
 
 namespace tc {
 

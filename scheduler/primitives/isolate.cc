@@ -1,5 +1,5 @@
 // isolate: the trips without conditions in a loop of their own.
-#include "scheduler/state.h"
+#include "scheduler/core/state.h"
 
 namespace tc {
 

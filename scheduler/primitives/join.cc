@@ -1,5 +1,5 @@
 // join: two iterators of one statement become one.
-#include "scheduler/rewriting.h"
+#include "scheduler/core/rewriting.h"
 
 namespace tc {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "ir/access.h"
 #include "ir/domain.h"
-#include "scheduler/rewriting.h"
+#include "scheduler/core/rewriting.h"
 
 namespace tc {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "scheduler/rewriting.h"
+#include "scheduler/core/rewriting.h"
 
 namespace tc {
 namespace {

@@ -1,7 +1,7 @@
 // order: loops directly inside each other in a new order.
 #include <algorithm>
 
-#include "scheduler/state.h"
+#include "scheduler/core/state.h"
 
 namespace tc {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "ir/domain.h"
-#include "scheduler/rewriting.h"
+#include "scheduler/core/rewriting.h"
 
 namespace tc {
 namespace {

@@ -1,5 +1,5 @@
 // parallel: a loop that the threads share.
-#include "scheduler/state.h"
+#include "scheduler/core/state.h"
 
 namespace tc {
 

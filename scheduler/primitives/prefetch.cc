@@ -1,8 +1,8 @@
 // prefetch: what the next trip reads comes near while this trip computes.
 #include <algorithm>
 
-#include "scheduler/rewriting.h"
-#include "scheduler/state.h"
+#include "scheduler/core/rewriting.h"
+#include "scheduler/core/state.h"
 
 namespace tc {
 namespace {

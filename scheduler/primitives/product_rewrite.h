@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/rewriting.h"
+#include "scheduler/core/rewriting.h"
 
 namespace tc {
 

@@ -1,7 +1,7 @@
 // register_tile: what becomes one leaf.
 #include <algorithm>
 
-#include "scheduler/state.h"
+#include "scheduler/core/state.h"
 
 namespace tc {
 namespace {

@@ -1,5 +1,5 @@
 // split: one loop becomes two.
-#include "scheduler/state.h"
+#include "scheduler/core/state.h"
 
 namespace tc {
 

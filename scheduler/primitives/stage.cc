@@ -1,7 +1,7 @@
 // stage: a result is accumulated in a private buffer and stored at the end.
 #include <algorithm>
 
-#include "scheduler/rewriting.h"
+#include "scheduler/core/rewriting.h"
 
 namespace tc {
 namespace {

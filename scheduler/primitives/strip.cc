@@ -1,5 +1,5 @@
 // strip: an iterator of one statement becomes two.
-#include "scheduler/rewriting.h"
+#include "scheduler/core/rewriting.h"
 
 namespace tc {
 

@@ -1,8 +1,8 @@
 // tensorize: the innermost loops of a sum of products become one instruction of the matrix unit.
 #include <array>
 
-#include "scheduler/builder.h"
-#include "scheduler/state.h"
+#include "scheduler/core/state.h"
+#include "scheduler/core/statements.h"
 
 namespace tc {
 namespace {

@@ -1,5 +1,5 @@
 // unroll: copies of a loop's body.
-#include "scheduler/state.h"
+#include "scheduler/core/state.h"
 
 namespace tc {
 namespace {

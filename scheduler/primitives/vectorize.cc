@@ -1,5 +1,5 @@
 // vectorize: the lanes of one vector.
-#include "scheduler/state.h"
+#include "scheduler/core/state.h"
 
 namespace tc {
 namespace {

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <random>
 
-#include "frontend/kernel_module.h"
+#include "frontend/pipeline/kernel_module.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"
 #include "ir/passes/pass.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/compile.h"
+#include "frontend/pipeline/compile.h"
 #include "ir/traffic.h"
 #include "ir/graph.h"
 #include "runtime/tc_runtime.h"

@@ -1,0 +1,103 @@
+// What becomes of an imported node: the form that its row knows, inferred, and computed where that is cheap.
+#include "frontend/import/onnx/canonical_node.h"
+
+#include <stdexcept>
+
+#include "ir/error.h"
+#include "ir/passes/passes.h"
+
+namespace tc {
+namespace {
+
+// Operations on constants that are done while importing.
+constexpr double kMostFolded = 4096;
+
+// Every attribute is one of the row's and of its kind.
+void check_attributes(Node& node) {
+  for (auto& [name, value] : node.attributes) {
+    const AttributeRow* row = node.op->attribute(name);
+    if (!row) {
+      fail(ErrorKind::Unsupported, node.origin.str(), ": attribute '", name, "' is not supported");
+    }
+    if (row->fallback.index() == value.index()) continue;
+    if (std::holds_alternative<double>(row->fallback) && std::holds_alternative<int64_t>(value)) {
+      value = static_cast<double>(std::get<int64_t>(value));
+      continue;
+    }
+    const bool list = std::holds_alternative<std::vector<int64_t>>(row->fallback);
+    if (list && std::holds_alternative<std::vector<Dim>>(value)) continue;
+    fail(ErrorKind::Model, node.origin.str(), ": attribute '", name, "' is of the wrong kind");
+  }
+}
+
+void check_counts(const Node& node) {
+  const int count = static_cast<int>(node.inputs.size());
+  const int least = node.op->minimum_inputs, most = node.op->maximum_inputs;
+  const bool control = node.op->kind == OpRow::Kind::Control;
+  if (count < least || (!control && most >= 0 && count > most)) {
+    fail(ErrorKind::Model, node.origin.str(), " has ", count, " inputs; ", node.op->name, " takes ", least,
+         most < 0 ? " or more" : text(" to ", most));
+  }
+  for (int i = 0; i < node.op->minimum_inputs; ++i) {
+    if (node.inputs[static_cast<size_t>(i)] == kNoValue) {
+      fail(ErrorKind::Model, node.origin.str(), " leaves out input ", i, ", which ", node.op->name, " needs");
+    }
+  }
+  for (const AttributeRow& row : node.op->attributes) {
+    if (row.required && !node.attributes.count(row.name)) {
+      fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", row.name, "', which ", node.op->name, " needs");
+    }
+  }
+  if (node.op->outputs >= 0 && static_cast<int>(node.outputs.size()) > node.op->outputs) {
+    fail(ErrorKind::Unsupported, node.origin.str(), " has ", node.outputs.size(), " outputs; of ", node.op->name, " ",
+         node.op->outputs, node.op->outputs == 1 ? " is" : " are", " supported");
+  }
+}
+
+// Gives outputs whose elements are all numbers their data; true where that holds for all outputs.
+bool known_by_shape(Graph& graph, const Node& node) {
+  for (ValueId id : node.outputs) {
+    if (id == kNoValue) continue;
+    Value& value = graph[id];
+    if (!value.elements || !value.shape || !is_constant(*value.shape)) return false;
+    for (const Dim& element : *value.elements) {
+      if (!element.is_constant()) return false;
+    }
+    auto data = std::make_shared<Tensor>(value.dtype, constant_shape(*value.shape));
+    if (data->count() != static_cast<int64_t>(value.elements->size())) return false;
+    for (int64_t i = 0; i < data->count(); ++i) data->set_int(i, (*value.elements)[static_cast<size_t>(i)].constant());
+    value.constant = data;
+  }
+  return true;
+}
+
+}  // namespace
+
+void make_canonical(Graph& graph, Node& node, const OnnxName& form) {
+  std::string why;
+  try {
+    if (form.normalize) form.normalize(graph, node);
+    check_attributes(node);
+    check_counts(node);
+    infer_node(graph, node);
+    return;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Internal) throw;
+    why = error.what();
+  } catch (const std::logic_error& error) {
+    why = error.what();
+  }
+  fail(ErrorKind::Model, node.origin.str(), " is malformed: ", why);
+}
+
+bool compute_at_once(Graph& graph, const Node& node) {
+  try {
+    return known_by_shape(graph, node) || fold_node(graph, node, kMostFolded);
+  } catch (const Error& error) {
+    const std::string who = node.origin.str(), what = error.what();
+    if (what.rfind(who, 0) == 0) throw;
+    throw Error(error.kind(), who + ": " + what);
+  }
+}
+
+}  // namespace tc

@@ -1,0 +1,575 @@
+// ONNX files to the graph IR. The file is hostile: every size is checked before it is believed.
+#include "frontend/import/onnx/importer.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "frontend/import/onnx/canonical_node.h"
+#include "frontend/import/onnx/input_shapes.h"
+#include "frontend/import/onnx/onnx.pb.h"
+#include "frontend/import/onnx/tensor_reader.h"
+#include "ir/error.h"
+#include "ir/ops/op.h"
+
+namespace tc {
+namespace {
+
+constexpr int64_t kMostNodes = 1 << 20;
+constexpr int kDeepestSubgraph = 32;
+constexpr size_t kLongestName = 64 << 10;
+constexpr int kLowestOpset = 7;
+
+bool is_default_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+std::string full_type(const tc_onnx::NodeProto& node) {
+  return is_default_domain(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
+}
+
+std::string node_name(const tc_onnx::NodeProto& node) {
+  if (!node.name().empty()) return node.name();
+  return node.output_size() > 0 ? node.output(0) : "";
+}
+
+tc_onnx::ModelProto parse(const std::string& bytes, const std::string& file_name) {
+  if (bytes.empty()) fail(ErrorKind::Model, "'", file_name, "' is empty; an ONNX model is needed");
+  tc_onnx::ModelProto model;
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX)));
+  google::protobuf::io::CodedInputStream coded(&stream);
+  coded.SetRecursionLimit(3 * kDeepestSubgraph + 16);
+  const bool read = bytes.size() < INT32_MAX && model.ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage();
+  if (!read || !model.has_graph()) {
+    fail(ErrorKind::Model, "'", file_name, "' is not a complete ONNX model: ",
+         read ? "it holds no graph" : "it is damaged, cut short or in another format",
+         "; export it again or copy it whole");
+  }
+  return model;
+}
+
+using Functions = std::map<std::pair<std::string, std::string>, const tc_onnx::FunctionProto*>;
+using Opsets = std::map<std::string, int>;
+
+Opsets opsets_of(const google::protobuf::RepeatedPtrField<tc_onnx::OperatorSetIdProto>& imports) {
+  Opsets opsets;
+  for (const auto& import : imports) {
+    opsets[is_default_domain(import.domain()) ? "" : import.domain()] =
+        static_cast<int>(std::clamp<int64_t>(import.version(), 0, 1 << 20));
+  }
+  return opsets;
+}
+
+// One model being imported.
+class Importer {
+ public:
+  // Takes the tensors out of `model`.
+  Importer(tc_onnx::ModelProto& model, std::string file_name, std::string folder, const ImportOptions& options)
+      : model_(model), file_name_(std::move(file_name)), folder_(std::move(folder)), options_(options),
+        opsets_(opsets_of(model.opset_import())) {
+    for (const auto& function : model.functions()) {
+      functions_[{function.domain(), function.name()}] = &function;
+    }
+  }
+
+  // Operators without a row, in order of appearance, each node once.
+  std::vector<ImportProblem> unsupported() {
+    check_opset();
+    std::vector<ImportProblem> problems;
+    scan(model_.graph().node(), opsets_, 0, problems);
+    return problems;
+  }
+
+  Graph run() {
+    std::vector<ImportProblem> problems = unsupported();
+    if (!problems.empty()) fail(ErrorKind::Unsupported, describe(problems));
+    Graph graph;
+    // The file's own name never decides the artefact's bytes; errors take it from `origin`.
+    graph.name = model_.graph().name().empty() || model_.graph().name().size() > kLongestName
+                     ? "model" : model_.graph().name();
+    inputs_.emplace(model_.graph(), file_name_, options_);
+    NameScope scope{&graph, nullptr, {}, nullptr, &opsets_, {}};
+    import_graph(model_.graph(), scope, nullptr, 0, model_.mutable_graph());
+    name_outputs(graph);
+    return graph;
+  }
+
+ private:
+  // Names visible at a place. `graph` changes at the border of a subgraph: a value found beyond it
+  // is captured.
+  struct NameScope {
+    Graph* graph;
+    NameScope* parent;
+    std::map<std::string, ValueId> names;
+    std::vector<ValueId>* captured;         // ids in the parent's graph, in order of `graph->captures`
+    const Opsets* opsets;
+    std::map<std::string, tc_onnx::AttributeProto> function_attributes;
+  };
+
+  void check_opset() const {
+    if (!opsets_.count("")) {
+      if (model_.opset_import_size() > 0) return;
+      fail(ErrorKind::Model, "'", file_name_, "' declares no opset version (it is from before ONNX 1.0, or cut short); "
+           "export it again with opset ", kLowestOpset, " or later");
+    }
+    const int version = opsets_.at("");
+    if (version < kLowestOpset) {
+      fail(ErrorKind::Unsupported, "'", file_name_, "' uses opset ", version, "; opset ", kLowestOpset,
+           " and later are supported; convert it with onnx.version_converter");
+    }
+  }
+
+  std::string describe(const std::vector<ImportProblem>& problems) const {
+    constexpr size_t kShown = 20;
+    std::string list;
+    for (size_t i = 0; i < problems.size() && i < kShown; ++i) {
+      list += text(i ? "; " : "", problems[i].op_type, " (node '", problems[i].node, "', opset ", problems[i].opset, ")");
+    }
+    if (problems.size() > kShown) list += text("; and ", problems.size() - kShown, " more");
+    return text("'", file_name_, "' has ", problems.size(),
+                problems.size() == 1 ? " node whose operator is" : " nodes whose operators are",
+                " not supported: ", list, "; docs/operators.md lists the supported ones");
+  }
+
+  void scan(const google::protobuf::RepeatedPtrField<tc_onnx::NodeProto>& nodes, const Opsets& opsets, int depth,
+            std::vector<ImportProblem>& problems) {
+    if (depth > kDeepestSubgraph) {
+      fail(ErrorKind::Model, "'", file_name_, "' nests subgraphs or functions more than ", kDeepestSubgraph, " deep");
+    }
+    for (const auto& node : nodes) {
+      if (++scanned_ > kMostNodes) fail(ErrorKind::Model, "'", file_name_, "' has more than ", kMostNodes, " nodes");
+      const auto function = functions_.find({node.domain(), node.op_type()});
+      const std::string domain = is_default_domain(node.domain()) ? "" : node.domain();
+      const auto version = opsets.find(domain);
+      const int opset = version == opsets.end() ? 0 : version->second;
+      if (function != functions_.end()) {
+        scan(function->second->node(), opsets_of(function->second->opset_import()), depth + 1, problems);
+      } else if (!(domain.empty() && node.op_type() == "Constant") &&
+                 !find_onnx_op(domain, node.op_type(), std::max(1, opset), nullptr)) {
+        problems.push_back({node_name(node), full_type(node), opset, "no operator of this name and version"});
+      }
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_g()) scan(attribute.g().node(), opsets, depth + 1, problems);
+      }
+    }
+  }
+
+  // --- graphs ----------------------------------------------------------------------------------
+
+  const std::string& checked_name(const std::string& name) const {
+    if (name.size() > kLongestName) fail(ErrorKind::Model, "'", file_name_, "' has a name of ", name.size(), " bytes");
+    return name;
+  }
+
+  // What the formal inputs of a subgraph are bound to: types and shapes from the node that holds it.
+  struct Formal {
+    DType dtype;
+    Shape shape;
+  };
+
+  // `spent` is the same graph where it is imported this once: its tensors and nodes are freed as they are read.
+  void import_graph(const tc_onnx::GraphProto& proto, NameScope& scope, const std::vector<Formal>* formal, int depth,
+                    tc_onnx::GraphProto* spent = nullptr) {
+    Graph& graph = *scope.graph;
+    std::set<std::string> initializers;
+    for (int i = 0; i < proto.initializer_size(); ++i) {
+      const tc_onnx::TensorProto& tensor = proto.initializer(i);
+      TensorPtr data = read_tensor(tensor, folder_, file_name_);
+      const ValueId id = graph.add_constant(checked_name(tensor.name()), data);
+      if (!scope.names.emplace(tensor.name(), id).second) {
+        fail(ErrorKind::Model, "'", file_name_, "' defines tensor '", tensor.name(), "' twice");
+      }
+      initializers.insert(tensor.name());
+      if (spent) tc_onnx::TensorProto().Swap(spent->mutable_initializer(i));
+    }
+    size_t position = 0;
+    for (const auto& input : proto.input()) {
+      if (initializers.count(input.name())) continue;
+      ValueId id;
+      if (formal) {
+        if (position >= formal->size()) {
+          fail(ErrorKind::Model, "'", file_name_, "': subgraph '", proto.name(), "' has more inputs than its node gives it");
+        }
+        id = graph.fresh_value(checked_name(input.name()), (*formal)[position].dtype, (*formal)[position].shape);
+      } else {
+        if (!input.type().has_tensor_type()) {
+          fail(ErrorKind::Unsupported, "input '", input.name(), "' of ", file_name_, " is not a tensor");
+        }
+        const DType dtype = dtype_of_onnx(input.type().tensor_type().elem_type(), text("input '", input.name(), "' of ", file_name_));
+        if (bind_constant(graph, input, dtype, scope)) continue;
+        id = graph.fresh_value(checked_name(input.name()), dtype, inputs_->shape_of(graph, input));
+      }
+      ++position;
+      graph.inputs.push_back(id);
+      if (!scope.names.emplace(input.name(), id).second) {
+        fail(ErrorKind::Model, "'", file_name_, "' defines input '", input.name(), "' twice");
+      }
+    }
+    for (int i = 0; i < proto.node_size(); ++i) {
+      import_node(proto.node(i), scope, depth);
+      if (spent) tc_onnx::NodeProto().Swap(spent->mutable_node(i));
+    }
+    for (const auto& output : proto.output()) {
+      graph.outputs.push_back(resolve(output.name(), scope, text("output '", output.name(), "'")));
+    }
+  }
+
+  // An input that the options fix to a value is a constant.
+  bool bind_constant(Graph& graph, const tc_onnx::ValueInfoProto& input, DType dtype, NameScope& scope) {
+    const auto fixed = options_.constants.find(input.name());
+    if (fixed == options_.constants.end()) return false;
+    const Tensor& tensor = *fixed->second;
+    const Shape shape = input.type().tensor_type().has_shape() ? inputs_->shape_of(graph, input) : shape_of(tensor.shape);
+    if (tensor.dtype != dtype || tensor.shape.size() != shape.size() ||
+        (is_constant(shape) && constant_shape(shape) != tensor.shape)) {
+      fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, " is ", name_of(dtype), tc::str(shape),
+           ", but the constant given for it is ", name_of(tensor.dtype), tc::str(shape_of(tensor.shape)));
+    }
+    scope.names.emplace(input.name(), graph.add_constant(input.name(), fixed->second));
+    return true;
+  }
+
+  // The value of a name, captured from enclosing graphs where it is not of this one.
+  ValueId find(const std::string& name, NameScope& scope) {
+    auto found = scope.names.find(name);
+    if (found != scope.names.end()) return found->second;
+    if (!scope.parent) return kNoValue;
+    const ValueId outer = find(name, *scope.parent);
+    if (outer == kNoValue || scope.parent->graph == scope.graph) return outer;
+    const Value value = (*scope.parent->graph)[outer];
+    ValueId id;
+    if (value.constant) {
+      id = scope.graph->add_constant(value.name, value.constant);
+    } else {
+      id = scope.graph->fresh_value(value.name, value.dtype, value.shape);
+      (*scope.graph)[id].elements = value.elements;
+      scope.graph->captures.emplace_back(value.name, id);
+      scope.captured->push_back(outer);
+    }
+    scope.names[name] = id;
+    return id;
+  }
+
+  ValueId resolve(const std::string& name, NameScope& scope, const std::string& who) {
+    const ValueId id = find(name, scope);
+    if (id == kNoValue) {
+      fail(ErrorKind::Model, "'", file_name_, "': ", who, " reads tensor '", name,
+           "', which no earlier node, input or initializer defines");
+    }
+    return id;
+  }
+
+  void define(const std::string& name, ValueId id, NameScope& scope) {
+    if (name.empty()) return;
+    if (!scope.names.emplace(name, id).second) {
+      fail(ErrorKind::Model, "'", file_name_, "' defines tensor '", name, "' twice");
+    }
+  }
+
+  Origin origin_of(const tc_onnx::NodeProto& node, const NameScope& scope) const {
+    Origin origin;
+    origin.file = file_name_;
+    origin.node = node_name(node);
+    origin.op_type = full_type(node);
+    const auto version = scope.opsets->find(is_default_domain(node.domain()) ? "" : node.domain());
+    origin.opset = version == scope.opsets->end() ? 1 : version->second;
+    return origin;
+  }
+
+  void import_node(const tc_onnx::NodeProto& proto, NameScope& scope, int depth) {
+    if (depth > kDeepestSubgraph) fail(ErrorKind::Model, "'", file_name_, "' nests too deep");
+    for (const std::string& name : proto.output()) checked_name(name);
+    if (functions_.count({proto.domain(), proto.op_type()})) return import_function(proto, scope, depth);
+    if (is_default_domain(proto.domain()) && proto.op_type() == "Constant") return import_constant(proto, scope);
+    const std::string domain = is_default_domain(proto.domain()) ? "" : proto.domain();
+
+    Node node;
+    node.origin = origin_of(proto, scope);
+    const OnnxName* form = nullptr;
+    node.op = find_onnx_op(domain, proto.op_type(), std::max(1, node.origin.opset), &form);
+    TC_CHECK(node.op && form);
+    const std::string who = node.origin.str();
+    for (const std::string& name : proto.input()) node.inputs.push_back(name.empty() ? kNoValue : resolve(name, scope, who));
+    while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
+
+    if (node.op->name == "If" && inline_branch(proto, node, scope, depth)) return;
+    std::map<std::string, const tc_onnx::AttributeProto*> graphs;
+    for (const auto& attribute : proto.attribute()) {
+      if (attribute.has_g()) {
+        graphs[attribute.name()] = &attribute;
+      } else {
+        add_attribute(node, attribute, scope);
+      }
+    }
+    import_subgraphs(node, graphs, scope, depth);
+    finish_node(std::move(node), *form, {proto.output().begin(), proto.output().end()}, scope);
+  }
+
+  void finish_node(Node node, const OnnxName& form, const std::vector<std::string>& outputs, NameScope& scope) {
+    Graph& graph = *scope.graph;
+    // Every output exists while the node is brought to its canonical form and inferred.
+    for (const std::string& name : outputs) {
+      node.outputs.push_back(name.empty() ? kNoValue : graph.fresh_value(name, DType::F32));
+    }
+    while (!node.outputs.empty() && node.outputs.back() == kNoValue) node.outputs.pop_back();
+    make_canonical(graph, node, form);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] != kNoValue) define(outputs[i], node.outputs[i], scope);
+    }
+    if (!compute_at_once(graph, node)) graph.nodes.push_back(std::move(node));
+  }
+
+  // --- attributes, constants, functions --------------------------------------------------------
+
+  void add_attribute(Node& node, const tc_onnx::AttributeProto& given, const NameScope& scope) const {
+    const tc_onnx::AttributeProto* proto = &given;
+    if (!given.ref_attr_name().empty()) {
+      const auto found = scope.function_attributes.find(given.ref_attr_name());
+      if (found == scope.function_attributes.end()) return;
+      proto = &found->second;
+    }
+    using Type = tc_onnx::AttributeProto;
+    switch (proto->type()) {
+      case Type::INT: node.attributes[given.name()] = static_cast<int64_t>(proto->i()); break;
+      case Type::FLOAT: node.attributes[given.name()] = static_cast<double>(proto->f()); break;
+      case Type::STRING: node.attributes[given.name()] = proto->s(); break;
+      case Type::INTS: node.attributes[given.name()] = std::vector<int64_t>(proto->ints().begin(), proto->ints().end()); break;
+      case Type::FLOATS: node.attributes[given.name()] = std::vector<double>(proto->floats().begin(), proto->floats().end()); break;
+      case Type::STRINGS: node.attributes[given.name()] = std::vector<std::string>(proto->strings().begin(), proto->strings().end()); break;
+      case Type::TENSOR: node.attributes[given.name()] = read_tensor(proto->t(), folder_, file_name_); break;
+      default:
+        fail(ErrorKind::Unsupported, node.origin.str(), ": attribute '", given.name(), "' has a kind that is not supported");
+    }
+  }
+
+  void import_constant(const tc_onnx::NodeProto& proto, NameScope& scope) {
+    Node node;
+    node.origin = origin_of(proto, scope);
+    for (const auto& attribute : proto.attribute()) add_attribute(node, attribute, scope);
+    if (node.attributes.size() != 1 || proto.output_size() != 1) {
+      fail(ErrorKind::Model, node.origin.str(), " must have one value and one output");
+    }
+    const auto& [name, attribute] = *node.attributes.begin();
+    TensorPtr data;
+    auto make = [&](DType dtype, std::vector<int64_t> shape, size_t count, const std::function<void(Tensor&, int64_t)>& set) {
+      auto tensor = std::make_shared<Tensor>(dtype, std::move(shape));
+      for (size_t i = 0; i < count; ++i) set(*tensor, static_cast<int64_t>(i));
+      data = tensor;
+    };
+    if (const auto* tensor = std::get_if<TensorPtr>(&attribute)) {
+      data = *tensor;
+    } else if (const auto* number = std::get_if<double>(&attribute)) {
+      make(DType::F32, {}, 1, [&](Tensor& t, int64_t i) { t.set(i, *number); });
+    } else if (const auto* integer = std::get_if<int64_t>(&attribute)) {
+      make(DType::I64, {}, 1, [&](Tensor& t, int64_t i) { t.set_int(i, *integer); });
+    } else if (const auto* numbers = std::get_if<std::vector<double>>(&attribute)) {
+      make(DType::F32, {static_cast<int64_t>(numbers->size())}, numbers->size(),
+           [&](Tensor& t, int64_t i) { t.set(i, (*numbers)[static_cast<size_t>(i)]); });
+    } else if (const auto* integers = std::get_if<std::vector<int64_t>>(&attribute)) {
+      make(DType::I64, {static_cast<int64_t>(integers->size())}, integers->size(),
+           [&](Tensor& t, int64_t i) { t.set_int(i, (*integers)[static_cast<size_t>(i)]); });
+    } else {
+      fail(ErrorKind::Unsupported, node.origin.str(), ": a constant of strings is not supported");
+    }
+    const ValueId id = scope.graph->add_constant(proto.output(0), data);
+    define(proto.output(0), id, scope);
+  }
+
+  // A function's body stands in the place of the call, with names of its own.
+  void import_function(const tc_onnx::NodeProto& proto, NameScope& scope, int depth) {
+    const tc_onnx::FunctionProto& function = *functions_.at({proto.domain(), proto.op_type()});
+    const Opsets opsets = opsets_of(function.opset_import());
+    NameScope inner{scope.graph, nullptr, {}, nullptr, &opsets, {}};
+    for (const auto& attribute : function.attribute_proto()) inner.function_attributes[attribute.name()] = attribute;
+    for (const auto& attribute : proto.attribute()) {
+      tc_onnx::AttributeProto value = attribute;
+      if (!attribute.ref_attr_name().empty()) {
+        const auto found = scope.function_attributes.find(attribute.ref_attr_name());
+        if (found == scope.function_attributes.end()) continue;
+        value = found->second;
+      }
+      inner.function_attributes[attribute.name()] = value;
+    }
+    for (int i = 0; i < function.input_size() && i < proto.input_size(); ++i) {
+      if (!proto.input(i).empty()) inner.names[function.input(i)] = resolve(proto.input(i), scope, text("node '", node_name(proto), "'"));
+    }
+    for (const auto& node : function.node()) import_function_node(node, inner, depth + 1);
+    for (int i = 0; i < function.output_size() && i < proto.output_size(); ++i) {
+      if (!proto.output(i).empty()) define(proto.output(i), resolve(function.output(i), inner, "a function"), scope);
+    }
+  }
+
+  // Inputs of a function that the call leaves out are left out in its body.
+  void import_function_node(const tc_onnx::NodeProto& node, NameScope& scope, int depth) {
+    tc_onnx::NodeProto copy = node;
+    for (std::string& name : *copy.mutable_input()) {
+      if (!name.empty() && find(name, scope) == kNoValue) name.clear();
+    }
+    import_node(copy, scope, depth);
+  }
+
+  // --- control flow ----------------------------------------------------------------------------
+
+  // An If whose condition is known takes its branch's nodes into this graph.
+  bool inline_branch(const tc_onnx::NodeProto& proto, const Node& node, NameScope& scope, int depth) {
+    if (node.inputs.empty() || node.inputs[0] == kNoValue) return false;
+    const Value& value = (*scope.graph)[node.inputs[0]];
+    std::optional<bool> condition;
+    if (value.constant && value.constant->count() == 1) condition = value.constant->as_int(0) != 0;
+    if (!condition && value.elements && value.elements->size() == 1 && (*value.elements)[0].is_constant()) {
+      condition = (*value.elements)[0].constant() != 0;
+    }
+    if (!condition) return false;
+    for (const auto& attribute : proto.attribute()) {
+      if (attribute.name() != (*condition ? "then_branch" : "else_branch")) continue;
+      const tc_onnx::GraphProto& body = attribute.g();
+      NameScope inner{scope.graph, &scope, {}, nullptr, scope.opsets, scope.function_attributes};
+      for (const auto& tensor : body.initializer()) {
+        inner.names[tensor.name()] = scope.graph->add_constant(tensor.name(), read_tensor(tensor, folder_, file_name_));
+      }
+      for (const auto& inside : body.node()) import_node(inside, inner, depth + 1);
+      for (int i = 0; i < body.output_size() && i < proto.output_size(); ++i) {
+        define(proto.output(i), resolve(body.output(i).name(), inner, node.origin.str()), scope);
+      }
+      return true;
+    }
+    fail(ErrorKind::Model, node.origin.str(), " lacks a branch");
+  }
+
+  std::vector<Formal> formal_inputs(const Node& node, const NameScope& scope) const {
+    std::vector<Formal> result;
+    if (node.op->name == "If") return result;
+    auto shape = [&](ValueId id) { return *(*scope.graph)[id].shape; };
+    const size_t optional = node.op->name == "Loop" ? 2 : 0;
+    for (size_t i = optional; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue) fail(ErrorKind::Model, node.origin.str(), " leaves out input ", i);
+    }
+    if (node.op->name == "Loop") {
+      result.push_back({DType::I64, {}});
+      result.push_back({DType::Bool, {}});
+      for (size_t i = 2; i < node.inputs.size(); ++i) {
+        result.push_back({(*scope.graph)[node.inputs[i]].dtype, shape(node.inputs[i])});
+      }
+      return result;
+    }
+    const auto found = node.attributes.find("num_scan_inputs");
+    if (found == node.attributes.end()) fail(ErrorKind::Model, node.origin.str(), " lacks attribute 'num_scan_inputs'");
+    const size_t scans = static_cast<size_t>(std::clamp<int64_t>(std::get<int64_t>(found->second), 0, 1 << 20));
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      Formal formal{(*scope.graph)[node.inputs[i]].dtype, shape(node.inputs[i])};
+      if (i + scans >= node.inputs.size() && !formal.shape.empty()) formal.shape.erase(formal.shape.begin());
+      result.push_back(formal);
+    }
+    return result;
+  }
+
+  void import_subgraphs(Node& node, const std::map<std::string, const tc_onnx::AttributeProto*>& graphs, NameScope& scope, int depth) {
+    // Then before else: the order in which their captures become inputs of the node.
+    std::vector<std::string> order;
+    for (const auto& [name, attribute] : graphs) order.push_back(name);
+    if (node.op->name == "If") order = {"then_branch", "else_branch"};
+    std::vector<ValueId> captured;
+    std::vector<std::string> impossible;
+    std::optional<Error> refusal;
+    for (const std::string& name : order) {
+      const auto found = graphs.find(name);
+      if (found == graphs.end()) fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", name, "'");
+      auto body = std::make_shared<Graph>();
+      body->name = found->second->g().name();
+      std::vector<ValueId> here;
+      NameScope inner{body.get(), &scope, {}, &here, scope.opsets, scope.function_attributes};
+      const std::vector<Formal> formal = formal_inputs(node, scope);
+      try {
+        import_graph(found->second->g(), inner, &formal, depth + 1);
+      } catch (const Error& error) {
+        // A branch that the bound shapes contradict cannot be what a correct run takes.
+        if (node.op->name != "If" || error.kind() != ErrorKind::Shape || !impossible.empty()) throw;
+        impossible.push_back(name);
+        refusal = error;
+        continue;
+      }
+      captured.insert(captured.end(), here.begin(), here.end());
+      node.attributes[name] = GraphPtr(body);
+    }
+    if (!impossible.empty()) {
+      const std::string other = impossible[0] == "then_branch" ? "else_branch" : "then_branch";
+      node.attributes[impossible[0]] = poison_like(*std::get<GraphPtr>(node.attributes.at(other)), *refusal);
+    }
+    node.inputs.insert(node.inputs.end(), captured.begin(), captured.end());
+  }
+
+  // A branch that gives outputs of the same types and shapes as `other`, all NaN (0 for integers):
+  // what a run gets that takes a branch which the bound shapes contradict.
+  GraphPtr poison_like(const Graph& other, const Error& refusal) const {
+    auto body = std::make_shared<Graph>();
+    body->name = "impossible";
+    for (ValueId id : other.outputs) {
+      const Value& value = other[id];
+      if (!value.shape || !is_constant(*value.shape)) throw refusal;
+      auto data = std::make_shared<Tensor>(value.dtype, constant_shape(*value.shape));
+      for (int64_t i = 0; is_float(value.dtype) && i < data->count(); ++i) data->set(i, std::nan(""));
+      body->outputs.push_back(body->add_constant(value.name, data));
+    }
+    return body;
+  }
+
+  // Outputs carry the names of the file.
+  void name_outputs(Graph& graph) {
+    std::set<ValueId> taken(graph.inputs.begin(), graph.inputs.end());
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      const std::string& name = model_.graph().output(static_cast<int>(i)).name();
+      const ValueId id = graph.outputs[i];
+      if (graph[id].name == name && taken.insert(id).second) continue;
+      const ValueId other = graph.find(name);
+      if (taken.insert(id).second && other == kNoValue && !graph[id].constant) {
+        graph[id].name = name;
+        continue;
+      }
+      if (other != kNoValue && other != id) graph[other].name = graph.values[static_cast<size_t>(graph.fresh_value(name + "_inner", DType::F32))].name + "_";
+      if (other == id && graph[id].name == name) continue;
+      Node node;
+      node.op = find_op("Identity");
+      node.inputs = {id};
+      node.outputs = {graph.fresh_value(name, graph[id].dtype, graph[id].shape)};
+      node.origin = {file_name_, name, "Identity", 0};
+      graph.outputs[i] = node.outputs[0];
+      graph.nodes.push_back(std::move(node));
+    }
+  }
+
+  tc_onnx::ModelProto& model_;
+  std::string file_name_, folder_;
+  const ImportOptions& options_;
+  Opsets opsets_;
+  Functions functions_;
+  std::optional<InputShapes> inputs_;
+  int64_t scanned_ = 0;
+};
+
+}  // namespace
+
+Graph import_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
+                  const ImportOptions& options) {
+  tc_onnx::ModelProto model = parse(bytes, file_name);
+  bytes = std::string();
+  return Importer(model, file_name, folder, options).run();
+}
+
+std::vector<ImportProblem> check_onnx(const std::string& bytes, const std::string& file_name,
+                                      const std::string& folder, const ImportOptions& options) {
+  tc_onnx::ModelProto model = parse(bytes, file_name);
+  Importer importer(model, file_name, folder, options);
+  std::vector<ImportProblem> problems = importer.unsupported();
+  if (!problems.empty()) return problems;
+  try {
+    Importer(model, file_name, folder, options).run();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::Shape) throw;
+    problems.push_back({"", "", 0, error.what()});
+  }
+  return problems;
+}
+
+}  // namespace tc

@@ -1,0 +1,108 @@
+// The shapes of a model's inputs: what the file says, with the sizes and symbols that the options give.
+#include "frontend/import/onnx/input_shapes.h"
+
+#include <set>
+
+#include "ir/error.h"
+
+namespace tc {
+namespace {
+
+constexpr int64_t kLargestSymbol = int64_t{1} << 31;
+
+std::string symbol_name(const std::string& given, const std::string& input, int axis) {
+  std::string name;
+  for (char c : given == "?" || given == "None" || given == "-1" ? std::string() : given) {
+    name += isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
+  }
+  if (name.empty()) {
+    for (char c : input) name += isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
+    name += text("_", axis);
+  }
+  if (isdigit(static_cast<unsigned char>(name[0]))) name = "_" + name;
+  return name;
+}
+
+}  // namespace
+
+Dim InputShapes::file_dim(const tc_onnx::TensorShapeProto::Dimension& dim, const std::string& input, int axis) const {
+  if (dim.has_dim_value() && dim.dim_value() > 0) {
+    if (dim.dim_value() > (int64_t{1} << 40)) {
+      fail(ErrorKind::Model, "input '", input, "' of ", file_name_, ": axis ", axis, " has size ", dim.dim_value());
+    }
+    return dim.dim_value();
+  }
+  if (dim.has_dim_value() && dim.dim_value() == 0 && !dim.has_dim_param()) return 0;
+  return Dim::symbol(symbol_name(dim.dim_param(), input, axis));
+}
+
+InputShapes::InputShapes(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options)
+    : file_name_(file_name), options_(options) {
+  std::set<std::string> initializers, inputs;
+  for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
+  for (const auto& [name, value] : options_.symbols) bound_[name] = Dim(value);
+  for (const auto& input : graph.input()) {
+    if (initializers.count(input.name())) continue;
+    inputs.insert(input.name());
+    const auto given = options_.input_shapes.find(input.name());
+    if (given == options_.input_shapes.end()) continue;
+    const auto& shape = input.type().tensor_type().shape();
+    if (input.type().tensor_type().has_shape() && shape.dim_size() != static_cast<int>(given->second.size())) {
+      fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, " has ", shape.dim_size(),
+           " dimensions, but the shape given for it has ", given->second.size());
+    }
+    for (int axis = 0; axis < shape.dim_size(); ++axis) {
+      const int64_t size = given->second[static_cast<size_t>(axis)];
+      if (size < 0) continue;
+      const Dim dim = file_dim(shape.dim(axis), input.name(), axis);
+      if (dim.is_symbol()) {
+        auto [found, fresh] = bound_.try_emplace(dim.str(), Dim(size));
+        if (!fresh && found->second != Dim(size)) {
+          fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, ": symbol '", dim.str(), "' is ", size,
+               " on axis ", axis, " but ", found->second.str(), " elsewhere");
+        }
+      } else if (dim != Dim(size)) {
+        fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, ": axis ", axis, " is ", dim.str(),
+             " in the model, but ", size, " is given");
+      }
+    }
+  }
+  for (const auto& [name, value] : options_.constants) {
+    if (inputs.count(name)) continue;
+    fail(ErrorKind::Shape, "a constant is given for '", name, "', which is no input of ", file_name_);
+  }
+  for (const auto& [name, shape] : options_.input_shapes) {
+    if (inputs.count(name)) continue;
+    std::string all;
+    for (const std::string& input : inputs) all += (all.empty() ? "'" : ", '") + input + "'";
+    fail(ErrorKind::Shape, "a shape is given for '", name, "', which is no input of ", file_name_, "; its inputs are ",
+         all);
+  }
+}
+
+Shape InputShapes::shape_of(Graph& graph, const tc_onnx::ValueInfoProto& input) const {
+  const auto& type = input.type().tensor_type();
+  Shape shape;
+  if (!type.has_shape()) {
+    const auto given = options_.input_shapes.find(input.name());
+    if (given == options_.input_shapes.end()) {
+      fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, " has no shape; give one with shapes={'",
+           input.name(), "': (…)}");
+    }
+    return tc::shape_of(given->second);
+  }
+  if (type.shape().dim_size() > 16) {
+    fail(ErrorKind::Model, "input '", input.name(), "' of ", file_name_, " has ", type.shape().dim_size(),
+         " dimensions; at most 16 are allowed");
+  }
+  for (int axis = 0; axis < type.shape().dim_size(); ++axis) {
+    Dim dim = file_dim(type.shape().dim(axis), input.name(), axis).substitute(bound_);
+    std::set<std::string> names;
+    dim.collect_symbols(names);
+    for (const std::string& name : names) graph.symbols[name] = {1, kLargestSymbol};
+    shape.push_back(dim);
+  }
+  return shape;
+}
+
+}  // namespace tc

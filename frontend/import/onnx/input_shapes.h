@@ -1,0 +1,29 @@
+// The shapes of a model's inputs: what the file says, with the sizes and symbols that the options give.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "frontend/import/onnx/importer.h"
+#include "frontend/import/onnx/onnx.pb.h"
+
+namespace tc {
+
+class InputShapes {
+ public:
+  // Numbers for symbols, from options.symbols and from the shapes given for inputs. Shape errors where these
+  // contradict the file or each other, or are of no input.
+  InputShapes(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options);
+
+  // The shape of an input; symbols that have no number become the graph's.
+  Shape shape_of(Graph& graph, const tc_onnx::ValueInfoProto& input) const;
+
+ private:
+  Dim file_dim(const tc_onnx::TensorShapeProto::Dimension& dim, const std::string& input, int axis) const;
+
+  const std::string& file_name_;
+  const ImportOptions& options_;
+  std::map<std::string, Dim> bound_;
+};
+
+}  // namespace tc

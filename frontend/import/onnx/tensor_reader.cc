@@ -1,0 +1,197 @@
+// Tensors of an ONNX file, with their data inside it or in a file beside it.
+#include "frontend/import/onnx/tensor_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstring>
+
+#include "ir/error.h"
+
+namespace tc {
+namespace {
+
+constexpr int kLargestRank = 16;
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() { reset(-1); }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  void reset(int fd) {
+    if (fd_ >= 0) close(fd_);
+    fd_ = fd;
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+int64_t parse_size(const std::string& text_value, const std::string& where) {
+  int64_t value = -1;
+  const char* end = text_value.data() + text_value.size();
+  auto [rest, error] = std::from_chars(text_value.data(), end, value);
+  if (error != std::errc() || rest != end || value < 0) {
+    fail(ErrorKind::Model, where, ": '", text_value, "' is not a size in bytes");
+  }
+  return value;
+}
+
+// Opens `location` below `folder`, component by component, following no link.
+void open_below(FileDescriptor& file, const std::string& folder, const std::string& location,
+                const std::string& where) {
+  auto refuse = [&](const std::string& why) {
+    fail(ErrorKind::Model, where, ": its external data '", location, "' ", why,
+         "; external data must be a plain file inside the model's folder");
+  };
+  if (folder.empty()) refuse("cannot be found, because the model was given as bytes, without a folder");
+  if (location.empty() || location[0] == '/') refuse("is not a relative path");
+  file.reset(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file.get() < 0) refuse("lies in a folder that cannot be opened");
+  size_t begin = 0;
+  while (begin <= location.size()) {
+    size_t slash = location.find('/', begin);
+    const bool last = slash == std::string::npos;
+    const std::string part = location.substr(begin, last ? std::string::npos : slash - begin);
+    if (part.empty() || part == "." || part == "..") refuse("leaves the model's folder or names no file");
+    const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
+    const int next = openat(file.get(), part.c_str(), flags);
+    if (next < 0) refuse(errno == ELOOP ? "goes through a symbolic link" : "cannot be opened");
+    file.reset(next);
+    if (last) break;
+    begin = slash + 1;
+  }
+  struct stat info;
+  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) refuse("is not a regular file");
+  if (info.st_nlink != 1) refuse("has more than one hard link");
+}
+
+void read_external(const tc_onnx::TensorProto& proto, const std::string& folder, const std::string& where,
+                   int64_t needed, Tensor& tensor) {
+  std::string location;
+  int64_t offset = 0, length = -1;
+  for (const auto& entry : proto.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") offset = parse_size(entry.value(), where);
+    if (entry.key() == "length") length = parse_size(entry.value(), where);
+  }
+  if (length >= 0 && length != needed) {
+    fail(ErrorKind::Model, where, ": its shape needs ", needed, " bytes but its external data has ", length);
+  }
+  FileDescriptor file(-1);
+  open_below(file, folder, location, where);
+  struct stat info;
+  fstat(file.get(), &info);
+  if (offset > info.st_size || needed > info.st_size - offset) {
+    fail(ErrorKind::Model, where, ": its external data '", location, "' has ", info.st_size,
+         " bytes; ", needed, " at offset ", offset, " are needed");
+  }
+  tensor.bytes.resize(static_cast<size_t>(needed));
+  int64_t done = 0;
+  while (done < needed) {
+    const ssize_t got = pread(file.get(), tensor.bytes.data() + done, static_cast<size_t>(needed - done), offset + done);
+    if (got <= 0) fail(ErrorKind::Model, where, ": its external data '", location, "' cannot be read");
+    done += got;
+  }
+}
+
+}  // namespace
+
+DType dtype_of_onnx(int32_t number, const std::string& what) {
+  switch (number) {
+    case 1: return DType::F32;
+    case 2: return DType::U8;
+    case 3: return DType::I8;
+    case 4: return DType::U16;
+    case 5: return DType::I16;
+    case 6: return DType::I32;
+    case 7: return DType::I64;
+    case 9: return DType::Bool;
+    case 10: return DType::F16;
+    case 11: return DType::F64;
+    case 12: return DType::U32;
+    case 13: return DType::U64;
+    case 16: return DType::BF16;
+    default: break;
+  }
+  static const char* const names[] = {"undefined", "", "", "", "", "", "", "", "string", "", "", "", "", "",
+                                      "complex64", "complex128", "", "float8e4m3fn", "float8e4m3fnuz",
+                                      "float8e5m2", "float8e5m2fnuz", "uint4", "int4", "float4e2m1"};
+  const bool known = number >= 0 && number < static_cast<int32_t>(std::size(names));
+  fail(ErrorKind::Unsupported, what, " has element type ", known ? names[number] : "unknown", " (number ", number,
+       "), which is not supported; supported are float, float16, bfloat16, double, the integers of 8 to 64 "
+       "bits and bool");
+}
+
+TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const std::string& folder, const std::string& file_name) {
+  const std::string where = text("tensor '", proto.name(), "' of ", file_name);
+  const DType dtype = dtype_of_onnx(proto.data_type(), where);
+  if (proto.dims_size() > kLargestRank) {
+    fail(ErrorKind::Model, where, " has ", proto.dims_size(), " dimensions; at most ", kLargestRank, " are allowed");
+  }
+  const std::vector<int64_t> shape(proto.dims().begin(), proto.dims().end());
+  int64_t count = 0;
+  try {
+    count = checked_count(shape);
+  } catch (const Error& error) {
+    fail(ErrorKind::Model, where, ": ", error.what());
+  }
+  const int64_t bytes = count * size_of(dtype);
+  auto data_of = [&](int64_t have, const char* field) {
+    if (have != count) {
+      fail(ErrorKind::Model, where, ": its shape needs ", count, " elements but ", field, " holds ", have);
+    }
+  };
+  auto tensor = std::make_shared<Tensor>();
+  tensor->dtype = dtype;
+  tensor->shape = shape;
+  const bool external = proto.data_location() == tc_onnx::TensorProto::EXTERNAL;
+  // What is in the file bounds what is allocated; external data is bounded by its file.
+  if (!external && proto.has_raw_data()) {
+    if (static_cast<int64_t>(proto.raw_data().size()) != bytes) {
+      fail(ErrorKind::Model, where, ": its shape needs ", bytes, " bytes but its raw data has ", proto.raw_data().size());
+    }
+    tensor->bytes.assign(proto.raw_data().begin(), proto.raw_data().end());
+    if (dtype == DType::Bool) {
+      for (uint8_t& byte : tensor->bytes) byte = byte != 0;
+    }
+    return tensor;
+  }
+  if (external) {
+    read_external(proto, folder, where, bytes, *tensor);
+    return tensor;
+  }
+  switch (dtype) {
+    case DType::F32: data_of(proto.float_data_size(), "float_data"); break;
+    case DType::F64: data_of(proto.double_data_size(), "double_data"); break;
+    case DType::I64: data_of(proto.int64_data_size(), "int64_data"); break;
+    case DType::U32:
+    case DType::U64: data_of(proto.uint64_data_size(), "uint64_data"); break;
+    default: data_of(proto.int32_data_size(), "int32_data"); break;
+  }
+  tensor->bytes.resize(static_cast<size_t>(bytes));
+  for (int i = 0; i < static_cast<int>(count); ++i) {
+    switch (dtype) {
+      case DType::F32: tensor->data<float>()[i] = proto.float_data(i); break;
+      case DType::F64: tensor->data<double>()[i] = proto.double_data(i); break;
+      case DType::I64: tensor->data<int64_t>()[i] = proto.int64_data(i); break;
+      case DType::U64: tensor->data<uint64_t>()[i] = proto.uint64_data(i); break;
+      case DType::U32: tensor->data<uint32_t>()[i] = static_cast<uint32_t>(proto.uint64_data(i)); break;
+      case DType::I32: tensor->data<int32_t>()[i] = proto.int32_data(i); break;
+      case DType::I16:
+      case DType::U16:
+      case DType::F16:
+      case DType::BF16: tensor->data<uint16_t>()[i] = static_cast<uint16_t>(proto.int32_data(i)); break;
+      case DType::Bool: tensor->data<uint8_t>()[i] = proto.int32_data(i) != 0; break;
+      case DType::I8:
+      case DType::U8: tensor->data<uint8_t>()[i] = static_cast<uint8_t>(proto.int32_data(i)); break;
+    }
+  }
+  return tensor;
+}
+
+}  // namespace tc

@@ -1,0 +1,198 @@
+// The compiler as one function: a model's bytes in, a compiled model out.
+#include "frontend/pipeline/compile.h"
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "frontend/import/onnx/importer.h"
+#include "ir/error.h"
+#include "ir/passes/pass.h"
+#include "runtime/abi.h"
+#include "tuner/log.h"
+
+namespace tc {
+namespace {
+
+constexpr size_t kMostTraces = 8;   // of a workload that are tried before the default
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(std::vector<std::pair<std::string, double>>& phases) : phases_(phases) {}
+  void lap(const std::string& name) {
+    const auto now = std::chrono::steady_clock::now();
+    phases_.emplace_back(name, std::chrono::duration<double>(now - last_).count());
+    last_ = now;
+  }
+
+ private:
+  std::vector<std::pair<std::string, double>>& phases_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+Bytes read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) fail(ErrorKind::Target, "cannot read '", path, "', which this export links; reinstall tc");
+  return Bytes(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+}
+
+// The members of a Unix archive ("!<arch>" format, GNU and plain names), without its index.
+std::vector<std::pair<std::string, Bytes>> archive_members(const std::string& path) {
+  const Bytes bytes = read_file(path);
+  std::vector<std::pair<std::string, Bytes>> members;
+  const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  TC_CHECK(all.substr(0, 8) == "!<arch>\n", "in '", path, "'");
+  for (size_t at = 8; at + 60 <= all.size();) {
+    const std::string name(all.substr(at, 16));
+    const size_t size = std::stoull(std::string(all.substr(at + 48, 10)));
+    TC_CHECK(at + 60 + size <= all.size(), "in '", path, "'");
+    if (name.substr(0, 2) != "/ " && name.substr(0, 2) != "//") {
+      const auto* begin = bytes.data() + at + 60;
+      members.emplace_back(text("runtime_", members.size(), ".o"), Bytes(begin, begin + size));
+    }
+    at += 60 + size + size % 2;
+  }
+  return members;
+}
+
+void write_header(const std::string& path, const std::string& symbol) {
+  std::ofstream out(path);
+  out << "/* Compiled model: open it with tc_model_open_linked(&" << symbol << "). */\n"
+      << "#pragma once\n#include \"tc_runtime.h\"\n"
+      << "#ifdef __cplusplus\nextern \"C\"\n#else\nextern\n#endif\n"
+      << "const struct tc_descriptor " << symbol << ";\n";
+  if (!out) fail(ErrorKind::Device, "cannot write '", path, "'; check the folder and the free space");
+}
+
+}  // namespace
+
+int worker_count(int wanted) {
+  return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+Graph import_and_simplify(std::string bytes, const std::string& file_name, const std::string& folder,
+                          const CompileOptions& options, std::string* dump) {
+  ImportOptions import;
+  import.input_shapes = options.input_shapes;
+  import.symbols = options.symbols;
+  Graph graph = import_onnx(std::move(bytes), file_name, folder, import);
+  PassOptions passes;
+  passes.dump = options.dump;
+  passes.dump_text = dump;
+  run_passes(graph, passes);
+  return graph;
+}
+
+namespace {
+
+// The plan of a graph; code is still to come.
+CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& watch) {
+  CompiledModel model;
+  model.target = parse_target(options.target);
+  BuildOptions build;
+  build.target = model.target;
+  build.threads = worker_count(options.threads);
+  build.tolerance = options.tolerance;
+  build.traces = options.traces;
+  std::vector<std::string> notes;
+  std::optional<Log> log;
+  std::string device;
+  if (!build.traces && !options.log.empty()) {
+    log.emplace(options.log, Log::Mode::Read);
+    device = log->usual_device(model.target.name, build.threads);
+    build.traces = [&](const std::string& workload) {
+      std::vector<std::vector<std::string>> traces;
+      for (Record& record : log->best(workload, model.target.name, device, build.threads, options.build, &notes)) {
+        traces.push_back(std::move(record.trace));
+        if (traces.size() == kMostTraces) break;
+      }
+      return traces;
+    };
+  }
+  BuiltPlan built = build_plan(std::move(graph), build);
+  model.plan = std::move(built.plan);
+  model.reports = std::move(built.reports);
+  model.notes = std::move(notes);
+  model.notes.insert(model.notes.end(), built.notes.begin(), built.notes.end());
+  std::set<int> tuned;
+  for (const KernelReport& report : model.reports) {
+    if (report.tuned) tuned.insert(report.kernel);
+  }
+  model.tuned_kernels = static_cast<int>(tuned.size());
+  model.plan.provenance = text("tc target=", model.target.name, " tolerance=", options.tolerance);
+  watch.lap("plan");
+  return model;
+}
+
+void generate_code(CompiledModel& model, const CompileOptions& options, Stopwatch& watch) {
+  model.objects = model_objects(model.plan, model.target, TC_DESCRIPTOR_SYMBOL, worker_count(options.build_threads));
+  // They are in their file now.
+  for (PlanConstant& constant : model.plan.constants) constant.release();
+  watch.lap("code");
+}
+
+}  // namespace
+
+CompiledModel compile_graph(Graph graph, const CompileOptions& options) {
+  std::vector<std::pair<std::string, double>> phases;
+  Stopwatch watch(phases);
+  CompiledModel model = plan_graph(std::move(graph), options, watch);
+  generate_code(model, options, watch);
+  model.phases = std::move(phases);
+  return model;
+}
+
+namespace {
+
+CompiledModel from_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
+                        const CompileOptions& options, bool code) {
+  std::vector<std::pair<std::string, double>> phases;
+  Stopwatch watch(phases);
+  parse_target(options.target);    // an unknown target is told before the work
+  std::string dump;
+  Graph graph = import_and_simplify(std::move(bytes), file_name, folder, options, &dump);
+  watch.lap("import");
+  CompiledModel model = plan_graph(std::move(graph), options, watch);
+  if (code) generate_code(model, options, watch);
+  model.phases = std::move(phases);
+  model.dump = std::move(dump);
+  return model;
+}
+
+}  // namespace
+
+CompiledModel plan_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
+                        const CompileOptions& options) {
+  return from_onnx(std::move(bytes), file_name, folder, options, false);
+}
+
+CompiledModel compile_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
+                           const CompileOptions& options) {
+  return from_onnx(std::move(bytes), file_name, folder, options, true);
+}
+
+void export_model(const CompiledModel& model, const std::string& kind, const std::string& path,
+                  const std::string& library_folder) {
+  const std::string libraries = library_folder + "/" + library_folder_name(model.target.arch);
+  if (kind == "shared") {
+    link_shared(model.objects, model.target, path);
+  } else if (kind == "executable") {
+    link_executable(model.objects, model.target, libraries, path);
+  } else if (kind == "object") {
+    link_object(model.objects, model.target, path);
+  } else if (kind == "static") {
+    write_archive(model.objects, archive_members(libraries + "/libtc_runtime.a"), model.target, path);
+    const size_t dot = path.rfind('.');
+    const size_t slash = path.rfind('/');
+    const bool has_suffix = dot != std::string::npos && (slash == std::string::npos || dot > slash);
+    write_header((has_suffix ? path.substr(0, dot) : path) + ".h", TC_DESCRIPTOR_SYMBOL);
+  } else {
+    fail(ErrorKind::Target, "unknown kind of artefact '", kind,
+         "'; the kinds are shared, static, executable and object");
+  }
+}
+
+}  // namespace tc

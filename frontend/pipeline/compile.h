@@ -1,0 +1,72 @@
+// The compiler as one function: a model's bytes in, a compiled model out.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "frontend/pipeline/plan_builder.h"
+#include "ir/graph.h"
+#include "ir/plan.h"
+#include "ir/target/target.h"
+
+namespace tc {
+
+struct CompileOptions {
+  std::string target = "native";
+  // Shapes of inputs by name; -1 leaves a dimension as it is.
+  std::map<std::string, std::vector<int64_t>> input_shapes;
+  std::map<std::string, int64_t> symbols;
+  int threads = 0;                 // of the compiled model's default; 0: all cores
+  int build_threads = 0;           // of the compiler; 0: all cores
+  double tolerance = 1e-4;
+  uint64_t seed = 0;
+  // A log of measured schedules (tuner/log.h) to take from; empty: none.
+  std::string log;
+  std::string build;               // of this compiler, as the log's records name it
+  // In place of the log: traces to try for a workload, best first.
+  std::function<std::vector<std::vector<std::string>>(const std::string& workload)> traces;
+  // Name of a graph pass, or "all": its result is appended to `CompiledModel::dump`.
+  std::string dump;
+};
+
+struct CompiledModel {
+  Target target;
+  Plan plan;
+  std::vector<KernelReport> reports;
+  ModelObjects objects;            // the plan's constants are released: their bytes are here
+  std::string dump;
+  int tuned_kernels = 0;           // that run a schedule of the log
+  std::vector<std::string> notes;  // in sentences: records that were refused, and why
+  // Seconds per phase, in order: import, passes, plan, code.
+  std::vector<std::pair<std::string, double>> phases;
+};
+
+// Threads for a wish of 0: all cores.
+int worker_count(int wanted);
+
+// Imports and simplifies: the graph that compile works on. Errors name file and node. Here and below the
+// model's bytes are let go as soon as they are parsed, where the caller moves them in.
+Graph import_and_simplify(std::string bytes, const std::string& file_name, const std::string& folder,
+                          const CompileOptions& options, std::string* dump);
+
+// `folder` is where external data may lie (empty: none). Everything but code is decided by
+// build_plan; the result depends only on the arguments, never on time, folder or thread count.
+CompiledModel compile_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
+                           const CompileOptions& options);
+// The same without code: plan and reports.
+CompiledModel plan_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
+                        const CompileOptions& options);
+CompiledModel compile_graph(Graph graph, const CompileOptions& options);
+
+// Writes the artefact. kind: "shared" (.so), "static" (.a, and a .h beside it), "executable",
+// "object" (one relocatable file). `library_folder` holds the runtime and C library per
+// architecture, for static and executable. Unknown kinds and folders that cannot be written are
+// errors that say so.
+void export_model(const CompiledModel& model, const std::string& kind, const std::string& path,
+                  const std::string& library_folder);
+
+}  // namespace tc

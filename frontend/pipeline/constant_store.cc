@@ -1,0 +1,63 @@
+// The constants of a plan, each stored once.
+#include "frontend/pipeline/constant_store.h"
+
+#include <string_view>
+
+#include "ir/error.h"
+
+namespace tc {
+namespace {
+
+// Tensors of up to so many bytes are packed at once and compared with all others. What is made of larger ones is
+// told apart by how it is made, since it is packed when it is written, by all threads and little of it at a time.
+constexpr int64_t kSmall = 64 << 10;
+
+}  // namespace
+
+int ConstantStore::index_of(const TensorPtr& tensor) {
+  const auto [known, fresh] = known_.try_emplace({tensor.get(), ""}, -1);
+  if (!fresh) return known->second;
+  kept_.push_back(tensor);
+  const int content = content_of(tensor);
+  return known->second = stored(content, "", [&] { return PlanConstant(contents_[static_cast<size_t>(content)]); });
+}
+
+int ConstantStore::index_of(const TensorPtr& tensor, const Packing& packing, const Kernel& kernel) {
+  if (keeps_order(packing, kernel)) return index_of(tensor);
+  const std::string how = recipe(packing, kernel);
+  const auto [known, fresh] = known_.try_emplace({tensor.get(), how}, -1);
+  if (!fresh) return known->second;
+  kept_.push_back(tensor);
+  const PlanConstant packed(tensor, kernel, packing.buffer);
+  if (static_cast<int64_t>(tensor->bytes.size()) <= kSmall && packed.byte_count() <= kSmall) {
+    return known->second = index_of(packed.make());
+  }
+  const std::string from = text(name_of(tensor->dtype), str(shape_of(tensor->shape)), " as ", how);
+  return known->second = stored(content_of(tensor), from, [&] { return packed; });
+}
+
+std::vector<PlanConstant> ConstantStore::take() {
+  std::vector<PlanConstant> all = std::move(constants_);
+  *this = ConstantStore();
+  return all;
+}
+
+// The number of the tensor's bytes among all that were asked for; equal ones have one.
+int ConstantStore::content_of(const TensorPtr& tensor) {
+  std::vector<int>& alike = by_hash_[std::hash<std::string_view>()(
+      std::string_view(reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size()))];
+  for (const int number : alike) {
+    if (contents_[static_cast<size_t>(number)]->bytes == tensor->bytes) return number;
+  }
+  alike.push_back(static_cast<int>(contents_.size()));
+  contents_.push_back(tensor);
+  return alike.back();
+}
+
+int ConstantStore::stored(int content, const std::string& how, const std::function<PlanConstant()>& make) {
+  const auto [found, fresh] = stored_.try_emplace({content, how}, static_cast<int>(constants_.size()));
+  if (fresh) constants_.push_back(make());
+  return found->second;
+}
+
+}  // namespace tc

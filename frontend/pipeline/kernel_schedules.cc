@@ -1,0 +1,160 @@
+// The schedules of a plan's kernels: each kernel is scheduled once.
+#include "frontend/pipeline/kernel_schedules.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "codegen/codegen.h"
+#include "ir/error.h"
+
+namespace tc {
+namespace {
+
+// A kernel whose work is below this is not worth dividing: the others wait for the slowest.
+constexpr double kSingleThreadSeconds = 8e-6;
+// What symbolic sizes are taken for then.
+constexpr int64_t kLikelySize = 64;
+constexpr int64_t kLeastLimit = 4096;   // on a size that is not known
+
+// Products that sums of products add up, as networks' authors count them: with those that meet
+// padding.
+double multiply_add_count(const Kernel& kernel, const std::map<std::string, int64_t>& parameters) {
+  double total = 0;
+  for (const Statement& statement : kernel.statements) {
+    const Expr& value = *statement.value;
+    if (statement.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary ||
+        value.binary != BinaryOp::Mul) {
+      continue;
+    }
+    double count = 1;
+    for (const Iterator& iterator : statement.iterators) {
+      count *= static_cast<double>(std::max<int64_t>(0, iterator.extent.evaluate(parameters)));
+    }
+    total += count;
+  }
+  return total;
+}
+
+// The kernel's sizes that are not known, in the shapes of what is in scratch memory.
+std::vector<Parameter*> sizes_of_scratch(Kernel& kernel) {
+  std::vector<Parameter*> result;
+  for (Parameter& parameter : kernel.parameters) {
+    const bool in_scratch = std::any_of(kernel.buffers.begin(), kernel.buffers.end(), [&](const Buffer& buffer) {
+      return buffer.scope == Scope::Stack && std::any_of(buffer.shape.begin(), buffer.shape.end(), [&](const Affine& extent) {
+               return extent.coefficient(parameter.name) != 0;
+             });
+    });
+    if (in_scratch) result.push_back(&parameter);
+  }
+  return result;
+}
+
+// Makes the kernel's sizes that are not known smaller until its intermediate results fit the scratch memory, or as small
+// as they may be.
+void limit_sizes(ScheduledKernel& kernel) {
+  const std::vector<Parameter*> held = sizes_of_scratch(kernel.kernel);
+  while (!held.empty() && scratch_bytes(kernel) > kManyScratchBytes) {
+    Parameter& largest = **std::max_element(held.begin(), held.end(), [](const Parameter* a, const Parameter* b) {
+      return a->maximum < b->maximum;
+    });
+    if (largest.maximum / 2 < std::max(kLeastLimit, largest.minimum)) break;
+    largest.maximum /= 2;
+  }
+}
+
+// Why a recorded schedule is not taken: with it the model would run for fewer sizes than with the default.
+std::optional<std::string> refuse_scratch(ScheduledKernel recorded, const std::function<ScheduledKernel()>& default_kernel) {
+  const int64_t bytes = scratch_bytes(recorded);
+  if (bytes <= kManyScratchBytes) return std::nullopt;
+  limit_sizes(recorded);
+  bool more = scratch_bytes(recorded) > kMostScratchBytes;
+  if (!more && !sizes_of_scratch(recorded.kernel).empty()) {
+    ScheduledKernel by_default = default_kernel();
+    limit_sizes(by_default);
+    for (size_t i = 0; i < recorded.kernel.parameters.size(); ++i) {
+      more = more || recorded.kernel.parameters[i].maximum < by_default.kernel.parameters.at(i).maximum;
+    }
+  }
+  if (!more) return std::nullopt;
+  return text("it needs ", bytes, " bytes of scratch memory per thread, more than the default");
+}
+
+}  // namespace
+
+Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
+                                          Entry& entry) {
+  std::vector<std::vector<std::string>> traces;
+  if (options_.traces) traces = options_.traces(entry.workload);
+  for (const std::vector<std::string>& trace : traces) {
+    Schedule schedule(kernel, options_.target);
+    std::optional<std::string> refused;
+    const bool laid_out = trace.size() >= layout_lines.size() &&
+                          std::equal(layout_lines.begin(), layout_lines.end(), trace.begin());
+    if (!laid_out) refused = "it does not begin with the layouts that the model gives the kernel";
+    if (!refused) refused = schedule.replay(trace);
+    const TraceAlgorithm algorithm = refused ? TraceAlgorithm() : algorithm_of(trace);
+    if (algorithm.tolerance > options_.tolerance) {
+      refused = text(algorithm.text, " needs a tolerance of ", algorithm.tolerance, ", not ", options_.tolerance);
+    }
+    if (!refused) refused = schedule.check();
+    const auto by_default = [&] {
+      return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance).finish();
+    };
+    if (!refused) refused = refuse_scratch(schedule.finish(), by_default);
+    if (!refused) {
+      entry.tuned = true;
+      return schedule;
+    }
+    result_.notes.push_back(text("a recorded schedule of kernel '", kernel.name, "' is not used: ", *refused));
+  }
+  return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance);
+}
+
+const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
+                                                        const std::vector<std::string>& layout_lines) {
+  std::string key = workload_key(kernel);
+  for (const std::string& line : layout_lines) key += "\n" + line;
+  auto found = scheduled_.find(key);
+  if (found != scheduled_.end()) return found->second;
+  Entry entry;
+  entry.workload = key;
+  Schedule schedule = choose_schedule(kernel, layout_lines, entry);
+  entry.trace = schedule.trace();
+  ScheduledKernel finished = schedule.finish();
+  limit_sizes(finished);
+  if (scratch_bytes(finished) > kMostScratchBytes) {
+    fail(ErrorKind::Unsupported, "kernel '", kernel.name, "' would need more than 1 GiB per thread for its intermediate "
+         "results", sizes_of_scratch(finished.kernel).empty() ? "" : "; give `shapes` with the sizes that occur");
+  }
+  entry.seconds = predicted_seconds(finished, options_.target, 1);
+  entry.single_thread = predicted_seconds(finished, options_.target, 1, kLikelySize) < kSingleThreadSeconds;
+  entry.index = static_cast<int>(result_.plan.kernels.size());
+  result_.plan.scratch_bytes = std::max(result_.plan.scratch_bytes, scratch_bytes(finished));
+  result_.plan.kernels.push_back(std::move(finished));
+  return scheduled_.emplace(key, entry).first->second;
+}
+
+void KernelSchedules::report(const Kernel& kernel, const Entry& entry,
+                             const std::vector<std::string>& layout_lines) {
+  KernelReport report;
+  report.label = kernel.name;
+  report.kernel = entry.index;
+  report.workload = entry.workload;
+  report.layout_lines = layout_lines;
+  report.trace = entry.trace;
+  report.algorithm = algorithm_of(entry.trace).text;
+  report.tuned = entry.tuned;
+  report.single_thread = entry.single_thread;
+  report.statements = str(kernel);
+  report.predicted_seconds = entry.seconds;
+  std::map<std::string, int64_t> parameters;
+  for (const Parameter& parameter : kernel.parameters) {
+    parameters[parameter.name] = std::max<int64_t>(1, parameter.minimum);
+  }
+  report.flops = flop_count(kernel, parameters);
+  report.multiply_adds = multiply_add_count(kernel, parameters);
+  result_.reports.push_back(std::move(report));
+}
+
+}  // namespace tc

@@ -1,0 +1,40 @@
+// The schedules of a plan's kernels: each kernel is scheduled once, by a recorded trace or by default.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontend/pipeline/plan_builder.h"
+#include "scheduler/scheduler.h"
+
+namespace tc {
+
+class KernelSchedules {
+ public:
+  // Kernels, reports and notes go to `result`.
+  KernelSchedules(const BuildOptions& options, BuiltPlan& result) : options_(options), result_(result) {}
+
+  struct Entry {
+    int index = -1;                  // of the kernel in the plan
+    std::string workload;
+    bool tuned = false;
+    std::vector<std::string> trace;
+    double seconds = 0;
+    bool single_thread = false;      // too small to divide
+  };
+  // Of the kernel with these layout lines; its buffers have names by role.
+  const Entry& schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines);
+  // Of one call.
+  void report(const Kernel& kernel, const Entry& entry, const std::vector<std::string>& layout_lines);
+
+ private:
+  // The first of the given traces that this kernel allows, else the default.
+  Schedule choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, Entry& entry);
+
+  const BuildOptions& options_;
+  BuiltPlan& result_;
+  std::map<std::string, Entry> scheduled_;   // by workload and layout lines
+};
+
+}  // namespace tc

@@ -1,0 +1,185 @@
+// Layout of activations by the whole graph: which values have blocked channels.
+#include "frontend/pipeline/layout.h"
+
+#include <algorithm>
+
+#include "ir/ops/op.h"
+
+namespace tc {
+namespace {
+
+class LayoutChooser {
+ public:
+  LayoutChooser(Graph& graph, const Target& target, const std::set<std::string>& plain)
+      : graph_(graph), target_(target), block_(target.block), shuffles_(target.vector_bits > 0 && !target.scalable), plain_(plain) {
+    for (ValueId id : graph.outputs) fixed_.insert(id);
+  }
+
+  Layouts run() {
+    for (const Node& node : graph_.nodes) choose(node);
+    insert_reorders();
+    return layouts_;
+  }
+
+ private:
+  bool is_map(ValueId id) const {
+    return id != kNoValue && graph_[id].shape && graph_[id].shape->size() == 4 &&
+           graph_[id].dtype == DType::F32;
+  }
+  int64_t channels(ValueId id) const {
+    const Dim& dim = (*graph_[id].shape)[1];
+    return dim.is_constant() ? dim.constant() : 0;
+  }
+  bool worth(ValueId id) const {
+    return is_map(id) && channels(id) * 2 >= block_ && !plain_.count(graph_[id].name);
+  }
+  bool blocked(ValueId id) const { return id != kNoValue && layouts_.count(id) > 0; }
+  // Values of as many channels have the same.
+  int block_of(ValueId id) const { return static_cast<int>(target_.width_for(channels(id), block_)); }
+  bool whole_blocks(ValueId id) const { return channels(id) % block_of(id) == 0; }
+
+  bool blocks_hold_groups(const Node& node) const {
+    const int64_t groups = int_attribute(node, "group"), filters = channels(node.outputs[0]) / groups;
+    const int block = block_of(node.outputs[0]);
+    return groups > 1 && filters > 1 && filters < block && block % filters == 0;
+  }
+
+  // A convolution computes blocked channels where groups do not cut a block. Where a block holds several
+  // groups, each lane reads the channels of its own; the plain layout is as good if the input has it.
+  bool convolution_fits(const Node& node) const {
+    const int64_t groups = int_attribute(node, "group");
+    const int64_t in = channels(node.inputs[0]), out = channels(node.outputs[0]);
+    if (groups == 1) return true;
+    if (groups == in && in == out) return true;
+    if (blocks_hold_groups(node)) {
+      return shuffles_ && in == out && whole_blocks(node.outputs[0]) && blocked(node.inputs[0]);
+    }
+    if ((out / groups) % block_of(node.outputs[0]) != 0) return false;
+    return !groups_cut_input(node) || !blocked(node.inputs[0]);
+  }
+  // Whether a block of the input's channels would belong to two groups, which then read it plain.
+  bool groups_cut_input(const Node& node) const {
+    const int64_t groups = int_attribute(node, "group"), in = channels(node.inputs[0]);
+    if (groups == 1 || (groups == in && in == channels(node.outputs[0])) || blocks_hold_groups(node)) return false;
+    return (in / groups) % block_of(node.inputs[0]) != 0;
+  }
+
+  bool transposed_fits(const Node& node) const {
+    return int_attribute(node, "group") == 1 && graph_[node.inputs[1]].constant;
+  }
+
+  // Shape [n or 1, c, 1, 1], [c, 1, 1] or one element: reads fine against blocked channels.
+  bool broadcasts(ValueId id) const {
+    if (!graph_[id].shape) return false;
+    const Shape& shape = *graph_[id].shape;
+    return is_constant(shape) && element_count(shape).constant() == 1;
+  }
+  bool channel_constant(ValueId id) const {
+    if (!graph_[id].constant || !graph_[id].shape) return false;
+    const Shape& shape = *graph_[id].shape;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (shape.size() - i != 3 && shape[i] != Dim(1)) return false;
+    }
+    return true;
+  }
+
+  bool elementwise_fits(const Node& node) const {
+    bool any = false;
+    for (ValueId id : node.inputs) {
+      if (id == kNoValue || broadcasts(id) || channel_constant(id)) continue;
+      if (!is_map(id) || channels(id) != channels(node.outputs[0]) || graph_[id].constant) return false;
+      any = any || blocked(id);
+    }
+    // Zero in the padded lanes must stay finite.
+    static const std::set<std::string> unsafe = {"Div", "Log", "Pow", "Reciprocal", "Mod", "Sqrt", "Exp"};
+    return any && (whole_blocks(node.outputs[0]) || !unsafe.count(node.op->name));
+  }
+
+  void choose(const Node& node) {
+    if (node.outputs.empty() || node.outputs.size() != 1) return;
+    const ValueId out = node.outputs[0];
+    if (!worth(out) || fixed_.count(out)) return;
+    const std::string& op = node.op->name;
+    bool fits = false;
+    if (op == "Conv") {
+      fits = convolution_fits(node) && graph_[node.inputs[1]].constant;
+    } else if (op == "ConvTranspose") {
+      fits = transposed_fits(node);
+    } else if (op == "MaxPool" || op == "AveragePool" || op == "GlobalAveragePool" ||
+               op == "GlobalMaxPool" || op == "BatchNormalization") {
+      fits = blocked(node.inputs[0]);
+    } else if (op == "Resize") {
+      fits = blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out);
+    } else if (op == "Concat") {
+      fits = int_attribute(node, "axis") == 1 &&
+             std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+               return blocked(id) && whole_blocks(id) && block_of(id) == block_of(out);
+             });
+    } else if (op == "LRN") {
+      fits = blocked(node.inputs[0]) && whole_blocks(out);   // its windows reach into neighbouring blocks
+    } else if (node.op->elementwise) {
+      fits = elementwise_fits(node);
+    }
+    if (fits) layouts_[out] = block_of(out);
+  }
+
+  // True where the node reads this input in the layout `blocked_input`.
+  bool wants_blocked(const Node& node, ValueId input) const {
+    const std::string& op = node.op->name;
+    const bool out_blocked = node.outputs.size() == 1 && blocked(node.outputs[0]);
+    if (op == "Conv") {
+      return input == node.inputs[0] && worth(input) && convolution_fits(node) && !groups_cut_input(node) &&
+             graph_[node.inputs[1]].constant && (out_blocked || !blocks_hold_groups(node));
+    }
+    if (op == "ConvTranspose") return input == node.inputs[0] && worth(input) && out_blocked && transposed_fits(node);
+    if (op == "GlobalAveragePool" || op == "GlobalMaxPool") return blocked(input);
+    if (!out_blocked) return false;
+    if (node.op->elementwise) return is_map(input) && !broadcasts(input) && !graph_[input].constant;
+    return blocked(input);
+  }
+
+  void insert_reorders() {
+    const OpRow* reorder = find_op("Reorder");
+    std::map<std::pair<ValueId, bool>, ValueId> made;
+    std::vector<Node> nodes;
+    std::vector<Node> old = std::move(graph_.nodes);
+    for (Node& node : old) {
+      for (ValueId& input : node.inputs) {
+        if (input == kNoValue || graph_[input].constant) continue;
+        const bool want = wants_blocked(node, input);
+        if (want == blocked(input)) continue;
+        auto [found, fresh] = made.try_emplace({input, want}, kNoValue);
+        if (fresh) {
+          found->second = graph_.fresh_value(graph_[input].name + (want ? "_blocked" : "_plain"),
+                                             graph_[input].dtype, graph_[input].shape);
+          if (want) layouts_[found->second] = block_of(input);
+          Node copy;
+          copy.op = reorder;
+          copy.inputs = {input};
+          copy.outputs = {found->second};
+          copy.origin = node.origin;
+          nodes.push_back(std::move(copy));
+        }
+        input = found->second;
+      }
+      nodes.push_back(std::move(node));
+    }
+    graph_.nodes = std::move(nodes);
+  }
+
+  Graph& graph_;
+  const Target& target_;
+  int block_;                      // of the target; block_of() of a value
+  bool shuffles_;                  // lanes can cheaply read each another one's element
+  const std::set<std::string>& plain_;
+  std::set<ValueId> fixed_;
+  Layouts layouts_;
+};
+
+}  // namespace
+
+Layouts choose_layouts(Graph& graph, const Target& target, const std::set<std::string>& plain) {
+  return LayoutChooser(graph, target, plain).run();
+}
+
+}  // namespace tc

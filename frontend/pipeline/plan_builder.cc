@@ -1,0 +1,531 @@
+// From a simplified graph to a plan: fusion, layouts, steps; where values lie without a copy.
+#include "frontend/pipeline/plan_builder.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "frontend/pipeline/constant_store.h"
+#include "frontend/pipeline/kernel_schedules.h"
+#include "frontend/pipeline/layout.h"
+#include "frontend/pipeline/storages.h"
+#include "ir/error.h"
+#include "ir/ops/op.h"
+#include "ir/passes/group.h"
+
+namespace tc {
+namespace {
+
+class Builder {
+ public:
+  explicit Builder(const BuildOptions& options) : options_(options), schedules_(options, result_) {
+    result_.plan.target = options.target.name;
+  }
+
+  BuiltPlan run(Graph graph) {
+    Plan& plan = result_.plan;
+    plan.model = graph.name;
+    plan.symbols = graph.symbols;
+    Frame frame;
+    frame.graph = &graph;
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      const Value& value = graph[graph.inputs[i]];
+      plan.inputs.push_back({value.name, value.dtype, *value.shape});
+    }
+    for (ValueId id : graph.outputs) {
+      plan.outputs.push_back({graph[id].name, graph[id].dtype, *graph[id].shape});
+    }
+    frame.layouts = choose_layouts(graph, options_.target, plain_);
+    frame.places.resize(graph.values.size());
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      const Value& value = graph[graph.inputs[i]];
+      frame.places[graph.inputs[i]] =
+          Place{storages_.add(Location::Kind::Input, static_cast<int>(i), value.name, bytes_of(value)), 0};
+    }
+    plan.steps = build_steps(frame, /*top=*/true);
+    for (size_t i = 0; i < graph.outputs.size(); ++i) copy_output(frame, static_cast<int>(i), plan.steps);
+    storages_.finish(plan);
+    plan.constants = constants_.take();
+    return std::move(result_);
+  }
+
+ private:
+  // One graph being lowered: the model's, or a subgraph's.
+  struct Frame {
+    Graph* graph = nullptr;
+    Layouts layouts;
+    std::vector<std::optional<Place>> places;
+    std::map<ValueId, std::pair<ValueId, Dim>> aliases;  // part of a concat: whole value, byte offset
+  };
+
+  static Dim bytes_of(const Value& value) {
+    return element_count(*value.shape) * Dim(size_of(value.dtype));
+  }
+  Dim stored_bytes(const Frame& frame, ValueId id) const {
+    const Value& value = (*frame.graph)[id];
+    auto found = frame.layouts.find(id);
+    if (found == frame.layouts.end()) return bytes_of(value);
+    Shape shape = *value.shape;
+    shape[1] = ceil_div(shape[1], Dim(found->second)) * Dim(found->second);
+    return element_count(shape) * Dim(size_of(value.dtype));
+  }
+
+  // The memory of constant `index`; `name` is of the value that it was made from.
+  Place constant_place(int index, const std::string& name) {
+    auto [found, fresh] = constant_storages_.try_emplace(index, -1);
+    if (fresh) {
+      found->second = storages_.add(Location::Kind::Constant, index, name, Dim(constants_[index].byte_count()));
+    }
+    return {found->second, 0};
+  }
+
+  // The memory of a value, allocated on first use.
+  Place place_of(Frame& frame, ValueId id) {
+    std::optional<Place>& place = frame.places[id];
+    if (place) return *place;
+    const Value& value = (*frame.graph)[id];
+    if (value.constant) return *(place = constant_place(constants_.index_of(value.constant), value.name));
+    auto alias = frame.aliases.find(id);
+    if (alias != frame.aliases.end()) {
+      Place whole = place_of(frame, alias->second.first);
+      return *(frame.places[id] = Place{whole.storage, whole.offset + alias->second.second});
+    }
+    return *(place = Place{storages_.add(Location::Kind::Arena, 0, value.name, stored_bytes(frame, id)), 0});
+  }
+
+  // Gives the producers of model outputs the caller's memory, through views where they lie between.
+  void assign_outputs(Frame& frame, const std::vector<Group>& groups) {
+    const Graph& graph = *frame.graph;
+    std::vector<int> group_of_value(graph.values.size(), -1);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      for (ValueId id : groups[g].outputs) group_of_value[id] = static_cast<int>(g);
+    }
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      ValueId id = graph.outputs[i];
+      while (id != kNoValue && group_of_value[id] >= 0 &&
+             groups[group_of_value[id]].kind == Group::Kind::View && !frame.layouts.count(id)) {
+        id = graph.nodes[groups[group_of_value[id]].nodes[0]].inputs[0];
+      }
+      if (group_of_value[id] < 0 || groups[group_of_value[id]].kind != Group::Kind::Compute) continue;
+      if (frame.places[id] || frame.aliases.count(id) || frame.layouts.count(id)) continue;
+      if (graph[id].dtype != graph[graph.outputs[i]].dtype) continue;
+      frame.places[id] =
+          Place{storages_.add(Location::Kind::Output, static_cast<int>(i), graph[id].name, bytes_of(graph[id])), 0};
+    }
+  }
+
+  void copy_output(Frame& frame, int index, PlanSteps& steps) {
+    const Graph& graph = *frame.graph;
+    const ValueId id = graph.outputs[index];
+    const Place from = place_of(frame, id);
+    if (storages_.is_output(from, index)) return;
+    Place to{storages_.add(Location::Kind::Output, index, graph[id].name, bytes_of(graph[id])), 0};
+    steps.push_back(storages_.copy_step(to, from, bytes_of(graph[id]), "copy " + graph[id].name));
+  }
+
+  // The product of the dimensions before `axis` is 1, so that parts along it are contiguous.
+  static bool outermost(const Shape& shape, int64_t axis) {
+    for (int64_t i = 0; i < axis; ++i) {
+      if (shape[i] != Dim(1)) return false;
+    }
+    return true;
+  }
+
+  // Bytes of one step along the axis; 0 where a blocked layout does not allow parts there.
+  Dim stride_bytes(const Frame& frame, ValueId id, int64_t axis) const {
+    const Value& value = (*frame.graph)[id];
+    Dim stride = size_of(value.dtype);
+    for (size_t i = axis + 1; i < value.shape->size(); ++i) stride = stride * (*value.shape)[i];
+    if (frame.layouts.count(id) && axis != 1) return 0;
+    return stride;
+  }
+
+  // Inputs of a concat that are computed straight into their part of its memory.
+  void alias_concats(Frame& frame, const std::vector<Group>& groups) {
+    const Graph& graph = *frame.graph;
+    std::vector<bool> computed(graph.values.size(), false);
+    for (const Group& group : groups) {
+      if (group.kind != Group::Kind::Compute) continue;
+      for (ValueId id : group.outputs) computed[id] = true;
+    }
+    std::set<ValueId> outputs(graph.outputs.begin(), graph.outputs.end());
+    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+      if (node->op->name != "Concat") continue;
+      const ValueId whole = node->outputs[0];
+      const int64_t rank = static_cast<int64_t>(graph[whole].shape->size());
+      int64_t axis = int_attribute(*node, "axis");
+      if (axis < 0) axis += rank;
+      if (!outermost(*graph[whole].shape, axis)) continue;
+      const Dim stride = stride_bytes(frame, whole, axis);
+      if (stride == Dim(0)) continue;
+      Dim offset = 0;
+      for (ValueId part : node->inputs) {
+        const Dim here = offset;
+        offset = offset + (*graph[part].shape)[axis] * stride;
+        const bool same_layout = frame.layouts.count(part) == frame.layouts.count(whole);
+        if (!computed[part] || outputs.count(part) || frame.aliases.count(part) || !same_layout) continue;
+        if (std::count(node->inputs.begin(), node->inputs.end(), part) > 1) continue;
+        frame.aliases[part] = {whole, here};
+      }
+    }
+  }
+
+  PlanSteps build_steps(Frame& frame, bool top) {
+    const std::vector<Group> groups = fuse_groups(*frame.graph);
+    frame.places.resize(frame.graph->values.size());
+    alias_concats(frame, groups);
+    if (top) assign_outputs(frame, groups);
+    PlanSteps steps;
+    for (const Group& group : groups) {
+      const Node& node = frame.graph->nodes[group.nodes[0]];
+      if (group.kind == Group::Kind::View && view(frame, node)) continue;
+      if (group.kind == Group::Kind::Control) {
+        control(frame, node, steps);
+      } else if (node.op->name == "Concat" && concat_in_place(frame, node, steps)) {
+        continue;
+      } else if (node.op->name == "Split" && split_in_place(frame, node)) {
+        continue;
+      } else if (node.op->name == "Reorder" && reorder_in_place(frame, node)) {
+        continue;
+      } else {
+        call(frame, group, steps);
+      }
+    }
+    return steps;
+  }
+
+  bool view(Frame& frame, const Node& node) {
+    const ValueId in = node.inputs[0], out = node.outputs[0];
+    if (frame.places[out] || frame.aliases.count(out)) {
+      // Memory was promised to the output: only where the source already lies there is it a view.
+      return frame.places[in] && frame.places[out] && frame.places[in]->storage == frame.places[out]->storage;
+    }
+    frame.places[out] = place_of(frame, in);
+    return true;
+  }
+
+  bool reorder_in_place(Frame& frame, const Node& node) {
+    const ValueId in = node.inputs[0], out = node.outputs[0];
+    const Shape& shape = *(*frame.graph)[in].shape;
+    const int block = frame.layouts.count(in) ? frame.layouts[in] : frame.layouts[out];
+    if (shape[2] != Dim(1) || shape[3] != Dim(1)) return false;
+    if (!shape[1].is_constant() || shape[1].constant() % block != 0) return false;
+    if (frame.places[out] || frame.aliases.count(out)) return false;
+    frame.places[out] = place_of(frame, in);
+    return true;
+  }
+
+  bool concat_in_place(Frame& frame, const Node& node, PlanSteps& steps) {
+    const Graph& graph = *frame.graph;
+    const ValueId whole = node.outputs[0];
+    int64_t axis = int_attribute(node, "axis");
+    if (axis < 0) axis += static_cast<int64_t>(graph[whole].shape->size());
+    if (!outermost(*graph[whole].shape, axis)) return false;
+    const Dim stride = stride_bytes(frame, whole, axis);
+    if (stride == Dim(0)) return false;
+    const Place to = place_of(frame, whole);
+    Dim offset = 0;
+    for (ValueId part : node.inputs) {
+      const Dim bytes = (*graph[part].shape)[axis] * stride;
+      auto alias = frame.aliases.find(part);
+      const bool lies_there = alias != frame.aliases.end() && alias->second.first == whole;
+      if (!lies_there && bytes != Dim(0)) {
+        steps.push_back(storages_.copy_step({to.storage, to.offset + offset}, place_of(frame, part), bytes,
+                                          "concat " + graph[whole].name));
+      }
+      offset = offset + bytes;
+    }
+    return true;
+  }
+
+  bool split_in_place(Frame& frame, const Node& node) {
+    const Graph& graph = *frame.graph;
+    const ValueId whole = node.inputs[0];
+    int64_t axis = int_attribute(node, "axis");
+    if (axis < 0) axis += static_cast<int64_t>(graph[whole].shape->size());
+    if (!outermost(*graph[whole].shape, axis) || frame.layouts.count(whole)) return false;
+    for (ValueId part : node.outputs) {
+      if (part == kNoValue) continue;
+      if (frame.places[part] || frame.aliases.count(part) || frame.layouts.count(part)) return false;
+    }
+    const Dim stride = stride_bytes(frame, whole, axis);
+    const Place from = place_of(frame, whole);
+    Dim offset = 0;
+    for (ValueId part : node.outputs) {
+      if (part == kNoValue) return false;
+      frame.places[part] = Place{from.storage, from.offset + offset};
+      offset = offset + (*graph[part].shape)[axis] * stride;
+    }
+    return true;
+  }
+
+  // --- kernels ---------------------------------------------------------------------------------
+
+  std::string label_of(const Graph& graph, const Group& group) const {
+    std::string label;
+    std::set<std::string> named;   // a node of the model may stand for many here, as those of a GRU's step
+    for (int node : group.nodes) {
+      const Node& n = graph.nodes[node];
+      if (!n.origin.node.empty() && !named.insert(n.origin.node).second) continue;
+      if (!label.empty()) label += " + ";
+      label += n.origin.node.empty() ? n.op->name : n.origin.node;
+      if (n.op->name == "Reorder") label += " (reorder)";
+    }
+    return label;
+  }
+
+  // Names by role, so that traces of equal kernels are equal: in0, const0, out0, tmp0, …
+  static void rename_buffers(Kernel& kernel) {
+    std::map<Scope, std::pair<const char*, int>> roles = {
+        {Scope::Input, {"in", 0}},
+        {Scope::Constant, {"const", 0}},
+        {Scope::Output, {"out", 0}},
+        {Scope::Local, {"tmp", 0}}};
+    std::map<std::string, std::string> names;
+    for (Buffer& buffer : kernel.buffers) {
+      auto& [stem, count] = roles.at(buffer.scope);
+      names[buffer.name] = text(stem, count++);
+      buffer.name = names[buffer.name];
+    }
+    for (Buffer& buffer : kernel.buffers) {
+      if (!buffer.in_place_of.empty()) buffer.in_place_of = names.at(buffer.in_place_of);
+    }
+  }
+
+  // A kernel's scratch memory holds its intermediate results up to this size, so the model takes no larger one.
+  void limit_size(const Dim& size, int64_t most, const std::string& kernel) {
+    const auto& inputs = result_.plan.inputs;
+    const bool given = size.is_symbol() && std::any_of(inputs.begin(), inputs.end(), [&](const PortInfo& port) {
+      return std::find(port.shape.begin(), port.shape.end(), size) != port.shape.end();
+    });
+    if (!given) {
+      fail(ErrorKind::Unsupported, "kernel '", kernel, "' would need more scratch memory than is given for '", size.str(),
+           "', which is not known; give `shapes` with the sizes that occur");
+    }
+    int64_t& maximum = result_.plan.symbols.at(size.str()).second;
+    if (most >= maximum) return;
+    maximum = most;
+    result_.notes.push_back(text("'", size.str(), "' is at most ", most, ", for the intermediate results of kernel '", kernel, "'"));
+  }
+
+  void call(Frame& frame, const Group& group, PlanSteps& steps) {
+    const Graph& graph = *frame.graph;
+    std::vector<ValueId> arguments;
+    Kernel kernel = lower_group(graph, group.nodes, group.outputs, &arguments);
+    inline_locals(kernel);
+    kernel.name = label_of(graph, group);
+    rename_buffers(kernel);
+
+    std::vector<std::string> layout_lines;
+    size_t argument_count = 0;
+    std::map<std::string, ValueId> values;   // of the arguments
+    for_each_argument(kernel, [&](const Buffer& buffer, size_t argument) {
+      values[buffer.name] = arguments.at(argument);
+      auto blocked = frame.layouts.find(arguments.at(argument));
+      if (blocked != frame.layouts.end()) {
+        layout_lines.push_back(text("layout ", buffer.name, " 1 ", blocked->second));
+      }
+      ++argument_count;
+    });
+    TC_CHECK(argument_count == arguments.size());
+
+    const KernelSchedules::Entry& entry = schedules_.schedule(kernel, layout_lines);
+    const Kernel& final_kernel = result_.plan.kernels[entry.index].kernel;
+
+    PlanStep step;
+    step.kernel = entry.index;
+    step.label = kernel.name;
+    step.single_thread = entry.single_thread;
+    for_each_argument(final_kernel, [&](const Buffer& buffer, size_t) {
+      const ValueId value = values.at(original_of(final_kernel, buffer.name));
+      step.locations.push_back(storages_.locate(argument_place(frame, value, buffer, final_kernel)));
+    });
+    for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+      const Parameter& parameter = kernel.parameters[i];
+      step.parameters.push_back(parameter.value);
+      const int64_t most = final_kernel.parameters.at(i).maximum;
+      if (most < parameter.maximum) limit_size(parameter.value, most, kernel.name);
+    }
+    steps.push_back(std::move(step));
+    storages_.next_step();
+    schedules_.report(kernel, entry, layout_lines);
+  }
+
+  Place argument_place(Frame& frame, ValueId id, const Buffer& buffer, const Kernel& kernel) {
+    const Value& value = (*frame.graph)[id];
+    if (value.constant) {
+      if (const Packing* packing = packing_of(kernel, buffer.name)) {
+        return constant_place(constants_.index_of(value.constant, *packing, kernel), value.name);
+      }
+    }
+    return place_of(frame, id);
+  }
+
+  // --- control flow ----------------------------------------------------------------------------
+
+  Frame enter(Frame& outer, Graph& body, const std::vector<Place>& formal, const Node& node, size_t first_capture) {
+    Frame frame;
+    frame.graph = &body;
+    frame.places.resize(body.values.size());
+    for (size_t i = 0; i < formal.size(); ++i) frame.places[body.inputs[i]] = formal[i];
+    for (size_t i = 0; i < body.captures.size(); ++i) {
+      const ValueId outside = node.inputs.at(first_capture + i);
+      frame.places[body.captures[i].second] = place_of(outer, outside);
+    }
+    return frame;
+  }
+
+  void control(Frame& frame, const Node& node, PlanSteps& steps) {
+    if (node.op->name == "If") return branch(frame, node, steps);
+    if (node.op->name == "Scan") return scan(frame, node, steps);
+    fail(ErrorKind::Unsupported, node.origin.str(), ": operator ", node.op->name,
+         " with a condition or trip count known only at run time is not supported; "
+         "export the model with a fixed number of iterations");
+  }
+
+  void branch(Frame& frame, const Node& node, PlanSteps& steps) {
+    PlanStep step;
+    step.kind = PlanStep::Kind::If;
+    step.locations = {storages_.locate(place_of(frame, node.inputs[0]))};
+    step.label = node.origin.node;
+    storages_.next_step();
+    const int begin = storages_.step();
+    size_t capture = 1;
+    for (const char* name : {"then_branch", "else_branch"}) {
+      GraphPtr body = std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at(name)));
+      Frame inner = enter(frame, *body, {}, node, capture);
+      capture += body->captures.size();
+      PlanSteps body_steps = build_steps(inner, false);
+      for (size_t i = 0; i < node.outputs.size(); ++i) {
+        if (node.outputs[i] == kNoValue) continue;
+        const Place from = place_of(inner, body->outputs[i]);
+        body_steps.push_back(storages_.copy_step(place_of(frame, node.outputs[i]), from,
+                                               bytes_of((*body)[body->outputs[i]]), "if"));
+      }
+      (std::string(name) == "then_branch" ? step.body : step.otherwise) = std::move(body_steps);
+    }
+    storages_.extend_over_loop(begin);
+    storages_.next_step();
+    steps.push_back(std::move(step));
+  }
+
+  // ONNX Scan over axis 0: states live in one block each, copied back at the end of an iteration.
+  void scan(Frame& frame, const Node& node, PlanSteps& steps) {
+    const Graph& graph = *frame.graph;
+    GraphPtr body = std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at("body")));
+    const size_t scans = static_cast<size_t>(int_attribute(node, "num_scan_inputs"));
+    const size_t states = body->inputs.size() - scans;
+    std::vector<int64_t> in_directions(scans, 0), out_directions(body->outputs.size() - states, 0);
+    if (has_attribute(node, "scan_input_directions")) {
+      auto given = ints_attribute(node, "scan_input_directions");
+      std::copy_n(given.begin(), std::min(given.size(), in_directions.size()), in_directions.begin());
+    }
+    if (has_attribute(node, "scan_output_directions")) {
+      auto given = ints_attribute(node, "scan_output_directions");
+      std::copy_n(given.begin(), std::min(given.size(), out_directions.size()), out_directions.begin());
+    }
+
+    PlanStep loop;
+    loop.kind = PlanStep::Kind::Loop;
+    loop.symbol = text("t", loops_++);
+    loop.label = node.origin.node;
+    loop.trip = (*graph[node.inputs[states]].shape)[0];
+    const Dim t = Dim::symbol(loop.symbol);
+    auto slice = [&](const Place& whole, const Dim& bytes, bool backwards) {
+      const Dim at = backwards ? loop.trip - Dim(1) - t : t;
+      return Place{whole.storage, whole.offset + at * bytes};
+    };
+
+    std::vector<Place> formal, state_places;
+    for (size_t i = 0; i < states; ++i) {
+      const Value& inner = (*body)[body->inputs[i]];
+      Place place{storages_.add(Location::Kind::Arena, 0, inner.name, bytes_of(inner)), 0};
+      steps.push_back(storages_.copy_step(place, place_of(frame, node.inputs[i]), bytes_of(inner), "initial state"));
+      formal.push_back(place);
+      state_places.push_back(place);
+    }
+    for (size_t i = 0; i < scans; ++i) {
+      const Place whole = place_of(frame, node.inputs[states + i]);
+      storages_.touch(whole.storage);
+      formal.push_back(slice(whole, bytes_of((*body)[body->inputs[states + i]]), in_directions[i] != 0));
+    }
+    for (size_t i = states; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] != kNoValue) storages_.touch(place_of(frame, node.outputs[i]).storage);
+    }
+    storages_.next_step();
+    const int begin = storages_.step();
+    Frame inner = enter(frame, *body, formal, node, states + scans);
+
+    // Scan outputs that a kernel of the body makes are written straight into their slice.
+    const std::vector<int> makers = body->producers();
+    for (size_t i = states; i < body->outputs.size(); ++i) {
+      if (i >= node.outputs.size() || node.outputs[i] == kNoValue) continue;
+      const ValueId id = body->outputs[i];
+      const bool computed = makers[id] >= 0 && body->nodes[makers[id]].op->kind == OpRow::Kind::Compute;
+      if (computed && !inner.places[id]) {
+        const Place whole = place_of(frame, node.outputs[i]);
+        inner.places[id] = slice(whole, bytes_of((*body)[id]), out_directions[i - states] != 0);
+      }
+    }
+    loop.body = build_steps(inner, false);
+    for (size_t i = states; i < body->outputs.size(); ++i) {
+      if (i >= node.outputs.size() || node.outputs[i] == kNoValue) continue;
+      const ValueId id = body->outputs[i];
+      const Place to = slice(place_of(frame, node.outputs[i]), bytes_of((*body)[id]), out_directions[i - states] != 0);
+      const Place from = place_of(inner, id);
+      if (from.storage == to.storage && from.offset == to.offset) continue;
+      loop.body.push_back(storages_.copy_step(to, from, bytes_of((*body)[id]), "scan output"));
+    }
+    // A state that takes another state's value reads it before that one is overwritten.
+    std::vector<Place> next_states;
+    for (size_t i = 0; i < states; ++i) {
+      const ValueId id = body->outputs[i];
+      Place from = place_of(inner, id);
+      const bool other = std::any_of(state_places.begin(), state_places.end(), [&](const Place& place) {
+        return place.storage == from.storage && place.storage != state_places[i].storage;
+      });
+      if (other) {
+        const Place temporary{storages_.add(Location::Kind::Arena, 0, "state", bytes_of((*body)[id])), 0};
+        loop.body.push_back(storages_.copy_step(temporary, from, bytes_of((*body)[id]), "state"));
+        from = temporary;
+      }
+      next_states.push_back(from);
+    }
+    for (size_t i = 0; i < states; ++i) {
+      if (next_states[i].storage == state_places[i].storage) continue;
+      loop.body.push_back(storages_.copy_step(state_places[i], next_states[i],
+                                            bytes_of((*body)[body->outputs[i]]), "state"));
+    }
+    for (size_t i = 0; i < states; ++i) storages_.touch(state_places[i].storage);
+    storages_.extend_over_loop(begin);
+    storages_.next_step();
+    for (size_t i = 0; i < states && i < node.outputs.size(); ++i) {
+      if (node.outputs[i] == kNoValue) continue;
+      if (!frame.places[node.outputs[i]] && !frame.aliases.count(node.outputs[i])) {
+        frame.places[node.outputs[i]] = state_places[i];
+      }
+    }
+    steps.push_back(std::move(loop));
+    for (size_t i = 0; i < states && i < node.outputs.size(); ++i) {
+      if (node.outputs[i] == kNoValue) continue;
+      const Place to = place_of(frame, node.outputs[i]);
+      if (to.storage == state_places[i].storage) continue;
+      steps.push_back(storages_.copy_step(to, state_places[i], bytes_of((*body)[body->inputs[i]]), "final state"));
+    }
+  }
+
+  const BuildOptions& options_;
+  BuiltPlan result_;
+  Storages storages_;
+  KernelSchedules schedules_;
+  ConstantStore constants_;
+  std::map<int, int> constant_storages_;
+  std::set<std::string> plain_;
+  int loops_ = 0;
+};
+
+}  // namespace
+
+BuiltPlan build_plan(Graph graph, const BuildOptions& options) { return Builder(options).run(std::move(graph)); }
+
+}  // namespace tc

@@ -1,0 +1,77 @@
+// The memory of a plan while it is built: blocks, and the steps that use them.
+#include "frontend/pipeline/storages.h"
+
+#include <algorithm>
+
+#include "frontend/pipeline/memory_plan.h"
+
+namespace tc {
+
+int Storages::add(Location::Kind kind, int index, const std::string& name, const Dim& bytes) {
+  storages_.push_back({kind, index, name, bytes, -1, -1, Dim(0)});
+  return static_cast<int>(storages_.size()) - 1;
+}
+
+bool Storages::is_output(const Place& place, int index) const {
+  const Storage& storage = storages_[place.storage];
+  return storage.kind == Location::Kind::Output && storage.index == index;
+}
+
+void Storages::touch(int storage) {
+  Storage& s = storages_[storage];
+  if (s.first < 0) s.first = step_;
+  s.last = std::max(s.last, step_);
+}
+
+Location Storages::locate(const Place& place) {
+  touch(place.storage);
+  return {storages_[place.storage].kind, place.storage, place.offset};
+}
+
+PlanStep Storages::copy_step(const Place& to, const Place& from, const Dim& bytes, const std::string& label) {
+  PlanStep step;
+  step.kind = PlanStep::Kind::Copy;
+  step.locations = {locate(to), locate(from)};
+  step.bytes = bytes;
+  step.label = label;
+  ++step_;
+  return step;
+}
+
+void Storages::extend_over_loop(int begin) {
+  for (Storage& storage : storages_) {
+    if (storage.first >= 0 && storage.first < begin && storage.last >= begin) storage.last = step_;
+  }
+}
+
+void Storages::resolve(PlanSteps& steps) const {
+  for (PlanStep& step : steps) {
+    for (Location& location : step.locations) {
+      const Storage& storage = storages_[location.index];
+      location.offset = location.offset + storage.offset;
+      location.index = storage.index;  // of arena blocks: finish() has numbered them
+    }
+    resolve(step.body);
+    resolve(step.otherwise);
+  }
+}
+
+void Storages::finish(Plan& plan) {
+  std::vector<LiveBlock> blocks;
+  std::vector<int> owners;
+  for (size_t s = 0; s < storages_.size(); ++s) {
+    const Storage& storage = storages_[s];
+    if (storage.kind != Location::Kind::Arena || storage.first < 0) continue;
+    blocks.push_back({storage.name, storage.bytes, storage.first, storage.last, Dim(0)});
+    owners.push_back(static_cast<int>(s));
+  }
+  plan.arena_bytes = plan_memory(blocks);
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    storages_[owners[b]].offset = blocks[b].offset;
+    storages_[owners[b]].index = static_cast<int>(b);
+    plan.blocks.push_back({blocks[b].name, blocks[b].offset, blocks[b].bytes, blocks[b].first, blocks[b].last});
+  }
+  resolve(plan.steps);
+}
+
+}  // namespace tc

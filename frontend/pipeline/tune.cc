@@ -1,0 +1,285 @@
+// Tuning a model for devices.
+#include "frontend/pipeline/tune.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <iomanip>
+#include <iterator>
+#include <random>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "ir/error.h"
+#include "runtime/rpc/sample_data.h"
+#include "scheduler/scheduler.h"
+#include "tuner/run_library.h"
+
+extern char** environ;
+
+namespace tc {
+namespace {
+
+constexpr double kAgentStartSeconds = 10;
+constexpr double kFirstDeviceSeconds = 30;
+constexpr int kMostAcquires = 5;
+constexpr double kModelTimeoutSeconds = 300;   // of a whole model, whose kernels were verified; simulators are slow
+
+// Runs of each kernel in one run of the model: calls in loops count with the loops' trips.
+void count_calls(const PlanSteps& steps, int64_t trips, std::map<int, int64_t>& calls) {
+  for (const PlanStep& step : steps) {
+    switch (step.kind) {
+      case PlanStep::Kind::Call: calls[step.kernel] += trips; break;
+      case PlanStep::Kind::Copy: break;
+      case PlanStep::Kind::Loop:
+        count_calls(step.body, trips * (step.trip.is_constant() ? step.trip.constant() : 1), calls);
+        break;
+      case PlanStep::Kind::If:
+        count_calls(step.body, trips, calls);
+        count_calls(step.otherwise, trips, calls);
+        break;
+    }
+  }
+}
+
+std::vector<std::string> split_words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+const char* architecture_of(const Target& target) {
+  switch (target.arch) {
+    case Arch::X86_64: return "x86-64";
+    case Arch::RiscV64: return "riscv64";
+    case Arch::AArch64: return "aarch64";
+  }
+  return "";
+}
+
+// An agent of our own on this machine, reached by a socket in the work folder.
+class OwnAgent {
+ public:
+  OwnAgent(const std::string& program, const std::string& folder)
+      : address_("unix:" + folder + "/agent.sock"), token_(random_token()) {
+    const std::string token_file = folder + "/agent.token";
+    const int descriptor = open(token_file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (descriptor < 0 || write(descriptor, token_.data(), token_.size()) != static_cast<ssize_t>(token_.size()))
+      fail(ErrorKind::Device, "cannot write ", token_file, ": ", strerror(errno));
+    close(descriptor);
+    const std::vector<std::string> words = {program, "--standalone", address_, "--token-file", token_file,
+                                            "--while-input"};
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    int input[2];   // ends with this process, and the agent with it
+    if (pipe2(input, O_CLOEXEC) != 0) fail(ErrorKind::Device, "cannot make a pipe for ", program, ": ", strerror(errno));
+    input_ = input[1];
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);   // Ctrl-C is the tuner's to handle
+    const int code = posix_spawn(&child_, program.c_str(), &actions, &attributes, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    close(input[0]);
+    if (code != 0) {
+      close(input_);
+      fail(ErrorKind::Device, "cannot start ", program, ": ", strerror(code), "; reinstall tc");
+    }
+  }
+  ~OwnAgent() {
+    kill(child_, SIGTERM);
+    for (int i = 0; i < 100 && waitpid(child_, nullptr, WNOHANG) == 0; ++i) usleep(10000);
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, WNOHANG);
+    close(input_);
+  }
+  OwnAgent(const OwnAgent&) = delete;
+  OwnAgent& operator=(const OwnAgent&) = delete;
+
+  std::unique_ptr<LeasedDevice> connect() const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(kAgentStartSeconds);
+    for (;;) {
+      try {
+        return connect_agent(address_, token_);
+      } catch (const Error&) {
+        int status = 0;
+        if (waitpid(child_, &status, WNOHANG) == child_)
+          fail(ErrorKind::Device, "the agent of this machine ended at once; run it by hand to see why: python -m tc agent");
+        if (std::chrono::steady_clock::now() > end) throw;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+    }
+  }
+
+ private:
+  // A password between two processes of one user, not a number that results depend on.
+  static std::string random_token() {
+    std::random_device device;
+    std::ostringstream out;
+    // 64 digits, as the tracker makes them
+    for (int i = 0; i < 8; ++i) out << std::hex << std::setw(8) << std::setfill('0') << device();
+    return out.str();
+  }
+  std::string address_, token_;
+  pid_t child_ = -1;
+  int input_ = -1;
+};
+
+OpenDevice device_opener(const TuneRequest& request, const Target& target) {
+  if (request.tracker.empty()) {
+    std::string why;
+    if (!runs_here(target, &why))
+      fail(ErrorKind::Target, "code for ", target.name, " does not run on this machine (", why,
+           "): to tune for it, start a tracker and an agent on a board and give tracker=\"host:port\" (docs/tuning.md)");
+    auto agent = std::make_shared<OwnAgent>(request.programs + "/tc-agent", request.work_folder);
+    // One device: this machine measures one batch at a time.
+    return [agent](bool first) { return first ? agent->connect() : std::unique_ptr<LeasedDevice>(); };
+  }
+  DeviceRequest wanted;
+  wanted.target = target.name;
+  wanted.architecture = architecture_of(target);
+  wanted.features = split_words(target_features(target));
+  auto tracker = std::make_shared<TrackerClient>(request.tracker, request.credentials);
+  auto key = std::make_shared<std::string>();
+  return [tracker, wanted, key](bool first) -> std::unique_ptr<LeasedDevice> {
+    DeviceRequest like_first = wanted;
+    like_first.device_key = *key;   // times are compared with those of the first
+    like_first.wait_seconds = first ? kFirstDeviceSeconds : 0;
+    for (int attempt = 0;; ++attempt) {
+      try {
+        auto device = tracker->acquire(like_first);
+        if (key->empty()) *key = device->info().key();
+        return device;
+      } catch (const DeviceLost&) {
+        if (attempt == kMostAcquires) throw;
+      }
+    }
+  };
+}
+
+}  // namespace
+
+std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, double tolerance,
+                                     std::vector<std::string>* notes) {
+  std::map<int, int64_t> calls;
+  count_calls(model.plan.steps, 1, calls);
+  std::map<int, int64_t> between = constant_bytes_between_calls(model.plan);
+  std::vector<KernelTask> tasks;
+  std::set<std::string> seen;
+  std::vector<std::string> symbolic;
+  for (const KernelReport& report : model.reports) {
+    if (!seen.insert(report.workload).second) continue;
+    KernelTask task;
+    task.label = report.label;
+    task.workload = report.workload;
+    task.kernel = parse_kernel(report.statements);
+    if (!task.kernel.parameters.empty()) {
+      symbolic.push_back(report.label);
+      continue;
+    }
+    task.layout_lines = report.layout_lines;
+    task.target = model.target;
+    task.threads = threads;
+    task.tolerance = tolerance;
+    task.single_thread = report.single_thread;
+    task.calls = static_cast<int>(std::min<int64_t>(calls[report.kernel], 1 << 30));
+    task.bytes_between_calls = between[report.kernel];
+    task.untuned = report.trace;
+    Schedule start(task.kernel, task.target);
+    if (!start.replay(task.layout_lines)) task.algorithms = algorithm_traces(start, threads, tolerance);
+    tasks.push_back(std::move(task));
+  }
+  if (!symbolic.empty() && notes)
+    notes->push_back(text(symbolic.size(), " kernels with symbolic sizes are not tuned (", symbolic[0],
+                          symbolic.size() > 1 ? ", …" : "", "); bind the sizes with shapes="));
+  return tasks;
+}
+
+TuneResult tune_onnx(const std::string& bytes, const std::string& file_name, const std::string& folder,
+                     const TuneRequest& request, const std::function<bool(const TuneProgress&)>& progress) {
+  CompileOptions untuned = request.compile;
+  untuned.log.clear();
+  untuned.traces = nullptr;
+  const Target target = parse_target(untuned.target);
+  Log log(request.log, Log::Mode::Write);   // what is wrong with it is told before the work
+  const int threads = worker_count(untuned.threads);
+  const CompiledModel model = plan_onnx(bytes, file_name, folder, untuned);
+  std::vector<std::string> notes;
+  const std::vector<KernelTask> tasks = kernel_tasks(model, threads, untuned.tolerance, &notes);
+
+  BuildPoolOptions pool;
+  pool.program = request.programs + "/tc-builder";
+  pool.library_folder = request.libraries;
+  pool.work_folder = request.work_folder;
+  pool.workers = worker_count(request.build_workers);
+  MeasureOptions measure;
+  measure.tolerance = std::max(request.compile.tolerance, 1e-5);
+  measure.sample_seconds = request.sample_seconds;
+  measure.seed = request.tune.seed;
+  RemoteMeasurer measurer(device_opener(request, target), pool, measure);
+
+  const auto has_symbols = [](const std::vector<PortInfo>& ports) {
+    for (const PortInfo& port : ports) {
+      for (const Dim& dim : port.shape) {
+        if (!dim.is_constant()) return true;
+      }
+    }
+    return false;
+  };
+  MeasureModel measure_model;
+  ProgramSet programs;
+  programs.threads = threads;
+  programs.timeout_seconds = kModelTimeoutSeconds;
+  std::map<Choices, RemoteFile> built;   // models that are measured several times are built once
+  if (has_symbols(model.plan.inputs) || has_symbols(model.plan.outputs)) {
+    notes.push_back("the model's shapes are symbolic: kernels were not ranked again in the whole model");
+  } else {
+    measure_model = [&](const std::vector<Choices>& variants, int rounds) {
+      if (programs.data_sets.empty()) {
+        programs.inputs = model.plan.inputs;
+        programs.outputs = model.plan.outputs;
+        CompileOptions here = untuned;
+        here.target = "native";
+        const TemporaryFile library;
+        export_model(compile_onnx(bytes, file_name, folder, here), "shared", library.path(), request.libraries);
+        for (const uint64_t seed : {runtime::mix_bits(request.tune.seed + 101), runtime::mix_bits(request.tune.seed + 102)}) {
+          auto& files = programs.data_sets.emplace_back(seed, std::vector<RemoteFile>()).second;
+          for (const Bytes& bytes : run_on_samples(library.path(), programs.inputs, programs.outputs, seed))
+            files.push_back(remote_bytes(bytes.data(), bytes.size()));
+        }
+      }
+      programs.executables.clear();
+      for (size_t i = 0; i < variants.size(); ++i) {
+        CompileOptions options = untuned;
+        options.traces = [&variants, i](const std::string& workload) {
+          const auto found = variants[i].find(workload);
+          return found == variants[i].end() ? std::vector<Trace>{} : std::vector<Trace>{found->second};
+        };
+        auto found = built.find(variants[i]);
+        if (found == built.end()) {
+          const std::string path = text(request.work_folder, "/model", built.size());
+          export_model(compile_onnx(bytes, file_name, folder, options), "executable", path, request.libraries);
+          found = built.emplace(variants[i], remote_file(path)).first;
+        }
+        programs.executables.push_back(found->second);
+      }
+      return measurer.measure_programs(programs, rounds);
+    };
+  }
+  TuneResult result = tune(tasks, measurer, log, request.tune, measure_model, progress);
+  result.notes.insert(result.notes.begin(), notes.begin(), notes.end());
+  return result;
+}
+
+}  // namespace tc

@@ -1,0 +1,37 @@
+// Tuning a model for devices: its kernels as tasks, whole models for the last ranking.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "frontend/pipeline/compile.h"
+#include "tuner/remote_measurer.h"
+#include "tuner/tune.h"
+
+namespace tc {
+
+struct TuneRequest {
+  CompileOptions compile;
+  TuneOptions tune;
+  std::string log;                  // path; made where it is not there
+  // "host:port" of a tracker (see TrackerClient); empty tunes on this machine, by an agent of our own.
+  std::string tracker;
+  std::string credentials;          // folder
+  std::string programs;             // folder of tc-agent and tc-builder
+  std::string libraries;            // as in export_model
+  std::string work_folder;          // for candidates; the caller's to remove
+  int build_workers = 0;            // 0: all cores
+  double sample_seconds = 0.01;
+};
+
+// The kernels of a plan that can be tuned within the tolerance, each workload once with the number of its
+// calls in a run; `notes` gets a sentence on those that cannot.
+std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, double tolerance,
+                                     std::vector<std::string>* notes);
+
+// Fills the log. Afterwards a compile with that log uses what was found. Errors: those of compiling,
+// of the log, and Device errors where no device of the target answers.
+TuneResult tune_onnx(const std::string& bytes, const std::string& file_name, const std::string& folder,
+                     const TuneRequest& request, const std::function<bool(const TuneProgress&)>& progress);
+
+}  // namespace tc

@@ -1,0 +1,36 @@
+// What each step of a compiled model has to do: for profiles and roofs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontend/pipeline/compile.h"
+#include "ir/traffic.h"
+
+namespace tc {
+
+// One step of the plan, done once.
+struct StepWork {
+  std::string kind;                // "kernel", "copy", "loop", "branch"
+  std::string label;
+  int report = -1;                 // kernel: index into CompiledModel::reports
+  std::string what;                // kernel: its class, as kernel_class() names it; else the kind
+  DType dtype = DType::F32;        // of the arithmetic
+  double flops = 0, multiply_adds = 0;
+  Traffic traffic;
+  double predicted_seconds = 0;    // on one thread
+  bool single_thread = false;      // however many threads run the model
+};
+
+// All steps by number (ir/plan_steps.h) with the model's symbols bound; symbols of loops take their
+// middle. An Internal error for a symbol that is not there.
+std::vector<StepWork> work_of(const CompiledModel& model, const std::map<std::string, int64_t>& symbols);
+
+// In a few words, by structure alone: "conv 3x3", "conv 7x7/2", "depthwise 3x3", "grouped conv 3x3",
+// "product", "matrix x vector", "pool 2x2/2", "rows" (reductions such as softmax), "elementwise",
+// "move" (no arithmetic).
+std::string kernel_class(const Kernel& kernel);
+
+}  // namespace tc

@@ -1,0 +1,64 @@
+#include "frontend/python/fleet.h"
+
+#include <string>
+#include <vector>
+
+#include <pybind11/stl.h>
+
+#include "tuner/client.h"
+
+namespace tc {
+namespace {
+
+namespace py = pybind11;
+
+std::vector<std::string> words(const google::protobuf::RepeatedPtrField<std::string>& list) {
+  return {list.begin(), list.end()};
+}
+
+py::dict row_of(const rpc::DeviceState& state) {
+  const rpc::DeviceInfo& device = state.device();
+  py::dict row;
+  row["name"] = device.name();
+  row["state"] = state.state();
+  row["client"] = state.client();
+  row["address"] = device.address();
+  row["runner"] = device.runner();
+  row["unit"] = device.unit();
+  row["architecture"] = device.architecture();
+  row["features"] = words(device.features());
+  row["processor"] = device.processor();
+  row["cores"] = device.cores();
+  row["vector_bits"] = device.vector_bits();
+  row["l1_bytes"] = device.l1_bytes();
+  row["l2_bytes"] = device.l2_bytes();
+  row["l3_bytes"] = device.l3_bytes();
+  row["clock_ghz"] = device.clock_ghz();
+  row["memory_bytes"] = device.memory_bytes();
+  row["isolation"] = words(device.isolation());
+  row["key"] = device.key();
+  row["build"] = device.version().build();
+  row["measured"] = state.measured();
+  row["seconds_since_heartbeat"] = state.seconds_since_heartbeat();
+  return row;
+}
+
+}  // namespace
+
+void add_fleet(py::module_& module) {
+  module.def(
+      "tracker_devices",
+      [](const std::string& address, const std::string& credentials) {
+        std::vector<rpc::DeviceState> states;
+        {
+          const py::gil_scoped_release release;
+          states = TrackerClient(address, credentials).devices();
+        }
+        py::list rows;
+        for (const rpc::DeviceState& state : states) rows.append(row_of(state));
+        return rows;
+      },
+      py::arg("address"), py::arg("credentials"));
+}
+
+}  // namespace tc

@@ -1,0 +1,298 @@
+// The extension module tc._tc: what Python sees of the compiler. The package's Python files make
+// the user's interface of it.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "frontend/import/onnx/importer.h"
+#include "frontend/pipeline/compile.h"
+#include "frontend/pipeline/kernel_module.h"
+#include "frontend/pipeline/plan_builder.h"
+#include "frontend/python/fleet.h"
+#include "frontend/python/roof.h"
+#include "frontend/python/runner.h"
+#include "frontend/python/source.h"
+#include "frontend/python/tune.h"
+#include "ir/error.h"
+#include "ir/loop.h"
+#include "ir/plan.h"
+#include "ir/target/target.h"
+#include "scheduler/scheduler.h"
+
+namespace py = pybind11;
+
+namespace tc {
+namespace {
+
+// Name of the Python class in tc.errors; bugs in tc have none of their own.
+const char* class_name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::Model: return "ModelError";
+    case ErrorKind::Unsupported: return "UnsupportedError";
+    case ErrorKind::Shape: return "ShapeError";
+    case ErrorKind::Target: return "TargetError";
+    case ErrorKind::Schedule: return "ScheduleError";
+    case ErrorKind::Device: return "DeviceError";
+    case ErrorKind::Log: return "LogError";
+    case ErrorKind::Internal: break;
+  }
+  return "Error";
+}
+
+// Text of ours as a Python string: names out of files need not be UTF-8.
+py::str python_text(const std::string& words) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "replace"));
+}
+
+void translate_error(std::exception_ptr pointer) {
+  try {
+    if (pointer) std::rethrow_exception(pointer);
+  } catch (const Error& error) {
+    const py::object type = py::module_::import("tc.errors").attr(class_name(error.kind()));
+    PyErr_SetObject(type.ptr(), python_text(error.what()).ptr());
+  }
+}
+
+constexpr int64_t kMaxModelBytes = (int64_t{1} << 31) - 1;  // of protobuf
+
+Source read_source(const std::string& path) {
+  Source source;
+  source.name = std::filesystem::path(path).filename().string();
+  source.folder = std::filesystem::path(path).parent_path().string();
+  if (source.folder.empty()) source.folder = ".";
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (!file) fail(ErrorKind::Model, path, ": cannot be read: ", std::strerror(errno));
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code))
+    fail(ErrorKind::Model, path, ": cannot be read: it is no regular file");
+  const int64_t size = static_cast<int64_t>(std::filesystem::file_size(path, code));
+  if (code) fail(ErrorKind::Model, path, ": cannot be read: ", code.message());
+  if (size > kMaxModelBytes)
+    fail(ErrorKind::Model, path, ": the file has ", size, " bytes; a model file has at most ",
+         kMaxModelBytes, " (keep weights in external data files)");
+  source.bytes.resize(static_cast<size_t>(size));
+  if (std::fread(source.bytes.data(), 1, source.bytes.size(), file.get()) != source.bytes.size())
+    fail(ErrorKind::Model, path, ": cannot be read: ", std::strerror(errno));
+  return source;
+}
+
+CompileOptions options_of(const std::string& target,
+                          const std::map<std::string, std::vector<int64_t>>& input_shapes,
+                          const std::map<std::string, int64_t>& symbols, int threads,
+                          int build_threads, double tolerance, uint64_t seed, const std::string& dump) {
+  CompileOptions options;
+  options.target = target;
+  options.input_shapes = input_shapes;
+  options.symbols = symbols;
+  options.threads = threads;
+  options.build_threads = build_threads;
+  options.tolerance = tolerance;
+  options.seed = seed;
+  options.dump = dump;
+  return options;
+}
+
+// (name, element type, sizes) of a port; a size is a number or an expression of symbols.
+py::tuple port_tuple(const PortInfo& port) {
+  py::list dims;
+  for (const Dim& dim : port.shape) {
+    if (dim.is_constant()) dims.append(dim.constant());
+    else dims.append(dim.str());
+  }
+  return py::make_tuple(port.name, name_of(port.dtype), py::tuple(dims));
+}
+
+py::list port_tuples(const std::vector<PortInfo>& ports) {
+  py::list result;
+  for (const PortInfo& port : ports) result.append(port_tuple(port));
+  return result;
+}
+
+py::object number_or_none(const Dim& dim) {
+  if (dim.is_constant()) return py::int_(dim.constant());
+  return py::none();
+}
+
+py::dict report_dict(const KernelReport& report) {
+  py::dict result;
+  result["label"] = report.label;
+  result["kernel"] = report.kernel;
+  result["trace"] = report.trace;
+  result["algorithm"] = report.algorithm;
+  result["statements"] = report.statements;
+  result["flops"] = report.flops;
+  result["multiply_adds"] = report.multiply_adds;
+  result["predicted_seconds"] = report.predicted_seconds;
+  return result;
+}
+
+py::list report_list(const std::vector<KernelReport>& reports) {
+  py::list result;
+  for (const KernelReport& report : reports) result.append(report_dict(report));
+  return result;
+}
+
+void add_compiled(py::module_& module) {
+  py::class_<CompiledModel>(module, "Compiled")
+      .def_property_readonly("target", [](const CompiledModel& m) { return m.target.name; })
+      .def_property_readonly("model", [](const CompiledModel& m) { return m.plan.model; })
+      .def_property_readonly("provenance", [](const CompiledModel& m) { return m.plan.provenance; })
+      .def_property_readonly("symbols", [](const CompiledModel& m) { return m.plan.symbols; })
+      .def_property_readonly("inputs",
+                             [](const CompiledModel& m) { return port_tuples(m.plan.inputs); })
+      .def_property_readonly("outputs",
+                             [](const CompiledModel& m) { return port_tuples(m.plan.outputs); })
+      .def_property_readonly("reports", [](const CompiledModel& m) { return report_list(m.reports); })
+      .def_readonly("tuned_kernels", &CompiledModel::tuned_kernels)
+      .def_readonly("notes", &CompiledModel::notes)
+      .def_property_readonly("dump", [](const CompiledModel& m) { return m.dump; })
+      .def_property_readonly("phases", [](const CompiledModel& m) { return m.phases; })
+      .def_property_readonly("plan", [](const CompiledModel& m) { return str(m.plan); })
+      .def_property_readonly("constant_bytes",
+                             [](const CompiledModel& m) {
+                               int64_t bytes = 0;
+                               for (const PlanConstant& constant : m.plan.constants)
+                                 bytes += constant.byte_count();
+                               return bytes;
+                             })
+      .def_property_readonly("arena_bytes",
+                             [](const CompiledModel& m) { return number_or_none(m.plan.arena_bytes); })
+      .def_property_readonly("scratch_bytes",
+                             [](const CompiledModel& m) { return m.plan.scratch_bytes; })
+      .def("export", [](const CompiledModel& m, const std::string& kind, const std::string& path,
+                        const std::string& library_folder) {
+        py::gil_scoped_release release;
+        export_model(m, kind, path, library_folder);
+      });
+}
+
+void add_schedule(py::module_& module) {
+  const auto kernel_name = [](const Schedule& s) { return s.kernel().name; };
+  py::class_<Schedule>(module, "Schedule")
+      .def(py::init([](const std::string& kernel, const std::string& target) {
+        return Schedule(parse_kernel(kernel), parse_target(target));
+      }))
+      .def("copy", [](const Schedule& s) { return Schedule(s); })
+      .def("apply", &Schedule::apply)
+      .def("check", &Schedule::check)
+      .def("tree", &Schedule::tree)
+      .def_property_readonly("trace", &Schedule::trace)
+      .def_property_readonly("target", [](const Schedule& s) { return s.target().name; })
+      .def_property_readonly("name", kernel_name)
+      .def("statements", [](const Schedule& s) { return str(s.kernel()); })
+      .def("loops", [](const Schedule& s) { return str(s.finish()); })
+      .def("llvm",
+           [](const Schedule& s) { return kernel_llvm_ir(s.finish(), s.target(), "kernel"); })
+      .def("assembly",
+           [](const Schedule& s) { return kernel_assembly(s.finish(), s.target(), "kernel"); })
+      .def("flops", [](const Schedule& s) { return flop_count(s.kernel(), {}); })
+      .def("predicted_seconds",
+           [](const Schedule& s, int threads) {
+             return predicted_seconds(s.finish(), s.target(), threads);
+           })
+      .def("default_trace", [](const Schedule& s, int threads) { return default_trace(s, threads); })
+      .def("compile", [](const Schedule& s, int threads) {
+        py::gil_scoped_release release;
+        return compile_kernel(s.finish(), s.target(), threads);
+      });
+  module.def("primitives", [] {
+    py::list rows;
+    for (const PrimitiveRow& row : primitive_table())
+      rows.append(py::make_tuple(row.name, row.kind, row.signature, row.doc));
+    return rows;
+  });
+}
+
+int core_total() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+BuiltPlan plan_of(Source& source, const CompileOptions& options) {
+  py::gil_scoped_release release;
+  BuildOptions build;
+  build.target = parse_target(options.target);
+  build.threads = options.threads > 0 ? options.threads : core_total();
+  build.tolerance = options.tolerance;
+  std::string dump;
+  return build_plan(
+      import_and_simplify(std::move(source.bytes), source.name, source.folder, options, &dump), build);
+}
+
+void add_compile(py::module_& module) {
+  py::class_<Source>(module, "Source")
+      .def(py::init([](const py::bytes& bytes, const std::string& name) {
+        return Source{std::string(bytes), name, ""};
+      }))
+      .def_static("read", &read_source)
+      .def_property_readonly("name", [](const Source& source) { return python_text(source.name); });
+  py::class_<CompileOptions>(module, "Options")
+      .def(py::init(&options_of), py::kw_only(), py::arg("target"), py::arg("input_shapes"),
+           py::arg("symbols"), py::arg("threads"), py::arg("build_threads"), py::arg("tolerance"),
+           py::arg("seed"), py::arg("dump"))
+      .def_readwrite("log", &CompileOptions::log)
+      .def_readwrite("build", &CompileOptions::build);
+  module.def("compile", [](Source& source, const CompileOptions& options) {
+    py::gil_scoped_release release;
+    return compile_onnx(std::move(source.bytes), source.name, source.folder, options);
+  });
+  // The simplified graph as text, and the dump that the options ask for.
+  module.def("import_model", [](Source& source, const CompileOptions& options) {
+    py::gil_scoped_release release;
+    std::string dump;
+    const Graph graph =
+        import_and_simplify(std::move(source.bytes), source.name, source.folder, options, &dump);
+    return std::make_pair(str(graph), dump);
+  });
+  // One report per call of a kernel, in the plan's order, without generating code.
+  module.def("plan_kernels", [](Source& source, const CompileOptions& options) {
+    return report_list(plan_of(source, options).reports);
+  });
+  // The plan as text, without generating code.
+  module.def("plan_text", [](Source& source, const CompileOptions& options) {
+    return str(plan_of(source, options).plan);
+  });
+  module.def("unsupported", [](const Source& source, const CompileOptions& options) {
+    ImportOptions import;
+    import.input_shapes = options.input_shapes;
+    import.symbols = options.symbols;
+    py::list result;
+    for (const ImportProblem& problem : check_onnx(source.bytes, source.name, source.folder, import)) {
+      result.append(problem.op_type.empty()
+                        ? problem.reason
+                        : text("node '", problem.node, "' (", problem.op_type, ", opset ", problem.opset,
+                               "): ", problem.reason));
+    }
+    return result;
+  });
+  module.def("targets", &known_targets);
+  module.def("resolve_target", [](const std::string& target) {
+    const Target parsed = parse_target(target);
+    std::string why;
+    const bool runs = runs_here(parsed, &why);
+    // Multiply-adds of all lanes in one cycle: what peak speeds are made of.
+    return py::make_tuple(parsed.name, runs, why, parsed.multiply_adds * parsed.lanes(DType::F32));
+  });
+}
+
+}  // namespace
+}  // namespace tc
+
+PYBIND11_MODULE(_tc, module) {
+  module.doc() = "The native half of tc.";
+  py::register_exception_translator(&tc::translate_error);
+  tc::add_runner(module);
+  tc::add_fleet(module);
+  tc::add_compiled(module);
+  tc::add_schedule(module);
+  tc::add_compile(module);
+  tc::add_tune(module);
+  tc::add_roof(module);
+}

@@ -1,0 +1,230 @@
+// Tuning and its log as Python sees them.
+#include "frontend/python/tune.h"
+
+#include <pybind11/stl.h>
+
+#include <string>
+#include <vector>
+
+#include "frontend/pipeline/tune.h"
+#include "frontend/python/source.h"
+#include "ir/error.h"
+#include "tuner/log.h"
+
+namespace py = pybind11;
+
+namespace tc {
+namespace {
+
+py::dict record_dict(const Record& record) {
+  const Measurement& measured = record.measurement;
+  py::dict row;
+  row["workload"] = record.workload;
+  row["target"] = record.target;
+  row["device"] = record.device;
+  row["unit"] = record.unit;
+  row["threads"] = record.threads;
+  row["trace"] = record.trace;
+  row["outcome"] = name_of(measured.outcome);
+  row["detail"] = measured.detail;
+  row["samples"] = measured.time.count;
+  row["minimum"] = measured.time.minimum;
+  row["median"] = measured.time.median;
+  row["spread"] = measured.time.spread;
+  row["ratio"] = measured.ratio;
+  row["worst_error"] = measured.worst_error;
+  row["build"] = record.build;
+  row["language"] = text(record.language_major, ".", record.language_minor);
+  row["seed"] = record.seed;
+  row["created"] = record.created;
+  row["chosen"] = record.chosen;
+  return row;
+}
+
+// A field of a row that a stranger may have written: a Log error where it is not there or of another
+// type.
+template <class T>
+T field(const py::dict& row, const char* name) {
+  try {
+    return row[name].cast<T>();
+  } catch (const py::error_already_set&) {
+    fail(ErrorKind::Log, "a record lacks the field '", name, "'");
+  } catch (const py::cast_error&) {
+    fail(ErrorKind::Log, "a record's field '", name, "' is of the wrong type");
+  }
+}
+
+Record record_of(const py::dict& row) {
+  Record record;
+  record.workload = field<std::string>(row, "workload");
+  record.target = field<std::string>(row, "target");
+  record.device = field<std::string>(row, "device");
+  record.unit = field<std::string>(row, "unit");
+  record.threads = field<int>(row, "threads");
+  record.trace = field<std::vector<std::string>>(row, "trace");
+  const auto outcome = field<std::string>(row, "outcome");
+  int number = 0;
+  while (number <= 8 && outcome != name_of(static_cast<Outcome>(number))) ++number;
+  record.measurement.outcome = static_cast<Outcome>(number);
+  record.measurement.detail = field<std::string>(row, "detail");
+  record.measurement.time.count = field<int>(row, "samples");
+  record.measurement.time.minimum = field<double>(row, "minimum");
+  record.measurement.time.median = field<double>(row, "median");
+  record.measurement.time.spread = field<double>(row, "spread");
+  record.measurement.ratio = field<double>(row, "ratio");
+  record.measurement.worst_error = field<double>(row, "worst_error");
+  record.build = field<std::string>(row, "build");
+  const auto language = field<std::string>(row, "language");
+  if (std::sscanf(language.c_str(), "%d.%d", &record.language_major, &record.language_minor) != 2)
+    fail(ErrorKind::Log, "a record's language is '", language.substr(0, 20), "', not a version such as 1.0");
+  record.seed = field<uint64_t>(row, "seed");
+  record.created = field<int64_t>(row, "created");
+  return record;
+}
+
+py::list record_list(const std::vector<Record>& records) {
+  py::list rows;
+  for (const Record& record : records) rows.append(record_dict(record));
+  return rows;
+}
+
+void add_log(py::module_& module) {
+  py::class_<Log>(module, "Log")
+      .def(py::init([](const std::string& path, bool write) {
+        return Log(path, write ? Log::Mode::Write : Log::Mode::Read);
+      }))
+      .def("records",
+           [](const Log& log, const std::string& workload, const std::string& target, const std::string& device,
+              int threads) {
+             RecordFilter filter;
+             filter.workload = workload;
+             filter.target = target;
+             filter.device = device;
+             filter.threads = threads;
+             std::vector<std::string> problems;
+             const std::vector<Record> found = log.records(filter, &problems);
+             return py::make_tuple(record_list(found), problems);
+           })
+      .def("best",
+           [](const Log& log, const std::string& workload, const std::string& target, const std::string& device,
+              int threads, const std::string& build) {
+             return record_list(log.best(workload, target, device, threads, build));
+           })
+      .def("add",
+           [](Log& log, const py::list& rows) {
+             std::vector<Record> records;
+             for (const py::handle& row : rows) records.push_back(record_of(row.cast<py::dict>()));
+             log.add(records);
+             std::vector<Record> chosen;
+             for (size_t i = 0; i < records.size(); ++i) {
+               const auto row = rows[i].cast<py::dict>();
+               if (row.contains("chosen") && row["chosen"].cast<bool>()) chosen.push_back(records[i]);
+             }
+             log.choose(chosen);
+           })
+      .def("merge",
+           [](Log& log, const Log& other) {
+             std::vector<std::string> problems;
+             const int64_t count = log.merge(other, &problems);
+             return py::make_tuple(count, problems);
+           })
+      .def("integrity", &Log::integrity)
+      .def("stats", [](const Log& log) {
+        const Log::Stats stats = log.stats();
+        py::dict row;
+        row["workloads"] = stats.workloads;
+        row["records"] = stats.records;
+        row["verified"] = stats.verified;
+        row["bytes"] = stats.bytes;
+        row["schema"] = stats.schema;
+        row["by_target"] = stats.by_target;
+        row["by_device"] = stats.by_device;
+        row["by_build"] = stats.by_build;
+        row["by_outcome"] = stats.by_outcome;
+        return row;
+      });
+}
+
+py::dict progress_dict(const TuneProgress& progress) {
+  py::list kernels;
+  for (const KernelProgress& kernel : progress.kernels) {
+    py::dict row;
+    row["label"] = kernel.label;
+    row["calls"] = kernel.calls;
+    row["untuned"] = kernel.untuned;
+    row["best"] = kernel.best;
+    row["roof_seconds"] = kernel.roof_seconds;
+    row["trials"] = kernel.trials;
+    py::dict failures;
+    for (const auto& [outcome, count] : kernel.failures) failures[name_of(outcome)] = count;
+    row["failures"] = failures;
+    row["example"] = kernel.example;
+    kernels.append(row);
+  }
+  py::dict row;
+  row["unit"] = progress.unit;
+  row["kernels"] = kernels;
+  row["trials"] = progress.trials;
+  row["measured"] = progress.measured;
+  row["seconds"] = progress.seconds;
+  row["seconds_left"] = progress.seconds_left;
+  row["doing"] = progress.doing;
+  return row;
+}
+
+py::dict tune_source(const Source& source, const TuneRequest& request, const py::object& callback) {
+  TuneResult result;
+  std::exception_ptr raised;   // by the callback, or Ctrl-C
+  {
+    py::gil_scoped_release release;
+    result = tune_onnx(source.bytes, source.name, source.folder, request, [&](const TuneProgress& progress) {
+      const py::gil_scoped_acquire acquire;
+      try {
+        if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+        if (!callback.is_none()) callback(progress_dict(progress));
+        return true;
+      } catch (py::error_already_set&) {
+        raised = std::current_exception();
+        return false;
+      }
+    });
+  }
+  if (raised) std::rethrow_exception(raised);
+  py::dict answer;
+  answer["last"] = progress_dict(result.last);
+  answer["choices"] = result.choices.size();
+  answer["model_ratio"] = result.model_ratio;
+  answer["stopped"] = result.stopped;
+  answer["notes"] = result.notes;
+  return answer;
+}
+
+}  // namespace
+
+void add_tune(py::module_& module) {
+  add_log(module);
+  py::class_<TuneRequest>(module, "TuneRequest")
+      .def(py::init<>())
+      .def_readwrite("compile", &TuneRequest::compile)
+      .def_readwrite("log", &TuneRequest::log)
+      .def_readwrite("tracker", &TuneRequest::tracker)
+      .def_readwrite("credentials", &TuneRequest::credentials)
+      .def_readwrite("programs", &TuneRequest::programs)
+      .def_readwrite("libraries", &TuneRequest::libraries)
+      .def_readwrite("work_folder", &TuneRequest::work_folder)
+      .def_readwrite("build_workers", &TuneRequest::build_workers)
+      .def_readwrite("sample_seconds", &TuneRequest::sample_seconds)
+      .def_property("trials", [](const TuneRequest& r) { return r.tune.trials; },
+                    [](TuneRequest& r, int trials) { r.tune.trials = trials; })
+      .def_property("time_limit", [](const TuneRequest& r) { return r.tune.time_limit; },
+                    [](TuneRequest& r, double seconds) { r.tune.time_limit = seconds; })
+      .def_property("seed", [](const TuneRequest& r) { return r.tune.seed; },
+                    [](TuneRequest& r, uint64_t seed) { r.tune.seed = seed; })
+      .def_property("build", [](const TuneRequest& r) { return r.tune.build; },
+                    [](TuneRequest& r, const std::string& build) { r.tune.build = build; })
+      .def_property("from_random", [](const TuneRequest& r) { return r.tune.from_random; },
+                    [](TuneRequest& r, bool from_random) { r.tune.from_random = from_random; });
+  module.def("tune", &tune_source);
+}
+
+}  // namespace tc

@@ -1,0 +1,84 @@
+// What the rewrites share.
+#include "scheduler/core/rewriting.h"
+
+#include "ir/error.h"
+
+namespace tc {
+
+void strip_iterator(Statement& statement, size_t position, int64_t size, const std::string& outer,
+                    const std::string& inner) {
+  const Iterator old = statement.iterators.at(position);
+  const int64_t extent = old.extent.constant();
+  const Affine value = Affine::variable(outer, size) + Affine::variable(inner);
+  const std::map<std::string, Affine> values{{old.name, value}};
+  statement.write = substitute(statement.write, values);
+  statement.value = substitute(statement.value, values);
+  for (Affine& constraint : statement.constraints) constraint = constraint.substitute(values);
+  const auto place = statement.iterators.begin() + static_cast<std::ptrdiff_t>(position);
+  *place = {outer, Affine((extent + size - 1) / size)};
+  statement.iterators.insert(place + 1, {inner, Affine(size)});
+  if (extent % size != 0) statement.constraints.push_back(Affine(extent - 1) - value);
+}
+
+std::string fresh_iterator(const Kernel& kernel, const Statement& statement, const std::string& base) {
+  auto taken = [&](const std::string& name) {
+    for (const Iterator& iterator : statement.iterators) {
+      if (iterator.name == name) return true;
+    }
+    for (const Parameter& parameter : kernel.parameters) {
+      if (parameter.name == name) return true;
+    }
+    return false;
+  };
+  std::string name = base;
+  for (int number = 2; taken(name); ++number) name = base + std::to_string(number);
+  return name;
+}
+
+namespace {
+
+ExprPtr edit_loads(const ExprPtr& expr, const std::function<Access(const Access&)>& edit) {
+  return rewrite(expr, [&](const ExprPtr& node) -> ExprPtr {
+    if (node->kind != Expr::Kind::Load) return nullptr;
+    Access access = node->access;
+    for (Subscript& subscript : access.index) {
+      if (subscript.dynamic) subscript.dynamic = edit_loads(subscript.dynamic, edit);
+    }
+    access = edit(access);
+    return load(node->dtype, access.buffer, access.index);
+  });
+}
+
+}  // namespace
+
+void edit_accesses(Statement& statement, const std::function<Access(const Access&)>& edit) {
+  statement.value = edit_loads(statement.value, edit);
+  for (Subscript& subscript : statement.write.index) {
+    if (subscript.dynamic) subscript.dynamic = edit_loads(subscript.dynamic, edit);
+  }
+  statement.write = edit(statement.write);
+}
+
+void visit_accesses(const Statement& statement,
+                    const std::function<void(const Access&, bool)>& visit) {
+  visit(statement.write, true);
+  auto loads = [&](const ExprPtr& expr) {
+    for_each_load(expr, [&](const Expr& load) { visit(load.access, false); });
+  };
+  loads(statement.value);
+  for (const Subscript& subscript : statement.write.index) loads(subscript.dynamic);
+}
+
+std::map<std::string, Interval> box_of(const Kernel& kernel, const Statement& statement) {
+  std::map<std::string, Interval> box;
+  for (const Parameter& parameter : kernel.parameters) {
+    box[parameter.name] = {parameter.minimum, parameter.maximum};
+  }
+  const auto parameters = box;
+  for (const Iterator& iterator : statement.iterators) {
+    box[iterator.name] = {0, range_of(iterator.extent, parameters).high - 1};
+  }
+  return box;
+}
+
+}  // namespace tc

@@ -1,0 +1,239 @@
+// Applying primitives to schedule states.
+#include "scheduler/core/state.h"
+
+#include <sstream>
+
+#include "ir/access.h"
+#include "ir/error.h"
+#include "scheduler/legality/legality.h"
+#include "scheduler/legality/trust.h"
+
+namespace tc {
+namespace {
+
+bool is_identifier(const std::string& word) {
+  if (word.empty() || std::isdigit(static_cast<unsigned char>(word[0]))) return false;
+  for (char c : word) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
+  }
+  return true;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string result;
+  for (const std::string& name : names) result += (result.empty() ? "" : ", ") + name;
+  return result.empty() ? "none" : result;
+}
+
+}  // namespace
+
+Words::Words(const std::string& line) : line_(line) {
+  std::istringstream in(line);
+  for (std::string word; in >> word;) words_.push_back(word);
+}
+
+std::string Words::name(const char* what) {
+  if (at_end()) refuse("expected ", what, " at the end of the line");
+  const std::string& word = words_[position_++];
+  if (!is_identifier(word)) refuse("expected ", what, ", got '", word, "'");
+  return word;
+}
+
+int64_t Words::number(const char* what, int64_t minimum) {
+  if (at_end()) refuse("expected ", what, " at the end of the line");
+  const std::string& word = words_[position_++];
+  const bool digits = !word.empty() && word.size() <= 15 &&
+                      word.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits) refuse("expected ", what, ", a number, got '", word, "'");
+  const int64_t value = std::stoll(word);
+  if (value < minimum) refuse(what, " must be at least ", minimum, ", got ", value);
+  return value;
+}
+
+void Words::expect(const std::string& word) {
+  if (accept(word)) return;
+  if (at_end()) refuse("expected '", word, "' at the end of the line");
+  refuse("expected '", word, "', got '", words_[position_], "'");
+}
+
+bool Words::next_is(const std::string& word) const {
+  return !at_end() && words_[position_] == word;
+}
+
+bool Words::accept(const std::string& word) {
+  if (!next_is(word)) return false;
+  ++position_;
+  return true;
+}
+
+void Words::end() {
+  if (!at_end()) refuse("unexpected '", words_[position_], "' at the end of the line");
+}
+
+const std::vector<Primitive>& primitives() {
+  static const std::vector<Primitive> table = {
+      layout_primitive(),    strip_primitive(),    join_primitive(),         pack_primitive(),
+      merge_primitive(),     stage_primitive(),    algorithm_primitive(),    split_primitive(),
+      order_primitive(),     fuse_primitive(),     compute_at_primitive(),   register_tile_primitive(),
+      isolate_primitive(),   vectorize_primitive(), unroll_primitive(),      tensorize_primitive(),
+      prefetch_primitive(),  parallel_primitive()};
+  return table;
+}
+
+std::optional<std::string> apply_line(ScheduleState& state, const std::string& line) {
+  try {
+    Words words(line);
+    const std::string name = words.name("a primitive");
+    const Primitive* primitive = nullptr;
+    std::vector<std::string> known;
+    for (const Primitive& candidate : primitives()) {
+      known.push_back(candidate.row.name);
+      if (candidate.row.name == name) primitive = &candidate;
+    }
+    if (primitive == nullptr) refuse("no primitive '", name, "'; there are: ", listed(known));
+    ScheduleState next = state;
+    next.checked.reset();
+    if (primitive->row.kind == "rewrite") {
+      if (next.ordered) refuse("rewrites come before the first order primitive");
+    } else if (!next.ordered) {
+      end_rewrites(next);
+    }
+    primitive->apply(next, words);
+    words.end();
+    next.trace.push_back(line);
+    state = std::move(next);
+    return std::nullopt;
+  } catch (const Refusal& refusal) {
+    return line + ": " + refusal.why;
+  } catch (const isl::exception_quota&) {
+    return line + ": the schedule is too complex to be checked";
+  } catch (const isl::exception& error) {
+    fail(ErrorKind::Internal, "internal error: ", line, ": isl says ", error.what());
+  }
+}
+
+void replace_kernel(ScheduleState& state, Kernel kernel) {
+  state.kernel = std::make_shared<const KernelVersion>(std::move(kernel));
+  state.tree = initial_tree(state.kernel->kernel);
+}
+
+namespace {
+
+// Accumulators stay in a unit's registers while serial loops of the tile run: these are outside of all copies, and
+// move no accumulator.
+std::optional<std::string> wrong_unit_marks(const ScheduleState& state, const TreeNode& node,
+                                            std::vector<const TreeNode*> in_tile, bool tile) {
+  const TreeNode* above = node.kind == TreeNode::Kind::Loop && tile ? &node : nullptr;
+  if (above != nullptr) in_tile.push_back(above);
+  if (node.kind == TreeNode::Kind::Leaf) {
+    const bool tensorized = !in_tile.empty() && in_tile.back()->matrix;
+    const Statement& statement = state.kernel->kernel.statements[static_cast<size_t>(node.statement)];
+    bool copies = false;
+    for (const TreeNode* loop : tensorized ? in_tile : std::vector<const TreeNode*>{}) {
+      if (loop->matrix) break;
+      copies = copies || loop->unroll == 0;
+      if (loop->unroll == 0) continue;
+      if (copies) {
+        return text("loop ", loop->name, " is inside of unrolled loops around the unit of ", statement.name,
+                    ": unroll it");
+      }
+      if (depends_on(statement.write, loop->members.at(node.statement).iterator)) {
+        return text("loop ", loop->name, " changes the accumulators of ", statement.name,
+                    ": unroll it, or move it out of the tile");
+      }
+    }
+    return std::nullopt;
+  }
+  for (const TreeNode& child : node.children) {
+    if (auto wrong = wrong_unit_marks(state, child, in_tile, tile || node.kind == TreeNode::Kind::Tile)) return wrong;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> check_state(const ScheduleState& state) {
+  if (!state.ordered || Trust::on()) return std::nullopt;
+  if (!state.checked) {
+    // Each primitive that moves instances has asked for their order; marks are judged here.
+    state.checked = find_wrong_mark(state.kernel, state.tree);
+    if (!*state.checked) state.checked = wrong_unit_marks(state, state.tree, {}, false);
+  }
+  return *state.checked;
+}
+
+void refuse_illegal(const ScheduleState& state, const TreeNode& changed) {
+  if (!state.judged || Trust::on()) return;
+  if (auto found = find_violation_below(state.kernel, state.tree, changed)) refuse(*found);
+}
+
+TreeNode& loop_or_refuse(ScheduleState& state, const std::string& name) {
+  TreeNode* loop = find_loop(state.tree, name);
+  if (loop == nullptr) refuse("no loop '", name, "'; there are: ", listed(loop_names(state.tree)));
+  return *loop;
+}
+
+void refuse_taken(const ScheduleState& state, const std::string& name,
+                  const std::vector<std::string>& freed) {
+  for (const Parameter& parameter : state.kernel->kernel.parameters) {
+    if (parameter.name == name) refuse("'", name, "' is a parameter of the kernel");
+  }
+  for (const std::string& other : freed) {
+    if (other == name) return;
+  }
+  if (find_loop(state.tree, name) != nullptr) refuse("there is a loop '", name, "' already");
+}
+
+void refuse_marked(const TreeNode& loop) {
+  const char* mark = loop.parallel     ? "parallel"
+                     : loop.vector     ? "vectorized"
+                     : loop.matrix     ? "tensorized"
+                     : loop.unroll != 1 ? "unrolled"
+                     : loop.isolate    ? "isolated"
+                     : !loop.prefetched.empty() ? "prefetching"
+                                       : nullptr;
+  if (mark != nullptr) refuse("loop ", loop.name, " is ", mark, " already; marks come last");
+}
+
+bool inside_tile(const TreeNode& tree, const TreeNode& node) {
+  bool inside = false;
+  visit_tree(tree, [&](const TreeNode& tile, const auto&) {
+    if (tile.kind != TreeNode::Kind::Tile) return;
+    visit_tree(tile, [&](const TreeNode& below, const auto&) {
+      inside = inside || (&below == &node && &below != &tile);
+    });
+  });
+  return inside;
+}
+
+std::optional<int64_t> constant_extent(const ScheduleState& state, const TreeNode& loop) {
+  std::optional<int64_t> result;
+  for (const auto& [statement, part] : loop.members) {
+    const Statement& what = state.kernel->kernel.statements[static_cast<size_t>(statement)];
+    auto extent = part.extent(iterator_extent(what, part.iterator));
+    if (!extent || (result && *result != *extent)) return std::nullopt;
+    result = extent;
+  }
+  return result;
+}
+
+std::pair<size_t, size_t> iterator_or_refuse(const Kernel& kernel, const std::string& handle) {
+  std::vector<std::string> known;
+  for (size_t s = 0; s < kernel.statements.size(); ++s) {
+    for (size_t i = 0; i < kernel.statements[s].iterators.size(); ++i) {
+      known.push_back(kernel.statements[s].name + "_" + kernel.statements[s].iterators[i].name);
+      if (known.back() == handle) return {s, i};
+    }
+  }
+  refuse("no iterator '", handle, "'; there are: ", listed(known));
+}
+
+size_t buffer_or_refuse(const Kernel& kernel, const std::string& name) {
+  const int index = kernel.buffer_index(name);
+  if (index >= 0) return static_cast<size_t>(index);
+  std::vector<std::string> known;
+  for (const Buffer& buffer : kernel.buffers) known.push_back(buffer.name);
+  refuse("no buffer '", name, "'; there are: ", listed(known));
+}
+
+}  // namespace tc

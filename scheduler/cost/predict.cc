@@ -1,0 +1,49 @@
+// Predicted time of a scheduled kernel by closed forms.
+#include <algorithm>
+#include <map>
+
+#include "ir/traffic.h"
+#include "scheduler/scheduler.h"
+
+namespace tc {
+namespace {
+
+// Of a multiply-add on the target's matrix unit, where the statement is a sum of products for it; else 0.
+double cycles_of_product(const Kernel& kernel, const Statement& statement, const Target& target) {
+  const Expr& value = *statement.value;
+  if (statement.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary || value.binary != BinaryOp::Mul) return 0;
+  const Expr& operand = *value.operands[0];
+  if (operand.kind != Expr::Kind::Cast || operand.operands[0]->kind != Expr::Kind::Load) return 0;
+  const MatrixUnit& unit = target.matrix;
+  const MatrixUnit::Format* format = unit.format(operand.operands[0]->dtype);
+  const DType sum = kernel.buffers[static_cast<size_t>(statement.write.buffer)].dtype;
+  if (format == nullptr || format->accumulator != sum) return 0;
+  const double turns = unit.vectors ? 2 / target.multiply_adds : 1;
+  return turns * format->cycles / (static_cast<double>(unit.rows) * unit.columns * format->groups * format->members);
+}
+
+}  // namespace
+
+double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads, int64_t likely) {
+  std::map<std::string, int64_t> parameters;
+  for (const Parameter& parameter : scheduled.kernel.parameters) {
+    parameters[parameter.name] = std::clamp(likely, parameter.minimum, parameter.maximum);
+  }
+  const double lanes = std::max(1, target.lanes(DType::F32));
+  Kernel vectors = scheduled.kernel;
+  double compute = 0;
+  std::erase_if(vectors.statements, [&](const Statement& statement) {
+    const double cycles = cycles_of_product(scheduled.kernel, statement, target);
+    compute += instance_count(statement, parameters) * cycles;
+    return cycles > 0;
+  });
+  compute += flop_count(vectors, parameters) / (2 * lanes * target.multiply_adds);
+  // A model's constants together are larger than the near caches; what kernels pass on is in them.
+  const Traffic traffic = traffic_of(scheduled.kernel, parameters);
+  const double memory = traffic.constants / target.l3_bandwidth +
+                        (traffic.read + traffic.written) / target.l2_bandwidth;
+  constexpr double kClock = 2.5e9;
+  return std::max(compute, memory) / (kClock * std::max(1, threads));
+}
+
+}  // namespace tc

@@ -1,0 +1,163 @@
+// Closed forms: what a register tile costs on a target.
+#include "scheduler/cost/tile_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace tc {
+namespace {
+
+constexpr int64_t kLine = 64;   // bytes
+
+// Turns of the units, in those of whole vectors, per vector of `lanes` elements.
+double parts_of(const TileProblem& problem, const Target& target) {
+  if (target.vector_bits == 0) return problem.lanes;
+  return std::max(target.halves ? 0.5 : 1, problem.lanes * problem.element_bytes * 8.0 / target.vector_bits);
+}
+
+// Lines beyond those that the sets of the first cache hold, where each column reads one of its own.
+int64_t crowded_out(const Target& target, int64_t column_bytes, int64_t columns) {
+  const int64_t ways = target.l1_bytes / target.l1_way_bytes;
+  if (column_bytes < kLine || columns <= ways) return 0;
+  std::map<int64_t, int64_t> held;   // by set
+  int64_t result = 0;
+  for (int64_t column = 0; column < columns; ++column) {
+    result += ++held[column * column_bytes % target.l1_way_bytes / kLine] > ways;
+  }
+  return result;
+}
+
+// Cycles of a step's multiply-adds, each of which waits for that of the step before. Just as many as hide the latency
+// are not enough: their ports are not free at the moment that each becomes ready. Measured with AVX2: 8 sums, which the
+// latency asks for, take 12 % longer than their multiply-adds, 10 of them 4 %, 12 of them 2 %.
+double hiding_latency(double issue, const Target& target) {
+  constexpr double kSharpness = 6;
+  return std::pow(std::pow(issue, kSharpness) + std::pow(target.latency, kSharpness), 1 / kSharpness);
+}
+
+double one_tile(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns,
+                double panel_bytes) {
+  const double parts = parts_of(problem, target);
+  const auto accumulators = static_cast<double>(vectors * columns);
+  double loads = 0, held = 0, streamed = 0, afar = 0, shuffles = 0;
+  for (const TileProblem::Operand& operand : problem.operands) {
+    double count = operand.along_columns ? static_cast<double>(columns) : 1;
+    if (operand.along_vector) {
+      count *= static_cast<double>(vectors);
+      loads += count * parts * operand.vector_cost;
+      if (operand.taps > 0) {
+        // Windows of neighbouring columns share what a shuffle gave, while it is in a register.
+        const double given = count + static_cast<double>(vectors) * (operand.taps - 1);
+        shuffles += given / operand.taps * parts;
+        held += operand.taps > 1 ? given : 1;
+      } else {
+        held += operand.along_columns ? 1 : static_cast<double>(vectors);
+      }
+      if (operand.streams) {
+        streamed += static_cast<double>(vectors) * problem.lanes * problem.element_bytes;
+      }
+      if (operand.once) afar += count * problem.lanes * problem.element_bytes;
+    } else {
+      loads += count * std::min(1.0, parts);
+      afar += static_cast<double>(crowded_out(target, operand.column_bytes, columns) * kLine);
+      if (!target.broadcast_operand) held += 1;
+    }
+  }
+  double step = std::max(hiding_latency((accumulators * parts + shuffles) / target.multiply_adds, target),
+                         loads / target.loads);
+  // Packed constants larger than the cache come from the next level, step by step.
+  if (panel_bytes > static_cast<double>(target.l1_bytes) / 2) {
+    step = std::max(step, streamed / target.l2_bandwidth);
+  }
+  // What is read once, or what the first cache lost, comes from there as well, and its loads wait for sums
+  // whose latency a small tile does not hide.
+  if (afar > 0) step = overlapped(step, afar / target.l2_bandwidth);
+  const double each = std::max(1.0, parts);
+  const double registers = (accumulators + std::max(held + problem.held, 1 + problem.epilogue_loads)) * each;
+  if (registers > target.vector_registers) {
+    step *= 1 + 0.25 * (registers - target.vector_registers) / each / std::max(1.0, accumulators / 4);
+  }
+  const double finish = accumulators * parts *
+                        (problem.store_cost / target.stores + problem.epilogue_loads / target.loads +
+                         problem.finish);
+  constexpr double kStart = 12;   // of the tile's loops
+  return problem.steps * step + finish + kStart;
+}
+
+// A matrix times a vector: the matrix comes from afar and is all that matters.
+bool streams_alone(const TileProblem& problem) {
+  return problem.columns == 1 && std::any_of(problem.operands.begin(), problem.operands.end(), [](const auto& operand) {
+    return operand.once && operand.along_vector;
+  });
+}
+
+}  // namespace
+
+double tile_cycles(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns) {
+  vectors = std::min(vectors, problem.blocks);
+  columns = std::min(columns, problem.columns);
+  const double panel = problem.steps * static_cast<double>(vectors) * problem.lanes * problem.element_bytes;
+  const int64_t rest_vectors = problem.blocks % vectors, rest_columns = problem.columns % columns;
+  const auto full_vectors = static_cast<double>(problem.blocks / vectors);
+  const auto full_columns = static_cast<double>(problem.columns / columns);
+  double cycles = full_vectors * full_columns * one_tile(problem, target, vectors, columns, panel);
+  if (rest_columns > 0) {
+    cycles += full_vectors * one_tile(problem, target, vectors, rest_columns, panel);
+    // A narrow rest waits for its panel: tiles of like widths read it as often.
+    if (2 * rest_columns < columns && panel > static_cast<double>(target.l1_bytes) / 2) cycles *= 1.02;
+  }
+  if (rest_vectors > 0) {
+    cycles += full_columns * one_tile(problem, target, rest_vectors, columns, panel);
+    if (rest_columns > 0) cycles += one_tile(problem, target, rest_vectors, rest_columns, panel);
+    // The conditions of the last block cost something.
+    cycles *= 1.02;
+  }
+  const int64_t tiles = (problem.blocks - problem.partial) / vectors;
+  if (tiles > 1 && problem.threads > 1 && problem.others == 1 && streams_alone(problem)) {
+    // The first thread has most tiles, the last one what is left over.
+    const auto most = static_cast<double>((tiles + problem.threads - 1) / problem.threads);
+    const auto least = static_cast<double>(tiles / problem.threads);
+    const double one = one_tile(problem, target, vectors, columns, panel);
+    const int64_t left = problem.blocks - tiles * vectors;
+    const double rest = left > 0 ? one_tile(problem, target, left, columns, panel) : 0;
+    return std::max(most * one, least * one + rest);
+  }
+  return cycles * problem.others;
+}
+
+bool in_memory(double size) { return size > (8 << 20); }
+
+double cycles_from_afar(const Target& target, double bytes, double size) {
+  return bytes / (in_memory(size) ? std::min(target.l3_bandwidth, target.memory_bandwidth) : target.l3_bandwidth);
+}
+
+TileChoice choose_tile(const TileProblem& problem, const Target& target) {
+  TileChoice best;
+  best.cycles = INFINITY;
+  double preference = 1;
+  for (auto [vectors, columns] : target.tiles) {
+    // On scalar targets the menu counts scalars.
+    int64_t blocks = target.vector_bits == 0 ? std::max<int64_t>(1, vectors / problem.lanes) : vectors;
+    blocks = std::min(blocks, problem.blocks);
+    const int64_t width = std::min<int64_t>(columns, problem.columns);
+    const double cycles = tile_cycles(problem, target, blocks, width) * preference;
+    preference *= 1.002;   // the menu's order decides between near equals
+    if (cycles < best.cycles) best = {blocks, width, cycles};
+  }
+  if (target.vector_bits == 0 || !streams_alone(problem)) return best;
+  // The menu is of tiles with columns. Each vector is a stream; more than these are not fetched ahead in time (from
+  // memory 8 take 7 % longer than 4 on Zen 4).
+  const double matrix = problem.steps * static_cast<double>(problem.blocks) * problem.lanes * problem.element_bytes;
+  const int64_t most = std::min<int64_t>(in_memory(matrix) ? 4 : 10, problem.blocks);
+  best.cycles = INFINITY;
+  for (int64_t vectors = 1; vectors <= most; ++vectors) {
+    // The last tile's panel is packed as a whole: what it lacks takes memory.
+    const auto packed = static_cast<double>((problem.blocks + vectors - 1) / vectors * vectors);
+    const double cycles = tile_cycles(problem, target, vectors, 1) * packed / static_cast<double>(problem.blocks);
+    if (cycles < best.cycles) best = {vectors, 1, cycles};
+  }
+  return best;
+}
+
+}  // namespace tc

@@ -1,0 +1,320 @@
+// The default for rows and for statements by themselves: lanes along what is contiguous.
+#include <algorithm>
+#include <cmath>
+
+#include "ir/scheduled.h"
+#include "scheduler/default/builder.h"
+
+namespace tc {
+namespace {
+
+// Where lanes along `lane` store elements far apart: the iterator whose copies write their neighbours, so that
+// vectors can be transposed in registers and stored. Empty where there is none.
+std::string neighbours_of(const TraceBuilder& builder, const Statement& statement, const std::string& lane, int64_t lanes) {
+  constexpr int64_t kLeastCopies = 4;
+  constexpr int kMostWeight = 8;   // of each copy
+  const Kernel& kernel = builder.kernel();
+  const Buffer& buffer = kernel.buffers[static_cast<size_t>(statement.write.buffer)];
+  const Target& target = builder.target();
+  if (target.vector_bits == 0 || target.scalable || statement.reduction != Reduction::None) return "";
+  if (buffer.scope != Scope::Output || !buffer.in_place_of.empty() || size_of(buffer.dtype) != 4) return "";
+  // A few lanes are transposed as a whole or not at all.
+  const int64_t extent = extent_or(statement, lane, lanes);
+  if (extent < lanes && (extent < kLeastCopies || (extent & (extent - 1)) != 0)) return "";
+  const auto step = element_stride(kernel, statement.write, lane);
+  if (!step || *step <= 1 || weight_of(statement.value) > kMostWeight) return "";
+  for (const Iterator& iterator : statement.iterators) {
+    const int64_t copies = std::min(lanes, extent_or(statement, iterator.name, 0));
+    if (iterator.name == lane || copies < kLeastCopies || *step < copies) continue;
+    if (element_stride(kernel, statement.write, iterator.name) == 1) return iterator.name;
+  }
+  return "";
+}
+
+// Loads and stores per instance when the iterator becomes the lanes; infinite where it cannot.
+double lane_cost(const TraceBuilder& builder, const Statement& statement, const std::string& iterator,
+                 int64_t lanes) {
+  const auto scattered = 1.5 * static_cast<double>(lanes);
+  auto cost_of = [&](const Access& access) {
+    const auto stride = element_stride(builder.kernel(), access, iterator);
+    if (stride == 1) return 1.0;
+    return stride == 0 ? 0.5 : scattered;
+  };
+  const bool moves = depends_on(statement.write, iterator);
+  // Where only a dynamic subscript moves, lanes may write the same element, in whatever order.
+  const bool scatters = moves && std::none_of(statement.write.index.begin(), statement.write.index.end(),
+                                              [&](const Subscript& each) { return each.affine.coefficient(iterator) != 0; });
+  if (scatters) return INFINITY;
+  double cost = 0;
+  if (statement.reduction != Reduction::None) {
+    if (!is_relaxed(statement)) return INFINITY;
+    cost = moves ? cost_of(statement.write) : 1;
+  } else {
+    if (!moves) return INFINITY;
+    cost = cost_of(statement.write);
+    if (const std::string copies = neighbours_of(builder, statement, iterator, lanes); !copies.empty()) {
+      const int64_t rows = std::min(lanes, extent_or(statement, copies, lanes));
+      cost = static_cast<double>(lanes) / static_cast<double>(rows) + std::log2(static_cast<double>(lanes));
+    }
+  }
+  for (const Access& load : loads_of(statement)) cost += cost_of(load);
+  const int64_t extent = extent_or(statement, iterator, 64);
+  const double used = static_cast<double>(extent) /
+                      (std::ceil(static_cast<double>(extent) / static_cast<double>(lanes)) *
+                       static_cast<double>(lanes));
+  return cost / used;
+}
+
+// Rows that one trip of the common loop computes together.
+constexpr int64_t kRows = 4;
+constexpr const char* kRowsSuffix = "_rows";
+
+bool is_interleaved(const std::string& loop) {
+  const std::string suffix = kRowsSuffix;
+  return loop.size() > suffix.size() && loop.substr(loop.size() - suffix.size()) == suffix;
+}
+
+}  // namespace
+
+void schedule_statement(TraceBuilder& b, const std::string& name, const StatementKnobs& knobs,
+                        bool isolate) {
+  const Statement statement = b.statement(name);
+  const std::vector<TraceBuilder::Loop> loops = b.own_loops(name);
+  if (loops.empty()) return;
+  const int64_t width = b.lanes(statement);
+  std::string lane, second;
+  double best = INFINITY, second_best = INFINITY;
+  for (const TraceBuilder::Loop& loop : loops) {
+    if (loop.extent && *loop.extent < 2) continue;
+    const double cost = lane_cost(b, statement, loop.iterator, width);
+    if (cost < best || (cost == best && loop.extent)) {
+      second_best = best;
+      second = lane;
+      best = cost;
+      lane = loop.name;
+    } else if (cost < second_best) {
+      second_best = cost;
+      second = loop.name;
+    }
+  }
+  if (knobs.lane != 0) {
+    if (second.empty()) throw Abandon{"no second iterator for the lanes"};
+    best = second_best;
+    lane = second;
+  }
+  // All elements gathered and scattered one by one: lanes gain nothing.
+  const double accesses = 1 + static_cast<double>(loads_of(statement).size());
+  if (best >= accesses * static_cast<double>(width)) lane.clear();
+  if (b.target().vector_bits == 0) lane.clear();
+
+  // Copies whose vectors are stored transposed.
+  std::string across;
+  for (const TraceBuilder::Loop& loop : loops) {
+    if (loop.name != lane || knobs.copies == 1) continue;
+    const std::string iterator = neighbours_of(b, statement, loop.iterator, width);
+    for (const TraceBuilder::Loop& other : loops) {
+      if (other.iterator == iterator) across = other.name;
+    }
+  }
+
+  std::vector<std::string> outer, reductions, rests;
+  std::string inner, copies;
+  bool symbolic_reduction = false;
+  for (const TraceBuilder::Loop& loop : loops) {
+    const bool output = depends_on(statement.write, loop.iterator) ||
+                        statement.reduction == Reduction::None;
+    std::string left = loop.name;
+    if (output && statement.reduction != Reduction::None && is_interleaved(loop.name)) {
+      copies = loop.name;
+      continue;
+    }
+    if (loop.name == across) {
+      copies = loop.name;
+      const int64_t count = knobs.copies > 0 ? knobs.copies : width;
+      if (!loop.extent || *loop.extent > count) {
+        copies = loop.name + "_u";
+        left = loop.name + "_o";
+        b.apply("split ", loop.name, " ", count, " as ", left, " ", copies);
+        outer.push_back(left);
+        if (!loop.extent || *loop.extent % count != 0) rests.push_back(left);
+      }
+      continue;
+    }
+    if (loop.name == lane) {
+      if (loop.extent && *loop.extent <= width) {
+        inner = loop.name;
+        continue;
+      }
+      left = loop.name + "_o";
+      inner = loop.name + "_i";
+      b.apply("split ", loop.name, " ", width, " as ", left, " ", inner);
+      symbolic_reduction = symbolic_reduction || (!output && !loop.extent);
+      const int64_t count = knobs.copies > 0 ? knobs.copies : 4;
+      const int64_t trips = loop.extent ? (*loop.extent + width - 1) / width : 64;
+      if (!loop.extent || *loop.extent % width != 0) rests.push_back(left);
+      if (across.empty() && output && statement.reduction == Reduction::None &&
+          (knobs.copies > 0 ? count > 1 && trips >= count
+                            : trips >= 2 * count && weight_of(statement.value) < 32)) {
+        copies = loop.name + "_u";
+        b.apply("split ", left, " ", count, " as ", left, " ", copies);
+      }
+    }
+    (output ? outer : reductions).push_back(left);
+    // Lanes or copies that a condition cuts in some trips.
+    const bool cut = std::any_of(statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
+      return condition.coefficient(loop.iterator) != 0 && condition.terms().size() > 1;
+    });
+    if (cut && loop.name != lane) rests.push_back(left);
+  }
+  outer = moved(outer, knobs.order);
+  std::vector<std::string> order = outer;
+  order.insert(order.end(), reductions.begin(), reductions.end());
+  if (!copies.empty()) order.push_back(copies);
+  if (!inner.empty()) order.push_back(inner);
+  if (order.size() > 1) b.apply("order", joined(order));
+  if (!reductions.empty() && !symbolic_reduction) {
+    if (outer.empty()) b.attempt("register_tile ", name);
+    else b.apply("register_tile ", outer.back());
+  }
+  if (!inner.empty()) b.apply("vectorize ", inner);
+  if (!copies.empty()) b.apply("unroll ", copies);
+  if (!isolate || outer.empty() || inner.empty()) return;
+  b.apply("isolate ", outer.back());
+  // A rest is stored transposed where its copies and lanes are known.
+  for (const std::string& rest : rests) {
+    if (!across.empty() && rest != outer.back()) b.apply("isolate ", rest);
+  }
+}
+
+namespace {
+
+void schedule_all(TraceBuilder& b, const std::vector<std::string>& names, const RowKnobs& knobs) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    schedule_statement(b, names[i], i < knobs.statements.size() ? knobs.statements[i] : StatementKnobs{},
+                       knobs.isolate == 0);
+  }
+}
+
+// Of all statements the loop that makes the best lanes comes last, where it is the same one in all, so that it is not fused.
+void put_lanes_last(TraceBuilder& b, const std::vector<std::string>& names) {
+  std::optional<size_t> common;
+  for (const std::string& name : names) {
+    const std::vector<TraceBuilder::Loop> loops = b.own_loops(name);
+    double best = INFINITY;
+    size_t lane = 0;
+    for (size_t i = 0; i < loops.size(); ++i) {
+      const double cost = lane_cost(b, b.statement(name), loops[i].iterator, b.lanes(b.statement(name)));
+      if (cost > best) continue;
+      best = cost;
+      lane = i;
+    }
+    if (best == INFINITY || (common && *common != lane)) return;
+    common = lane;
+  }
+  for (const std::string& name : names) {
+    std::vector<std::string> order;
+    for (const TraceBuilder::Loop& loop : b.own_loops(name)) order.push_back(loop.name);
+    if (!common || *common + 1 >= order.size()) return;
+    std::rotate(order.begin() + static_cast<std::ptrdiff_t>(*common),
+                order.begin() + static_cast<std::ptrdiff_t>(*common) + 1, order.end());
+    b.apply("order", joined(order));
+  }
+}
+
+// Of all intermediate results together; infinite where sizes are not known.
+double local_bytes(const Kernel& kernel) {
+  double total = 0;
+  for (const Buffer& buffer : kernel.buffers) {
+    if (buffer.scope != Scope::Local) continue;
+    double bytes = static_cast<double>(size_of(buffer.dtype));
+    for (const Affine& extent : buffer.shape) bytes *= extent.is_constant() ? static_cast<double>(extent.constant()) : INFINITY;
+    total += bytes;
+  }
+  return total;
+}
+
+// Fuses the outer loops of all statements one by one, as far as they are alike and may be, up to `wanted`, and returns
+// how many; the last one is taken in parts of so many `rows`.
+size_t fuse_rows(TraceBuilder& b, const std::vector<std::string>& names, size_t wanted, int64_t rows) {
+  for (size_t depth = 0; depth < wanted; ++depth) {
+    std::string line = "fuse";
+    std::string iterator;
+    bool equal = true;
+    std::optional<Affine> extent;
+    const bool split = rows > 1 && depth + 1 == wanted;
+    for (const std::string& name : names) {
+      const TraceBuilder::Loop loop = b.own_loops(name).at(0);
+      if (split) b.apply("split ", loop.name, " ", rows, " as ", loop.name, " ", loop.name, kRowsSuffix);
+      line += " " + loop.name;
+      const Affine& own = iterator_extent(b.statement(name), loop.iterator);
+      equal = equal && (!extent || *extent == own);
+      extent = own;
+      iterator = loop.iterator;
+    }
+    std::string fused = "row_" + iterator;
+    while (find_loop(b.state().tree, fused) != nullptr) fused += "_";
+    if (!equal || !b.attempt(line, " as ", fused)) return depth;
+  }
+  return wanted;
+}
+
+}  // namespace
+
+void schedule_rows(TraceBuilder& b, const RowKnobs& knobs) {
+  std::vector<std::string> names;
+  for (const Statement& statement : b.kernel().statements) names.push_back(statement.name);
+  if (names.size() < 2) throw Abandon{"one statement"};
+  size_t least = SIZE_MAX, most = 0;
+  for (const std::string& name : names) {
+    least = std::min(least, b.statement(name).iterators.size());
+    most = std::max(most, b.statement(name).iterators.size());
+  }
+  // Sums over several rows at a time do not wait for each other, where the rows fit the near cache.
+  int64_t row_bytes = 0;
+  for (const std::string& name : names) {
+    const Statement& statement = b.statement(name);
+    int64_t elements = 1;
+    for (size_t i = least; i < statement.iterators.size(); ++i) {
+      elements *= extent_or(statement, statement.iterators[i].name, 1024);
+    }
+    row_bytes = std::max(row_bytes, 4 * elements);
+  }
+  const int64_t rows = knobs.rows > 0 ? knobs.rows : kRows;
+  bool interleave = least < most && rows > 1 &&
+                    (knobs.rows > 0 || 2 * rows * row_bytes <= b.target().l1_bytes);
+  const size_t wanted = least == most ? most - std::min<size_t>(most, 1) : least;
+  if (least == most) put_lanes_last(b, names);
+  const TraceBuilder before = b;
+  size_t depth = fuse_rows(b, names, wanted, interleave ? rows : 1);
+  if (interleave && depth < wanted && knobs.rows == 0) {
+    b = before;
+    interleave = false;
+    depth = fuse_rows(b, names, wanted, 1);
+    // Fewer common loops gain little, but intermediate results of all their iterations together may have no bound.
+    const auto common = b.all_loops(names[0]);
+    const bool known = std::all_of(common.begin(), common.begin() + static_cast<std::ptrdiff_t>(depth),
+                                   [](const TraceBuilder::Loop& loop) { return loop.extent.has_value(); });
+    if (known && local_bytes(b.kernel()) <= kManyScratchBytes) depth = 0;
+  }
+  if (depth == 0 || (interleave && depth < wanted)) throw Abandon{"no common rows"};
+  schedule_all(b, names, knobs);
+  if (interleave && knobs.isolate == 0) b.apply("isolate ", b.all_loops(names[0]).at(depth - 1).name);
+  b.parallelise(knobs.parallel);
+}
+
+void schedule_separately(TraceBuilder& b, const RowKnobs& knobs) {
+  std::vector<std::string> names;
+  for (const Statement& statement : b.kernel().statements) names.push_back(statement.name);
+  for (const std::string& name : names) {
+    for (size_t i = b.statement(name).iterators.size(); i-- > 1;) {
+      const auto& iterators = b.statement(name).iterators;
+      if (i >= iterators.size()) continue;
+      const std::string first = iterators[i - 1].name, second = iterators[i].name;
+      b.attempt("merge ", name, "_", first, " ", name, "_", second, " as ", second);
+    }
+  }
+  schedule_all(b, names, knobs);
+  b.parallelise(knobs.parallel);
+}
+
+}  // namespace tc

@@ -1,0 +1,23 @@
+// Does a schedule tree run every dependence forwards, and are its marks right?
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "scheduler/core/tree.h"
+#include "scheduler/legality/model.h"
+
+namespace tc {
+
+// The first dependence that the tree runs backwards, as a sentence with the two instances.
+std::optional<std::string> find_violation(const KernelPtr& kernel, const TreeNode& tree);
+
+// The same where only the order of the instances below `changed`, a node of the tree, is in question.
+std::optional<std::string> find_violation_below(const KernelPtr& kernel, const TreeNode& tree,
+                                                const TreeNode& changed);
+
+// The first parallel or vector mark that a dependence contradicts. Parallel marks are judged by all
+// dependences; vector marks by those that remain when reductions may be reassociated.
+std::optional<std::string> find_wrong_mark(const KernelPtr& kernel, const TreeNode& tree);
+
+}  // namespace tc

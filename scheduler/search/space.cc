@@ -1,0 +1,547 @@
+// The structured space around the analytic default.
+#include "scheduler/search/space.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <set>
+
+#include "scheduler/default/reduction.h"
+#include "scheduler/legality/trust.h"
+#include "scheduler/search/sketch.h"
+
+namespace tc {
+namespace {
+
+using Point = ScheduleSpace::Point;
+
+enum Way : int64_t { kReduction = 1, kRows = 2, kSeparate = 3, kWinograd = 4, kMatrix = 5 };
+
+// A dimension and where its value goes.
+struct Axis {
+  ScheduleSpace::Dimension dimension;
+  int64_t ReductionKnobs::*reduction = nullptr;
+  int64_t RowKnobs::*rows = nullptr;
+  size_t statement = 0;
+  int64_t StatementKnobs::*of_statement = nullptr;
+  int64_t WinogradKnobs::*winograd = nullptr;
+  int64_t MatrixKnobs::*matrix = nullptr;
+  double penalty = 0;              // on the predicted cycles, where it is not as in the default
+
+  bool is_of(int64_t way) const {
+    if (way == kReduction) return reduction != nullptr;
+    if (way == kWinograd) return winograd != nullptr;
+    if (way == kMatrix) return matrix != nullptr;
+    return rows != nullptr || of_statement != nullptr;
+  }
+};
+
+constexpr size_t kMostStatements = 8;   // with knobs of their own
+constexpr int64_t kMostMoves = 10;
+
+std::vector<int64_t> up_to(int64_t last) {
+  std::vector<int64_t> values;
+  for (int64_t value = 0; value <= last; ++value) values.push_back(value);
+  return values;
+}
+
+// The same move of a list of `count` by its smallest number.
+int64_t plain_move(int64_t move, int64_t count) {
+  if (move <= 1 || move >= 2 * count) return 0;   // what is there already
+  return count == 2 && move == 3 ? 2 : move;
+}
+
+void with_value(std::vector<int64_t>& values, int64_t value) {
+  if (std::find(values.begin(), values.end(), value) != values.end()) return;
+  values.insert(std::upper_bound(values.begin(), values.end(), value), value);
+}
+
+}  // namespace
+
+// What a point says to the ways of scheduling.
+struct Knobs {
+  ReductionKnobs reduction;
+  RowKnobs rows;
+  WinogradKnobs winograd;
+  MatrixKnobs matrix;
+};
+
+struct ScheduleSpace::State {
+  ScheduleState start;
+  int threads = 1;
+  double tolerance = 0;
+  std::vector<int64_t> ways;
+  int64_t taken = 0;               // the choice of a reduction's default, from 1
+  std::vector<ReductionChoice> choices;
+  size_t reductions = 0;
+  bool large = false;              // what is read does not fit the second cache
+  double separate_cycles = 1;      // of rows and separate statements
+  AlgorithmChoices<WinogradKnobs> winograd;
+  AlgorithmChoices<MatrixKnobs> matrix;
+  std::vector<Axis> axes;
+  std::vector<Dimension> dimensions;
+  Point default_point;
+  // Positions of the axes that are asked for by name.
+  size_t choice = 0, vectors = 0, columns = 0, rows = 0, sum_order = 0, sum_block = 0, unroll = 0,
+         outer_order = 0, outer_block = 0, outside = 0;
+
+  bool is_algorithm(const Point& point) const { return value(point, 0) >= kWinograd; }
+  int64_t value(const Point& point, size_t axis) const {
+    return dimensions[axis].values[static_cast<size_t>(point[axis])];
+  }
+  int index_of(size_t axis, int64_t value) const {
+    const auto& values = dimensions[axis].values;
+    return static_cast<int>(std::find(values.begin(), values.end(), value) - values.begin());
+  }
+  // Index of the largest value that is not above the limit.
+  int cut(const Point& point, size_t axis, int64_t limit) const {
+    int index = point[axis];
+    while (index > 0 && dimensions[axis].values[static_cast<size_t>(index)] > limit) --index;
+    return index;
+  }
+  const ReductionChoice& choice_of(const Point& point) const {
+    return choices[static_cast<size_t>(value(point, choice) - 1)];
+  }
+
+  size_t add(const std::string& name, std::vector<int64_t> values, size_t ordered_from, Axis axis) {
+    axis.dimension = {name, std::move(values), ordered_from};
+    dimensions.push_back(axis.dimension);
+    axes.push_back(std::move(axis));
+    return axes.size() - 1;
+  }
+  size_t add(const std::string& name, std::vector<int64_t> values, size_t ordered_from,
+             int64_t ReductionKnobs::*knob, double penalty) {
+    Axis axis;
+    axis.reduction = knob;
+    axis.penalty = penalty;
+    return add(name, std::move(values), ordered_from, axis);
+  }
+
+  // Returns the knobs with the choice that a reduction took where they leave it open.
+  Knobs attempt(TraceBuilder& builder, int64_t way, Knobs knobs) const {
+    if (way == kReduction) knobs.reduction = schedule_reduction(builder, knobs.reduction);
+    else if (way == kRows) schedule_rows(builder, knobs.rows);
+    else if (way == kSeparate) schedule_separately(builder, knobs.rows);
+    else if (way == kWinograd) schedule_winograd(builder, tolerance, true, knobs.winograd);
+    else schedule_matrix(builder, tolerance, true, knobs.matrix);
+    if (auto refused = check_state(builder.state())) throw Abandon{*refused};
+    return knobs;
+  }
+
+  // Whether the default goes this way, where it came to it.
+  bool is_default(int64_t way) const {
+    TraceBuilder builder(start, threads);
+    try {
+      if (way == kWinograd) schedule_winograd(builder, tolerance);
+      else schedule_matrix(builder, tolerance);
+      return !check_state(builder.state());
+    } catch (const Abandon&) {
+      return false;
+    }
+  }
+
+  void find_ways() {
+    if (start.ordered) refuse("the default follows on rewrites only");
+    for (int64_t way : {kReduction, kRows, kSeparate, kWinograd, kMatrix}) {
+      if (way >= kWinograd && tolerance <= 0) break;
+      TraceBuilder builder(start, threads);
+      try {
+        if (way == kWinograd) winograd = winograd_choices(builder, tolerance);
+        if (way == kMatrix) matrix = matrix_choices(builder, tolerance);
+        const Knobs attempted = attempt(builder, way, {});
+        if (way == kReduction) taken = attempted.reduction.choice;
+        ways.push_back(way);
+      } catch (const Abandon&) {
+      }
+    }
+  }
+
+  bool has(int64_t way) const { return std::find(ways.begin(), ways.end(), way) != ways.end(); }
+
+  // Knobs of an algorithm, at what the closed forms choose for the default.
+  template <class Algorithm>
+  void add_algorithm(const std::string& name, std::vector<int64_t> values, const Algorithm& algorithm,
+                     int64_t Algorithm::*knob, int64_t Algorithm::*Axis::*place, size_t ordered_from = 0) {
+    with_value(values, algorithm.*knob);
+    Axis axis;
+    axis.*place = knob;
+    const size_t added = add(name, std::move(values), ordered_from, axis);
+    default_point.resize(axes.size(), 0);
+    default_point[added] = index_of(added, algorithm.*knob);
+  }
+
+  void add_winograd() {
+    using K = WinogradKnobs;
+    const auto place = &Axis::winograd;
+    std::vector<int64_t> outputs = winograd.kinds;
+    std::sort(outputs.begin(), outputs.end());
+    add_algorithm("outputs of a Winograd tile", outputs, winograd.chosen, &K::outputs, place, outputs.size());
+    add_algorithm("rows of a block of tiles", {1, 2, 3, 4, 5, 6, 7, 8}, winograd.chosen, &K::rows, place);
+    add_algorithm("columns of a block of tiles", {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64},
+                  winograd.chosen, &K::columns, place);
+    add_algorithm("vectors of the products' tile", {1, 2, 3, 4, 6}, winograd.chosen, &K::vectors, place);
+    add_algorithm("columns of the products' tile", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 20, 24, 28},
+                  winograd.chosen, &K::tile, place);
+  }
+
+  void add_matrix() {
+    using K = MatrixKnobs;
+    const auto place = &Axis::matrix;
+    add_algorithm("algorithm of products", matrix.kinds, matrix.chosen, &K::algorithm, place, matrix.kinds.size());
+    add_algorithm("bands of rows", {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}, matrix.chosen, &K::bands, place);
+    if (threads > 1) add_algorithm("panels of features", {1, 2, 4, 8}, matrix.chosen, &K::panels, place);
+    // As many as the registers of a unit hold, or those of vectors.
+    const bool of_vectors = start.target.matrix.vectors;
+    std::vector<int64_t> blocks = {1, 2, 3, 4}, tiles = {1, 2, 3};
+    if (of_vectors) blocks.insert(blocks.end(), {5, 6, 7});
+    if (of_vectors) tiles.insert(tiles.end(), {4, 5, 6, 7, 8, 10, 12, 14, 20, 28});
+    add_algorithm("blocks of accumulators", blocks, matrix.chosen, &K::blocks, place);
+    add_algorithm("rows of accumulators", tiles, matrix.chosen, &K::tiles, place);
+  }
+
+  void add_reduction() {
+    TraceBuilder builder(start, threads);
+    ReductionScheduler scheduler(builder);
+    scheduler.prepare();
+    choices = scheduler.choices();
+    reductions = scheduler.reductions();
+    double bytes = 0;
+    for (const Buffer& buffer : builder.kernel().buffers) {
+      double size = static_cast<double>(size_of(buffer.dtype));
+      for (const Affine& extent : buffer.shape) {
+        size *= extent.is_constant() ? static_cast<double>(extent.constant()) : kAssumedSymbolic;
+      }
+      if (buffer.scope != Scope::Local) bytes += size;
+    }
+    large = bytes > 0.5 * static_cast<double>(start.target.l2_bytes);
+    std::vector<int64_t> numbers(choices.size());
+    std::iota(numbers.begin(), numbers.end(), 1);
+    std::vector<int64_t> vector_counts = {1, 2, 3, 4, 5, 6, 8};
+    std::vector<int64_t> column_counts = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32};
+    const TileChoice tile = choose_tile(choices.at(static_cast<size_t>(taken - 1)).problem, start.target);
+    with_value(vector_counts, tile.vectors);
+    with_value(column_counts, tile.columns);
+    using K = ReductionKnobs;
+    choice = add("iterators of lanes and columns", numbers, numbers.size(), &K::choice, 0);
+    vectors = add("vectors of the tile", vector_counts, 0, &K::vectors, 0);
+    columns = add("columns of the tile", column_counts, 0, &K::columns, 0);
+    rows = add("rows of the tile", {0, 1, 2, 3, 4}, 1, &K::rows, 0.01);
+    const auto moves = std::min<int64_t>(kMostMoves, 2 * static_cast<int64_t>(reductions + 1));
+    sum_order = add("order of sums", up_to(moves), static_cast<size_t>(moves) + 1, &K::sum_order, 0.04);
+    sum_block = add("block of sums", {0, 2, 4, 8, 16, 32, 64, 128, 256}, 1, &K::sum_block,
+                    large ? 0 : 0.02);
+    unroll = add("copies of the sum", {0, 1, 2, 4, 8, 16}, 1, &K::unroll, 0.02);
+    add("loops over windows", {0, 1, 2}, 3, &K::windows, 0.03);
+    size_t loops = 0;
+    for (const ReductionChoice& each : choices) loops = std::max(loops, each.loops);
+    const auto outer_moves = std::min<int64_t>(kMostMoves, 2 * static_cast<int64_t>(loops));
+    outer_order = add("order of outer loops", up_to(outer_moves), static_cast<size_t>(outer_moves) + 1,
+                      &K::outer_order, large ? 0.01 : 0.03);
+    outer_block = add("block of outer loops", {0, 2, 4, 8, 16, 32, 64}, 1, &K::outer_block,
+                      large ? 0.01 : 0.02);
+    add("epilogue", {0, 1, 2}, 3, &K::apart, 0.05);
+    outside = add("sums outside of the tile", {0, 1}, 2, &K::outside, large ? 0.05 : 0.15);
+    add("isolated loops", {0, 1}, 2, &K::isolate, 0.04);
+    if (threads > 1) add("parallel loops", {0, 1, 2}, 3, &K::parallel, 0.02);
+    default_point.resize(axes.size(), 0);
+    default_point[choice] = index_of(choice, taken);
+    default_point[vectors] = index_of(vectors, tile.vectors);
+    default_point[columns] = index_of(columns, tile.columns);
+  }
+
+  void add_rows() {
+    const bool together = has(kRows);
+    auto add_knob = [&](const std::string& name, std::vector<int64_t> values, size_t ordered_from,
+                        int64_t RowKnobs::*knob, double penalty) {
+      Axis axis;
+      axis.rows = knob;
+      axis.penalty = penalty;
+      add(name, std::move(values), ordered_from, axis);
+    };
+    if (together) add_knob("rows of a trip", {0, 1, 2, 4, 8}, 1, &RowKnobs::rows, 0.05);
+    const auto& statements = start.kernel->kernel.statements;
+    for (size_t i = 0; i < std::min(statements.size(), kMostStatements); ++i) {
+      auto add_own = [&](const char* name, std::vector<int64_t> values, size_t ordered_from,
+                         int64_t StatementKnobs::*knob, double penalty) {
+        Axis axis;
+        axis.statement = i;
+        axis.of_statement = knob;
+        axis.penalty = penalty / static_cast<double>(statements.size());
+        add(text(name, " of ", statements[i].name), std::move(values), ordered_from, axis);
+      };
+      if (statements[i].iterators.size() > 1) {
+        add_own("lanes", {0, 1}, 2, &StatementKnobs::lane, 0.5);
+        const auto moves = std::min<int64_t>(6, 2 * static_cast<int64_t>(statements[i].iterators.size()));
+        add_own("order", up_to(moves), static_cast<size_t>(moves) + 1, &StatementKnobs::order, 0.06);
+      }
+      if (!statements[i].iterators.empty() && statements[i].reduction == Reduction::None) {
+        add_own("copies", {0, 1, 2, 4, 8, 16}, 1, &StatementKnobs::copies, 0.04);
+      }
+    }
+    add_knob("isolated loops", {0, 1}, 2, &RowKnobs::isolate, 0.04);
+    if (threads > 1) add_knob("parallel loops", {0, 1, 2}, 3, &RowKnobs::parallel, 0.02);
+    double cycles = 0;
+    for (const Statement& statement : statements) {
+      double instances = 1;
+      for (const Iterator& iterator : statement.iterators) {
+        instances *= static_cast<double>(extent_or(statement, iterator.name, kAssumedSymbolic));
+      }
+      const double lanes = std::max(1, start.target.lanes(DType::F32));
+      cycles += instances / lanes * (1 + static_cast<double>(loads_of(statement).size()));
+    }
+    separate_cycles = std::max(1.0, cycles);
+  }
+
+  State(const Schedule& schedule, int thread_count, double error_budget)
+      : start(ScheduleAccess::state(schedule)), threads(thread_count), tolerance(error_budget) {
+    find_ways();
+    if (ways.empty()) return;
+    Axis axis;
+    add("way", ways, ways.size(), axis);
+    if (has(kReduction)) add_reduction();
+    if (has(kRows) || has(kSeparate)) add_rows();
+    if (has(kWinograd)) add_winograd();
+    if (has(kMatrix)) add_matrix();
+    default_point.resize(axes.size(), 0);
+    for (int64_t way : {kMatrix, kWinograd}) {
+      if (default_point[0] == 0 && has(way) && is_default(way)) default_point[0] = index_of(0, way);
+    }
+  }
+
+  Knobs knobs_of(const Point& point) const {
+    Knobs knobs;
+    knobs.rows.statements.resize(kMostStatements);
+    knobs.matrix.panels = 1;
+    const int64_t way = value(point, 0);
+    for (size_t axis = 1; axis < axes.size(); ++axis) {
+      const int64_t knob = value(point, axis);
+      const Axis& which = axes[axis];
+      if (!which.is_of(way)) continue;
+      if (which.reduction != nullptr) knobs.reduction.*which.reduction = knob;
+      if (which.rows != nullptr) knobs.rows.*which.rows = knob;
+      if (which.of_statement != nullptr) knobs.rows.statements[which.statement].*which.of_statement = knob;
+      if (which.winograd != nullptr) knobs.winograd.*which.winograd = knob;
+      if (which.matrix != nullptr) knobs.matrix.*which.matrix = knob;
+    }
+    return knobs;
+  }
+
+  std::optional<Schedule> build(const Point& point, std::string* why) const;
+
+  Point canonical(Point point) const {
+    if (axes.empty()) return point;
+    const int64_t way = value(point, 0);
+    for (size_t axis = 1; axis < axes.size(); ++axis) {
+      const bool common = axes[axis].rows == &RowKnobs::rows && way == kSeparate;
+      if (!axes[axis].is_of(way) || common) point[axis] = default_point[axis];
+    }
+    if (way != kReduction) return point;
+    const ReductionChoice& which = choice_of(point);
+    const bool sums = which.choice.over_reduction;
+    point[vectors] = sums ? 0 : cut(point, vectors, which.problem.blocks);
+    point[columns] = which.choice.columns.empty() ? 0 : cut(point, columns, which.problem.columns);
+    point[rows] = cut(point, rows, which.rows);
+    if (!sums && value(point, rows) == 1) point[rows] = 0;
+    if (sums) {
+      for (size_t axis = 1; axis < axes.size(); ++axis) {
+        const auto knob = axes[axis].reduction;
+        if (knob == &ReductionKnobs::sum_block || knob == &ReductionKnobs::windows ||
+            knob == &ReductionKnobs::outer_block || knob == &ReductionKnobs::apart ||
+            knob == &ReductionKnobs::outside) {
+          point[axis] = 0;
+        }
+      }
+    }
+    const bool divided = value(point, sum_block) > 0;
+    const auto loops = static_cast<int64_t>(reductions) + (divided ? 1 : 0) - (sums ? 1 : 0);
+    point[sum_order] = index_of(sum_order, plain_move(value(point, sum_order), loops));
+    point[outer_order] = index_of(
+        outer_order, plain_move(value(point, outer_order), static_cast<int64_t>(which.loops)));
+    if (loops < 2) point[outside] = 0;
+    return point;
+  }
+
+  double cycles(const Point& point) const {
+    if (axes.empty()) return 1;
+    double penalty = 1;
+    for (size_t axis = 1; axis < axes.size(); ++axis) {
+      if (point[axis] != default_point[axis]) penalty += axes[axis].penalty;
+    }
+    if (value(point, 0) == kWinograd) return winograd.cycles(knobs_of(point).winograd);
+    if (value(point, 0) == kMatrix) return cycles_of_matrix(knobs_of(point).matrix);
+    if (value(point, 0) != kReduction) {
+      return separate_cycles * penalty * (value(point, 0) == ways[0] ? 1 : 1.3);
+    }
+    const ReductionChoice& which = choice_of(point);
+    TileProblem problem = which.problem;
+    int64_t width = value(point, columns);
+    const int64_t row_count = std::min(std::max<int64_t>(1, value(point, rows)), which.rows);
+    width *= row_count;
+    problem.columns *= row_count;
+    problem.others /= static_cast<double>(row_count);
+    // Accumulators of more than a few times the registers never pay.
+    constexpr int64_t kMostTimes = 3;
+    const int64_t parts = std::max(1, problem.lanes / std::max(1, start.target.lanes(DType::F32)));
+    const int64_t registers = value(point, vectors) * width * parts;
+    const bool is_default = point == default_point;
+    if (!is_default && registers > kMostTimes * std::max(16, start.target.vector_registers)) {
+      return INFINITY;
+    }
+    return tile_cycles(problem, start.target, value(point, vectors), width) * which.preference * penalty;
+  }
+
+  // Its closed forms try a rewrite: each is asked once.
+  double cycles_of_matrix(const MatrixKnobs& knobs) const {
+    const std::array<int64_t, 5> key = {knobs.algorithm, knobs.bands, knobs.panels, knobs.blocks, knobs.tiles};
+    const std::lock_guard lock(mutex);
+    auto [found, fresh] = matrix_cycles.try_emplace(key, INFINITY);
+    if (fresh) found->second = matrix.cycles(knobs);
+    return found->second;
+  }
+  mutable std::mutex mutex;        // of what is known already
+  mutable std::map<std::array<int64_t, 5>, double> matrix_cycles;
+};
+
+ScheduleSpace::ScheduleSpace(const Schedule& start, int threads, double tolerance)
+    : state_(std::make_shared<const State>(start, threads, tolerance)) {}
+
+const std::vector<ScheduleSpace::Dimension>& ScheduleSpace::dimensions() const {
+  return state_->dimensions;
+}
+const Point& ScheduleSpace::default_point() const { return state_->default_point; }
+Point ScheduleSpace::canonical(Point point) const { return state_->canonical(std::move(point)); }
+double ScheduleSpace::cycles(const Point& point) const { return state_->cycles(point); }
+
+int ScheduleSpace::family(const Point& point) const {
+  if (point.empty()) return 0;
+  const int64_t way = state_->value(point, 0);
+  return way == kReduction ? 10 + point[state_->choice] : static_cast<int>(way);
+}
+
+std::vector<Point> ScheduleSpace::ranked(int count) const {
+  const State& s = *state_;
+  std::vector<std::pair<double, Point>> pool;
+  std::set<Point> seen;
+  auto add = [&](Point point) {
+    point = s.canonical(std::move(point));
+    if (!seen.insert(point).second) return;
+    const double cycles = s.cycles(point);
+    if (cycles < INFINITY) pool.emplace_back(cycles, std::move(point));
+  };
+  auto add_around = [&](const Point& base) {
+    for (size_t axis = 0; axis < s.axes.size(); ++axis) {
+      for (int index = 0; index < static_cast<int>(s.dimensions[axis].values.size()); ++index) {
+        Point point = base;
+        point[axis] = index;
+        add(std::move(point));
+      }
+    }
+  };
+  add(s.default_point);
+  if (!s.choices.empty()) {
+    // All tiles of all choices.
+    Point point = s.default_point;
+    point[0] = s.index_of(0, kReduction);
+    auto size = [&](size_t axis) { return static_cast<int>(s.dimensions[axis].values.size()); };
+    for (point[s.choice] = 0; point[s.choice] < size(s.choice); ++point[s.choice]) {
+      for (point[s.vectors] = 0; point[s.vectors] < size(s.vectors); ++point[s.vectors]) {
+        for (point[s.columns] = 0; point[s.columns] < size(s.columns); ++point[s.columns]) {
+          for (int rows : {0, 2, 3, 4}) {
+            point[s.rows] = rows;
+            add(point);
+          }
+        }
+      }
+    }
+  }
+  std::stable_sort(pool.begin(), pool.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  constexpr size_t kTiles = 200, kBases = 4;
+  if (pool.size() > kTiles) pool.resize(kTiles);
+  add_around(s.default_point);
+  for (size_t i = 0, bases = std::min(kBases, pool.size()); i < bases; ++i) {
+    const Point base = pool[i].second;
+    add_around(base);
+  }
+  // Greedily by cycles, dearer the more alike what is there already.
+  std::vector<Point> result = {s.default_point};
+  std::vector<double> alike(pool.size(), 0);
+  std::vector<bool> taken(pool.size(), false);
+  while (static_cast<int>(result.size()) < count) {
+    size_t best = pool.size();
+    double least = INFINITY;
+    for (size_t i = 0; i < pool.size(); ++i) {
+      if (taken[i]) continue;
+      const Point& point = pool[i].second;
+      const Point& last = result.back();
+      double equal = 0;
+      for (size_t axis = 0; axis < point.size(); ++axis) equal += point[axis] == last[axis];
+      const auto size = static_cast<double>(std::max<size_t>(1, point.size()));
+      alike[i] = std::max(alike[i], std::max(0.0, equal - size + 4));   // up to 3 choices differ
+      if (point == last) taken[i] = true;
+      const double cost = pool[i].first * (1 + 0.03 * alike[i]);
+      if (taken[i] || cost >= least) continue;
+      least = cost;
+      best = i;
+    }
+    if (best == pool.size()) break;
+    taken[best] = true;
+    result.push_back(pool[best].second);
+  }
+  return result;
+}
+
+std::optional<Schedule> ScheduleSpace::State::build(const Point& point, std::string* why) const {
+  if (axes.empty()) return ScheduleAccess::schedule(start);
+  TraceBuilder builder(start, threads);
+  try {
+    attempt(builder, value(point, 0), knobs_of(point));
+  } catch (const Abandon& abandoned) {
+    if (why != nullptr) *why = abandoned.why;
+    return std::nullopt;
+  }
+  Schedule schedule = ScheduleAccess::schedule(builder.state());
+  const int64_t copies = straight_line_copies(schedule);
+  if (copies > kMostStraightLine && point != default_point) {
+    if (why != nullptr) *why = text("straight-line code of ", copies, " copies");
+    return std::nullopt;
+  }
+  return schedule;
+}
+
+std::optional<Schedule> ScheduleSpace::build(const Point& point, std::string* why) const {
+  return state_->build(point, why);
+}
+
+std::string ScheduleSpace::sketch(const Point& point, std::string* why) const {
+  const Trust trust;
+  const auto schedule = state_->build(point, why);
+  return schedule ? loops_key(*schedule) : "";
+}
+
+std::vector<double> ScheduleSpace::features(const Point& point) const {
+  if (!state_->axes.empty() && state_->is_algorithm(point)) return std::vector<double>(kLoopFeatures, 0);
+  const Trust trust;
+  const auto schedule = state_->build(point, nullptr);
+  return schedule ? loop_features(*schedule) : std::vector<double>{};
+}
+
+std::vector<RankedTrace> candidate_traces(const Schedule& start, int threads, int count) {
+  const ScheduleSpace space(start, threads);
+  std::vector<RankedTrace> result;
+  std::set<std::vector<std::string>> seen;
+  for (const Point& point : space.ranked(2 * count)) {
+    if (static_cast<int>(result.size()) >= count) break;
+    const auto schedule = space.build(point, nullptr);
+    if (!schedule) continue;
+    const auto& trace = schedule->trace();
+    std::vector<std::string> added(trace.begin() + static_cast<std::ptrdiff_t>(start.trace().size()),
+                                   trace.end());
+    if (seen.insert(added).second) result.push_back({std::move(added), space.cycles(point)});
+  }
+  return result;
+}
+
+}  // namespace tc

@@ -1,0 +1,135 @@
+"""Whether two checkouts make the same artefacts: every network of the zoo and every shared model, for several
+targets and tolerances.
+
+    python -m tests.bench.artefacts write FOLDER OUT.json [NAME ...] [--targets T ...] [--tolerances X ...]
+    python -m tests.bench.artefacts compare BEFORE.json AFTER.json
+
+`write` compiles with the package of a checkout in which `build_rules/stage.sh` was run (or `installed`) and
+notes, for each combination, a hash of the linked artefact, the traces of its kernels, predicted times and the
+seconds that compiling took. `compare` prints each combination that differs with the kernels whose traces do, and
+ends with 1 where there is any.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests import zoo
+from tests.bench.builds import package_of
+from tests.bench.peers import ROOT, search_path
+
+TARGETS = ["native", "x86-64-v3", "rv64gcv"]
+TOLERANCES = [0.0, 1e-4]
+
+
+def shared_models():
+    """Name and path of each ONNX file of $TC_MODELS or the folder of models beside the project."""
+    folder = Path(os.environ.get("TC_MODELS") or ROOT / ".." / "shared" / "models")
+    return {str(path.relative_to(folder)): path for path in sorted(folder.glob("**/*.onnx"))}
+
+
+def one(name, target, tolerance):
+    """What is noted of one compilation: a dict with `artefact`, `kernels` and `seconds`, or with `refused`."""
+    import tc
+
+    shapes = {}
+    if name in shared_models():
+        model = shared_models()[name]
+    else:
+        model = zoo.export(name)
+        shapes = {key: value.shape for key, value in zoo.example(name).items()}
+    begin = time.perf_counter()
+    try:
+        module = tc.compile(model, target, threads=1, tolerance=tolerance, log=False, shapes=shapes)
+    except tc.Error as error:
+        return {"refused": str(error)}
+    seconds = time.perf_counter() - begin
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "artefact.so"
+        module.export(str(path))
+        artefact = hashlib.sha256(path.read_bytes()).hexdigest()
+    kernels = [[report["label"], report["statements"], report["trace"]] for report in module.kernels]
+    return {"artefact": artefact, "kernels": kernels, "seconds": round(seconds, 2)}
+
+
+def work():
+    """Answers a line of JSON for each line of JSON on standard input: a process of a build's package."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        print(json.dumps(one(*json.loads(line))), file=answers, flush=True)
+
+
+def write(folder, out, names, targets, tolerances):
+    environment = dict(os.environ, PYTHONPATH=search_path(package_of(folder), ROOT, os.environ.get("PYTHONPATH")))
+    worker = subprocess.Popen([sys.executable, "-m", "tests.bench.artefacts", "worker"], env=environment, text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    found = {}
+    for name in names or [*zoo.NETWORKS, *shared_models()]:
+        for target in targets:
+            for tolerance in tolerances:
+                worker.stdin.write(json.dumps([name, target, tolerance]) + "\n")
+                worker.stdin.flush()
+                line = worker.stdout.readline()
+                if not line:
+                    sys.exit(f"the process ended while it compiled {name} for {target} at {tolerance:g}")
+                found[f"{name} {target} {tolerance:g}"] = json.loads(line)
+    worker.stdin.close()
+    worker.wait()
+    Path(out).write_text(json.dumps(found, indent=1))
+
+
+def differences(before, after):
+    """Sentences, one for each combination that is not the same in both."""
+    for key in before | after:
+        a, b = before.get(key), after.get(key)
+        if a is None or b is None:
+            yield f"{key}: only {'after' if a is None else 'before'}"
+        elif "refused" in a or "refused" in b:
+            if a.get("refused") != b.get("refused"):
+                yield f"{key}: {a.get('refused', 'compiled')} ▶ {b.get('refused', 'compiled')}"
+        elif a["artefact"] != b["artefact"]:
+            changed = [new[0] for old, new in zip(a["kernels"], b["kernels"]) if old != new]
+            count = f"{len(a['kernels'])} ▶ {len(b['kernels'])} kernels" if len(a["kernels"]) != len(b["kernels"]) \
+                else f"{len(changed)} of {len(b['kernels'])} kernels"
+            yield f"{key}: {count}: {', '.join(changed[:6]) or 'the same traces'}"
+
+
+def compare(before, after):
+    before, after = (json.loads(Path(path).read_text()) for path in (before, after))
+    found = list(differences(before, after))
+    print("\n".join(found))
+    seconds = [sum(each.get("seconds", 0) for each in notes.values()) for notes in (before, after)]
+    print(f"{len(found)} of {len(before | after)} differ; compiling took {seconds[0]:.0f} s ▶ {seconds[1]:.0f} s")
+    return 1 if found else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    writer = commands.add_parser("write")
+    writer.add_argument("folder")
+    writer.add_argument("out")
+    writer.add_argument("names", nargs="*")
+    writer.add_argument("--targets", nargs="+", default=TARGETS)
+    writer.add_argument("--tolerances", nargs="+", type=float, default=TOLERANCES)
+    comparer = commands.add_parser("compare")
+    comparer.add_argument("before")
+    comparer.add_argument("after")
+    commands.add_parser("worker")
+    options = parser.parse_args()
+    if options.command == "worker":
+        return work()
+    if options.command == "write":
+        return write(options.folder, options.out, options.names, options.targets, options.tolerances)
+    return compare(options.before, options.after)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

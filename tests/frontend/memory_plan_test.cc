@@ -1,0 +1,92 @@
+// The arena's plan for random lives and sizes: no two blocks that live together overlap.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "frontend/pipeline/memory_plan.h"
+
+namespace tc {
+namespace {
+
+struct Placed {
+  int64_t begin, end;
+};
+
+// Checks the plan with the symbols bound; returns the largest sum of bytes that live at one step.
+int64_t check(const std::vector<LiveBlock>& blocks, const Dim& total, const std::map<std::string, int64_t>& symbols) {
+  std::vector<Placed> placed;
+  for (const LiveBlock& block : blocks) {
+    const int64_t begin = block.offset.evaluate(symbols);
+    placed.push_back({begin, begin + block.bytes.evaluate(symbols)});
+    EXPECT_GE(begin, 0);
+    EXPECT_EQ(begin % 64, 0);
+    EXPECT_LE(placed.back().end, total.evaluate(symbols));
+  }
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const bool together = std::max(blocks[i].first, blocks[j].first) <= std::min(blocks[i].last, blocks[j].last);
+      const bool overlap = std::max(placed[i].begin, placed[j].begin) < std::min(placed[i].end, placed[j].end);
+      EXPECT_FALSE(together && overlap) << "blocks " << j << " and " << i;
+    }
+  }
+  int64_t largest = 0;
+  for (int step = 0; step < 64; ++step) {
+    int64_t live = 0;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      if (blocks[i].first <= step && step <= blocks[i].last) live += placed[i].end - placed[i].begin;
+    }
+    largest = std::max(largest, live);
+  }
+  return largest;
+}
+
+std::vector<LiveBlock> random_blocks(std::mt19937& random, bool symbolic) {
+  std::vector<LiveBlock> blocks(2 + random() % 30);
+  for (LiveBlock& block : blocks) {
+    block.name = "b";
+    const int64_t units = 1 + static_cast<int64_t>(random() % 40);
+    block.bytes = Dim(random() % 4 ? 64 * units : units);
+    if (symbolic && random() % 3 == 0) block.bytes = Dim::symbol(random() % 2 ? "n" : "m") * (4 * units);
+    block.first = static_cast<int>(random() % 40);
+    block.last = block.first + static_cast<int>(random() % 8);
+  }
+  return blocks;
+}
+
+TEST(MemoryPlan, BlocksThatLiveTogetherAreApart) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<LiveBlock> blocks = random_blocks(random, false);
+    const Dim total = plan_memory(blocks);
+    const int64_t largest = check(blocks, total, {});
+    ASSERT_FALSE(testing::Test::HasFailure()) << "round " << round;
+    EXPECT_LE(total.constant(), 2 * largest + 64 * static_cast<int64_t>(blocks.size())) << "round " << round;
+  }
+}
+
+TEST(MemoryPlan, SymbolicBlocksToo) {
+  std::mt19937 random(6);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<LiveBlock> blocks = random_blocks(random, true);
+    const Dim total = plan_memory(blocks);
+    for (int64_t n : {1, 3, 1000}) {
+      for (int64_t m : {1, 17}) check(blocks, total, {{"n", n}, {"m", m}});
+    }
+    ASSERT_FALSE(testing::Test::HasFailure()) << "round " << round;
+  }
+}
+
+TEST(MemoryPlan, LifeAfterLifeSharesMemory) {
+  std::vector<LiveBlock> blocks(3);
+  for (int i = 0; i < 3; ++i) {
+    blocks[static_cast<size_t>(i)].bytes = Dim(1000);
+    blocks[static_cast<size_t>(i)].first = i;
+    blocks[static_cast<size_t>(i)].last = i + 1;
+  }
+  EXPECT_EQ(plan_memory(blocks).constant(), 2048);
+  EXPECT_EQ(blocks[0].offset.constant(), blocks[2].offset.constant());
+}
+
+}  // namespace
+}  // namespace tc
