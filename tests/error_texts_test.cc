@@ -2,7 +2,7 @@
 // and graphs, sizes, exports, null arguments.
 #include <gtest/gtest.h>
 
-#include "frontend/import/onnx/importer.h"
+#include "frontend/import/import.h"
 #include "frontend/import/onnx/onnx.pb.h"
 #include "frontend/pipeline/compile.h"
 #include "frontend/pipeline/kernel_module.h"
@@ -43,12 +43,12 @@ std::string small_model() {
 TEST(ErrorTexts, ConstantsForInputs) {
   ImportOptions options;
   options.constants["x"] = std::make_shared<Tensor>(DType::I64, std::vector<int64_t>{2});
-  EXPECT_EQ(error_of([&] { import_onnx(small_model(), "m.onnx", "", options); }),
+  EXPECT_EQ(error_of([&] { import_model({small_model(), "m.onnx", ""}, options); }),
             "input 'x' of m.onnx is f32[2], but the constant given for it is i64[2]");
 }
 
 TEST(ErrorTexts, Exports) {
-  const CompiledModel model = compile_onnx(small_model(), "m.onnx", "", {});
+  const CompiledModel model = compile_model({small_model(), "m.onnx", ""}, {});
   EXPECT_EQ(error_of([&] { export_model(model, "static", "/tmp/tc-test-never.a", "/nowhere"); }),
             "cannot read '/nowhere/x86_64/libtc_runtime.a', which this export links; reinstall tc");
   EXPECT_EQ(error_of([&] { export_model(model, "zip", "/tmp/tc-test-never.zip", ""); }),

@@ -8,7 +8,7 @@
 #include <map>
 #include <memory>
 
-#include "frontend/import/onnx/importer.h"
+#include "frontend/import/import.h"
 #include "frontend/import/onnx/onnx.pb.h"
 #include "frontend/pipeline/compile.h"
 #include "ir/error.h"
@@ -166,7 +166,7 @@ namespace {
 NodeTestResult run_model(const std::string& bytes, const fs::path& folder, NodeTestWay way) {
   NodeTestResult result;
   try {
-    Graph graph = import_onnx(bytes, "model.onnx", folder.string(), {});
+    Graph graph = import_model({bytes, "model.onnx", folder.string()}, {});
     if (way != NodeTestWay::AsImported) run_passes(graph);
     const fs::path data = folder / "test_data_set_0";
     tc_onnx::ModelProto model;

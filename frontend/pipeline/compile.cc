@@ -8,7 +8,6 @@
 #include <set>
 #include <thread>
 
-#include "frontend/import/onnx/importer.h"
 #include "ir/error.h"
 #include "ir/passes/pass.h"
 #include "runtime/abi.h"
@@ -73,12 +72,11 @@ int worker_count(int wanted) {
   return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-Graph import_and_simplify(std::string bytes, const std::string& file_name, const std::string& folder,
-                          const CompileOptions& options, std::string* dump) {
+Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump) {
   ImportOptions import;
   import.input_shapes = options.input_shapes;
   import.symbols = options.symbols;
-  Graph graph = import_onnx(std::move(bytes), file_name, folder, import);
+  Graph graph = import_model(std::move(source), import);
   PassOptions passes;
   passes.dump = options.dump;
   passes.dump_text = dump;
@@ -147,13 +145,12 @@ CompiledModel compile_graph(Graph graph, const CompileOptions& options) {
 
 namespace {
 
-CompiledModel from_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
-                        const CompileOptions& options, bool code) {
+CompiledModel from_source(Source source, const CompileOptions& options, bool code) {
   std::vector<std::pair<std::string, double>> phases;
   Stopwatch watch(phases);
   parse_target(options.target);    // an unknown target is told before the work
   std::string dump;
-  Graph graph = import_and_simplify(std::move(bytes), file_name, folder, options, &dump);
+  Graph graph = import_and_simplify(std::move(source), options, &dump);
   watch.lap("import");
   CompiledModel model = plan_graph(std::move(graph), options, watch);
   if (code) generate_code(model, options, watch);
@@ -164,14 +161,12 @@ CompiledModel from_onnx(std::string bytes, const std::string& file_name, const s
 
 }  // namespace
 
-CompiledModel plan_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
-                        const CompileOptions& options) {
-  return from_onnx(std::move(bytes), file_name, folder, options, false);
+CompiledModel plan_model(Source source, const CompileOptions& options) {
+  return from_source(std::move(source), options, false);
 }
 
-CompiledModel compile_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
-                           const CompileOptions& options) {
-  return from_onnx(std::move(bytes), file_name, folder, options, true);
+CompiledModel compile_model(Source source, const CompileOptions& options) {
+  return from_source(std::move(source), options, true);
 }
 
 void export_model(const CompiledModel& model, const std::string& kind, const std::string& path,

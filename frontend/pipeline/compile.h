@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/codegen.h"
+#include "frontend/import/import.h"
 #include "frontend/pipeline/plan_builder.h"
 #include "ir/graph.h"
 #include "ir/plan.h"
@@ -50,16 +51,13 @@ int worker_count(int wanted);
 
 // Imports and simplifies: the graph that compile works on. Errors name file and node. Here and below the
 // model's bytes are let go as soon as they are parsed, where the caller moves them in.
-Graph import_and_simplify(std::string bytes, const std::string& file_name, const std::string& folder,
-                          const CompileOptions& options, std::string* dump);
+Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump);
 
-// `folder` is where external data may lie (empty: none). Everything but code is decided by
-// build_plan; the result depends only on the arguments, never on time, folder or thread count.
-CompiledModel compile_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
-                           const CompileOptions& options);
+// A model of any format that frontend/import knows. Everything but code is decided by build_plan; the result depends
+// only on the arguments, never on time, folder or thread count.
+CompiledModel compile_model(Source source, const CompileOptions& options);
 // The same without code: plan and reports.
-CompiledModel plan_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
-                        const CompileOptions& options);
+CompiledModel plan_model(Source source, const CompileOptions& options);
 CompiledModel compile_graph(Graph graph, const CompileOptions& options);
 
 // Writes the artefact. kind: "shared" (.so), "static" (.a, and a .h beside it), "executable",

@@ -206,15 +206,15 @@ std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, do
   return tasks;
 }
 
-TuneResult tune_onnx(const std::string& bytes, const std::string& file_name, const std::string& folder,
-                     const TuneRequest& request, const std::function<bool(const TuneProgress&)>& progress) {
+TuneResult tune_model(const Source& source, const TuneRequest& request,
+                      const std::function<bool(const TuneProgress&)>& progress) {
   CompileOptions untuned = request.compile;
   untuned.log.clear();
   untuned.traces = nullptr;
   const Target target = parse_target(untuned.target);
   Log log(request.log, Log::Mode::Write);   // what is wrong with it is told before the work
   const int threads = worker_count(untuned.threads);
-  const CompiledModel model = plan_onnx(bytes, file_name, folder, untuned);
+  const CompiledModel model = plan_model(source, untuned);
   std::vector<std::string> notes;
   const std::vector<KernelTask> tasks = kernel_tasks(model, threads, untuned.tolerance, &notes);
 
@@ -252,7 +252,7 @@ TuneResult tune_onnx(const std::string& bytes, const std::string& file_name, con
         CompileOptions here = untuned;
         here.target = "native";
         const TemporaryFile library;
-        export_model(compile_onnx(bytes, file_name, folder, here), "shared", library.path(), request.libraries);
+        export_model(compile_model(source, here), "shared", library.path(), request.libraries);
         for (const uint64_t seed : {runtime::mix_bits(request.tune.seed + 101), runtime::mix_bits(request.tune.seed + 102)}) {
           auto& files = programs.data_sets.emplace_back(seed, std::vector<RemoteFile>()).second;
           for (const Bytes& bytes : run_on_samples(library.path(), programs.inputs, programs.outputs, seed))
@@ -269,7 +269,7 @@ TuneResult tune_onnx(const std::string& bytes, const std::string& file_name, con
         auto found = built.find(variants[i]);
         if (found == built.end()) {
           const std::string path = text(request.work_folder, "/model", built.size());
-          export_model(compile_onnx(bytes, file_name, folder, options), "executable", path, request.libraries);
+          export_model(compile_model(source, options), "executable", path, request.libraries);
           found = built.emplace(variants[i], remote_file(path)).first;
         }
         programs.executables.push_back(found->second);

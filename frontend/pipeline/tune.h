@@ -31,7 +31,7 @@ std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, do
 
 // Fills the log. Afterwards a compile with that log uses what was found. Errors: those of compiling,
 // of the log, and Device errors where no device of the target answers.
-TuneResult tune_onnx(const std::string& bytes, const std::string& file_name, const std::string& folder,
-                     const TuneRequest& request, const std::function<bool(const TuneProgress&)>& progress);
+TuneResult tune_model(const Source& source, const TuneRequest& request,
+                      const std::function<bool(const TuneProgress&)>& progress);
 
 }  // namespace tc

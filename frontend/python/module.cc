@@ -13,14 +13,13 @@
 #include <vector>
 
 #include "codegen/codegen.h"
-#include "frontend/import/onnx/importer.h"
+#include "frontend/import/import.h"
 #include "frontend/pipeline/compile.h"
 #include "frontend/pipeline/kernel_module.h"
 #include "frontend/pipeline/plan_builder.h"
 #include "frontend/python/fleet.h"
 #include "frontend/python/roof.h"
 #include "frontend/python/runner.h"
-#include "frontend/python/source.h"
 #include "frontend/python/tune.h"
 #include "ir/error.h"
 #include "ir/loop.h"
@@ -223,7 +222,7 @@ BuiltPlan plan_of(Source& source, const CompileOptions& options) {
   build.tolerance = options.tolerance;
   std::string dump;
   return build_plan(
-      import_and_simplify(std::move(source.bytes), source.name, source.folder, options, &dump), build);
+      import_and_simplify(std::move(source), options, &dump), build);
 }
 
 void add_compile(py::module_& module) {
@@ -241,14 +240,14 @@ void add_compile(py::module_& module) {
       .def_readwrite("build", &CompileOptions::build);
   module.def("compile", [](Source& source, const CompileOptions& options) {
     py::gil_scoped_release release;
-    return compile_onnx(std::move(source.bytes), source.name, source.folder, options);
+    return compile_model(std::move(source), options);
   });
   // The simplified graph as text, and the dump that the options ask for.
   module.def("import_model", [](Source& source, const CompileOptions& options) {
     py::gil_scoped_release release;
     std::string dump;
     const Graph graph =
-        import_and_simplify(std::move(source.bytes), source.name, source.folder, options, &dump);
+        import_and_simplify(std::move(source), options, &dump);
     return std::make_pair(str(graph), dump);
   });
   // One report per call of a kernel, in the plan's order, without generating code.
@@ -264,7 +263,7 @@ void add_compile(py::module_& module) {
     import.input_shapes = options.input_shapes;
     import.symbols = options.symbols;
     py::list result;
-    for (const ImportProblem& problem : check_onnx(source.bytes, source.name, source.folder, import)) {
+    for (const ImportProblem& problem : check_model(source, import)) {
       result.append(problem.op_type.empty()
                         ? problem.reason
                         : text("node '", problem.node, "' (", problem.op_type, ", opset ", problem.opset,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "frontend/pipeline/tune.h"
-#include "frontend/python/source.h"
+#include "frontend/import/import.h"
 #include "ir/error.h"
 #include "tuner/log.h"
 
@@ -177,7 +177,7 @@ py::dict tune_source(const Source& source, const TuneRequest& request, const py:
   std::exception_ptr raised;   // by the callback, or Ctrl-C
   {
     py::gil_scoped_release release;
-    result = tune_onnx(source.bytes, source.name, source.folder, request, [&](const TuneProgress& progress) {
+    result = tune_model(source, request, [&](const TuneProgress& progress) {
       const py::gil_scoped_acquire acquire;
       try {
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();

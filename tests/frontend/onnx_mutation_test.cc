@@ -9,7 +9,7 @@
 #include <fstream>
 #include <random>
 
-#include "frontend/import/onnx/importer.h"
+#include "frontend/import/import.h"
 #include "frontend/import/onnx/onnx.pb.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"
@@ -152,7 +152,7 @@ class Mutator {
 // Imports, simplifies and lowers; the text of an internal error, or nothing.
 std::string broken_promise(const std::string& bytes) {
   try {
-    Graph graph = import_onnx(bytes, "mutated.onnx", "", {});
+    Graph graph = import_model({bytes, "mutated.onnx", ""}, {});
     run_passes(graph);
     for (const Group& group : fuse_groups(graph)) {
       if (group.kind != Group::Kind::Compute) continue;

@@ -63,10 +63,10 @@ Opsets opsets_of(const google::protobuf::RepeatedPtrField<tc_onnx::OperatorSetId
 }
 
 // One model being imported.
-class Importer {
+class OnnxImporter {
  public:
   // Takes the tensors out of `model`.
-  Importer(tc_onnx::ModelProto& model, std::string file_name, std::string folder, const ImportOptions& options)
+  OnnxImporter(tc_onnx::ModelProto& model, std::string file_name, std::string folder, const ImportOptions& options)
       : model_(model), file_name_(std::move(file_name)), folder_(std::move(folder)), options_(options),
         opsets_(opsets_of(model.opset_import())) {
     for (const auto& function : model.functions()) {
@@ -548,28 +548,29 @@ class Importer {
   int64_t scanned_ = 0;
 };
 
-}  // namespace
-
-Graph import_onnx(std::string bytes, const std::string& file_name, const std::string& folder,
-                  const ImportOptions& options) {
-  tc_onnx::ModelProto model = parse(bytes, file_name);
-  bytes = std::string();
-  return Importer(model, file_name, folder, options).run();
+Graph import_onnx(Source source, const ImportOptions& options) {
+  tc_onnx::ModelProto model = parse(source.bytes, source.name);
+  source.bytes = std::string();
+  return OnnxImporter(model, source.name, source.folder, options).run();
 }
 
-std::vector<ImportProblem> check_onnx(const std::string& bytes, const std::string& file_name,
-                                      const std::string& folder, const ImportOptions& options) {
-  tc_onnx::ModelProto model = parse(bytes, file_name);
-  Importer importer(model, file_name, folder, options);
-  std::vector<ImportProblem> problems = importer.unsupported();
+std::vector<ImportProblem> check_onnx(const Source& source, const ImportOptions& options) {
+  tc_onnx::ModelProto model = parse(source.bytes, source.name);
+  std::vector<ImportProblem> problems = OnnxImporter(model, source.name, source.folder, options).unsupported();
   if (!problems.empty()) return problems;
   try {
-    Importer(model, file_name, folder, options).run();
+    OnnxImporter(model, source.name, source.folder, options).run();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::Shape) throw;
     problems.push_back({"", "", 0, error.what()});
   }
   return problems;
+}
+
+}  // namespace
+
+Importer onnx_importer() {
+  return {"ONNX", [](const Source&) { return true; }, import_onnx, check_onnx};
 }
 
 }  // namespace tc

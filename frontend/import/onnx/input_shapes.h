@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "frontend/import/onnx/importer.h"
+#include "frontend/import/import.h"
 #include "frontend/import/onnx/onnx.pb.h"
 
 namespace tc {

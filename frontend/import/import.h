@@ -1,0 +1,57 @@
+// The one door for models: whatever the format of a file, it becomes a graph here. What comes after knows no format.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace tc {
+
+// A model where it lies: the file's bytes, its name in error texts, and the folder where its external data may lie
+// (empty: nowhere). Who imports it last moves it in, so that the bytes are not kept beside what was read of them.
+struct Source {
+  std::string bytes, name, folder;
+};
+
+struct ImportOptions {
+  // Sizes of inputs by name; -1 leaves a dimension as the file has it.
+  std::map<std::string, std::vector<int64_t>> input_shapes;
+  std::map<std::string, int64_t> symbols;
+  // Inputs that are constants of the compiled model (a sampling rate that chooses a branch).
+  std::map<std::string, TensorPtr> constants;
+};
+
+// Something in a model that cannot be compiled.
+struct ImportProblem {
+  std::string node;                // name, or first output where it has none
+  std::string op_type;             // with the domain, if not the default one
+  int opset = 0;
+  std::string reason;
+};
+
+// A format of model files. To add one: a folder beside this file that defines one of these, and its line in import.cc.
+struct Importer {
+  std::string format;              // as people call it: "ONNX"
+  // Whether these are such bytes, by how they begin and what the file is called; nothing is parsed.
+  std::function<bool(const Source&)> recognises;
+  // The model as a graph with types and shapes inferred. The file is hostile: every size is checked before it is
+  // believed. Model errors for files that are damaged, Unsupported errors that name all operators without a row at
+  // once, Shape errors that name node and sizes.
+  std::function<Graph(Source, const ImportOptions&)> import;
+  // Every operator of the model (subgraphs and functions too) that has no row; where there is none, the first other
+  // reason why the import fails, if any.
+  std::function<std::vector<ImportProblem>(const Source&, const ImportOptions&)> check;
+};
+
+// All formats, in the order in which they are asked; the last one takes what no other recognises, and says what is
+// wrong with it.
+const std::vector<Importer>& importers();
+
+Graph import_model(Source source, const ImportOptions& options);
+std::vector<ImportProblem> check_model(const Source& source, const ImportOptions& options);
+
+}  // namespace tc
