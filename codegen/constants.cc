@@ -105,6 +105,31 @@ int64_t offset_in_file(const OpenFile& file, const std::string& wanted, int64_t 
   return 0;
 }
 
+// The header of a relocatable file whose table of sections lies at `headers_at`.
+Elf64_Ehdr file_header(const Target& target, int64_t headers_at, int sections, int section_names) {
+  Elf64_Ehdr header = {};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_REL;
+  header.e_version = EV_CURRENT;
+  header.e_ehsize = sizeof(Elf64_Ehdr);
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shnum = static_cast<Elf64_Half>(sections);
+  header.e_shstrndx = static_cast<Elf64_Half>(section_names);
+  header.e_shoff = static_cast<Elf64_Off>(headers_at);
+  switch (target.arch) {
+    case Arch::X86_64: header.e_machine = EM_X86_64; break;
+    case Arch::AArch64: header.e_machine = EM_AARCH64; break;
+    case Arch::RiscV64:
+      header.e_machine = EM_RISCV;
+      header.e_flags = EF_RISCV_RVC | EF_RISCV_FLOAT_ABI_DOUBLE;
+      break;
+  }
+  return header;
+}
+
 }  // namespace
 
 std::vector<int64_t> constant_offsets(const std::vector<PlanConstant>& constants) {
@@ -171,27 +196,7 @@ Bytes constants_object(const ConstantsFile& constants, const Target& target, con
   const int64_t data_at = aligned(headers_at + kSections * static_cast<int64_t>(sizeof(Elf64_Shdr)), kAlignment);
   Bytes bytes(static_cast<size_t>(data_at), 0);
 
-  Elf64_Ehdr header = {};
-  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = ELFCLASS64;
-  header.e_ident[EI_DATA] = ELFDATA2LSB;
-  header.e_ident[EI_VERSION] = EV_CURRENT;
-  header.e_type = ET_REL;
-  header.e_version = EV_CURRENT;
-  header.e_ehsize = sizeof(Elf64_Ehdr);
-  header.e_shentsize = sizeof(Elf64_Shdr);
-  header.e_shnum = kSections;
-  header.e_shstrndx = kSectionNames;
-  header.e_shoff = static_cast<Elf64_Off>(headers_at);
-  switch (target.arch) {
-    case Arch::X86_64: header.e_machine = EM_X86_64; break;
-    case Arch::AArch64: header.e_machine = EM_AARCH64; break;
-    case Arch::RiscV64:
-      header.e_machine = EM_RISCV;
-      header.e_flags = EF_RISCV_RVC | EF_RISCV_FLOAT_ABI_DOUBLE;
-      break;
-  }
-  put(bytes, 0, header);
+  put(bytes, 0, file_header(target, headers_at, kSections, kSectionNames));
 
   Elf64_Sym entry = {};
   entry.st_name = symbol_name;

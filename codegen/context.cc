@@ -259,10 +259,9 @@ llvm::Value* KernelContext::zero_block(int64_t bytes) {
   return zeros_;
 }
 
-KernelContext::LoopResult KernelContext::loop(const std::string& name, llvm::Value* lower,
-                                              llvm::Value* upper, int64_t step, bool may_be_empty,
-                                              const std::vector<llvm::Value*>& carried,
+KernelContext::LoopResult KernelContext::loop(const LoopHead& head, const std::vector<llvm::Value*>& carried,
                                               const LoopBody& body) {
+  const auto& [name, lower, upper, step, may_be_empty] = head;
   llvm::BasicBlock* before = builder.GetInsertBlock();
   llvm::BasicBlock* header = block(name);
   llvm::BasicBlock* inside = block(name + ".body");

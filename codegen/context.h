@@ -82,9 +82,13 @@ class KernelContext {
   };
   using LoopBody = std::function<std::vector<llvm::Value*>(
       llvm::Value* variable, llvm::BasicBlock* header, const std::vector<llvm::Value*>& carried)>;
-  LoopResult loop(const std::string& name, llvm::Value* lower, llvm::Value* upper, int64_t step,
-                  bool may_be_empty, const std::vector<llvm::Value*>& carried,
-                  const LoopBody& body);
+  struct LoopHead {
+    std::string name;
+    llvm::Value *lower, *upper;
+    int64_t step;
+    bool may_be_empty;
+  };
+  LoopResult loop(const LoopHead& head, const std::vector<llvm::Value*>& carried, const LoopBody& body);
 
  private:
   void declare_function();

@@ -208,7 +208,7 @@ class KernelEmitter {
     auto emit = [&](llvm::Value* first, llvm::Value* last, Interval interval, int64_t copies,
                     bool empty) {
       return context_
-          .loop(node.variable, first, last, copies, empty, {},
+          .loop({node.variable, first, last, copies, empty}, {},
                 [&](llvm::Value* value, llvm::BasicBlock*, const std::vector<llvm::Value*>&) {
                   for (int64_t i = 0; i < copies; ++i) {
                     bind(context_.add(value, context_.i64(i)),

@@ -107,14 +107,16 @@ class Maker {
 
   // Adds a probe whose one instruction is `step(builder, accumulator, a, b)`.
   using Step = std::function<llvm::Value*(Builder&, llvm::Value*, llvm::Value*, llvm::Value*)>;
+  struct VectorTypes {
+    llvm::Type *(*sum)(llvm::LLVMContext&, int), *(*operand)(llvm::LLVMContext&, int);   // of so many bits
+  };
   void peak(const std::string& instructions, const std::string& types, int vector_bits, int64_t multiply_adds,
-            llvm::Type* (*sum_type)(llvm::LLVMContext&, int), llvm::Type* (*operand_type)(llvm::LLVMContext&, int),
-            const Step& step) {
+            const VectorTypes& vectors, const Step& step) {
     PeakProbe& probe = add(instructions, types, vector_bits, multiply_adds * kAccumulators * kRounds);
     Unit unit(target_, probe.symbol);
     Function made(unit, probe.symbol, {i64_type(unit)});
-    llvm::Type* sum = sum_type(unit.context(), vector_bits);
-    llvm::Type* operand = operand_type(unit.context(), vector_bits);
+    llvm::Type* sum = vectors.sum(unit.context(), vector_bits);
+    llvm::Type* operand = vectors.operand(unit.context(), vector_bits);
     llvm::Value* a = made.unknown(operand, 0);
     llvm::Value* b = made.unknown(operand, 1);
     Function::Values sums;
@@ -151,13 +153,13 @@ class Maker {
     const auto f64 = [](llvm::LLVMContext& context, int width) {
       return widen(llvm::Type::getDoubleTy(context), std::max(1, width / 64));
     };
-    peak(instructions, "f32", bits, std::max(1, bits / 32), f32, f32, multiply_add);
-    peak(instructions, "f64", bits, std::max(1, bits / 64), f64, f64, multiply_add);
+    peak(instructions, "f32", bits, std::max(1, bits / 32), {f32, f32}, multiply_add);
+    peak(instructions, "f64", bits, std::max(1, bits / 64), {f64, f64}, multiply_add);
     if (instructions == "AVX-512" && has("avx512fp16")) {
       const auto f16 = [](llvm::LLVMContext& context, int width) {
         return widen(llvm::Type::getHalfTy(context), width / 16);
       };
-      peak("AVX-512-FP16", "f16", bits, bits / 16, f16, f16, multiply_add);
+      peak("AVX-512-FP16", "f16", bits, bits / 16, {f16, f16}, multiply_add);
     }
   }
 
@@ -178,11 +180,11 @@ class Maker {
       };
     };
     if (has("avxvnni"))
-      peak("AVX-VNNI", "u8 x i8 to i32", 256, 32, i32, i32, dot(llvm::Intrinsic::x86_avx512_vpdpbusd_256));
+      peak("AVX-VNNI", "u8 x i8 to i32", 256, 32, {i32, i32}, dot(llvm::Intrinsic::x86_avx512_vpdpbusd_256));
     if (has("avx512vnni"))
-      peak("AVX-512-VNNI", "u8 x i8 to i32", 512, 64, i32, i32, dot(llvm::Intrinsic::x86_avx512_vpdpbusd_512));
+      peak("AVX-512-VNNI", "u8 x i8 to i32", 512, 64, {i32, i32}, dot(llvm::Intrinsic::x86_avx512_vpdpbusd_512));
     if (has("avx512bf16"))
-      peak("AVX-512-BF16", "bf16 to f32", 512, 32, f32, bf16, dot(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512));
+      peak("AVX-512-BF16", "bf16 to f32", 512, 32, {f32, bf16}, dot(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512));
     if (has("amx-bf16")) tiles("bf16 to f32", 16 * 16 * 32, llvm::Intrinsic::x86_tdpbf16ps);
     if (has("amx-int8")) tiles("u8 x i8 to i32", 16 * 16 * 64, llvm::Intrinsic::x86_tdpbusd);
   }

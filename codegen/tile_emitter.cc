@@ -204,10 +204,8 @@ bool TileEmitter::fills_registers() const {
   return target.reorders && target.vector_bits > 0 && 2 * bits > target.vector_bits * target.vector_registers;
 }
 
-void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
-  const TileLoop& loop = tile_->loops[position];
-  // Constraints that fix nothing else become bounds of this loop.
-  Constraints bounds, rest;
+TileEmitter::SerialBounds TileEmitter::serial_bounds(const TileLoop& loop, const Constraints& pending) const {
+  SerialBounds result;
   std::vector<LoopExprPtr> lowers = {loop_constant(0)};
   std::vector<LoopExprPtr> uppers = {
       loop.extent >= 0 ? loop_constant(loop.extent - 1) : to_loop_expr(loop.symbolic_extent - 1)};
@@ -215,10 +213,10 @@ void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
     const int64_t coefficient = constraint.coefficient(loop.name);
     const Affine others = constraint - Affine::variable(loop.name, coefficient);
     if (coefficient == 0 || !is_fixed(others)) {
-      rest.push_back(constraint);
+      result.rest.push_back(constraint);
       continue;
     }
-    bounds.push_back(constraint);
+    result.bounds.push_back(constraint);
     auto divided = [](const Affine& affine, int64_t divisor) {
       if (divisor == 1) return to_loop_expr(affine);
       return loop_expr(LoopExpr::Kind::FloorDiv, {to_loop_expr(affine), loop_constant(divisor)});
@@ -232,87 +230,90 @@ void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
   auto fold = [](LoopExpr::Kind kind, const std::vector<LoopExprPtr>& parts) {
     return parts.size() == 1 ? parts[0] : loop_expr(kind, parts);
   };
-  const LoopExprPtr lower = fold(LoopExpr::Kind::Max, lowers);
-  const LoopExprPtr upper = fold(LoopExpr::Kind::Min, uppers);
-  const Interval low = range_of(*lower, context_.ranges);
-  const Interval high = range_of(*upper, context_.ranges);
-  if (low.low > high.high) return;
+  result.lower = fold(LoopExpr::Kind::Max, lowers);
+  result.upper = fold(LoopExpr::Kind::Min, uppers);
+  result.low = range_of(*result.lower, context_.ranges);
+  result.high = range_of(*result.upper, context_.ranges);
+  return result;
+}
 
+void TileEmitter::serial_copy(size_t position, const SerialBounds& bounds, const Affine& value, bool ends_block) {
+  const TileLoop& loop = tile_->loops[position];
   const size_t known = known_.size();
-  auto copy = [&](const Affine& value, bool ends_block = false) {
-    values_[loop.name] = value;
-    for (const Affine& bound : bounds) known_.push_back(with_values(bound));
-    loaded_.emplace_back();
-    nest(position + 1, rest);
-    if (!ends_block && fills_registers()) {
-      // Loads of later steps stay behind this one: LLVM would gather them, and keep sums in memory for them.
-      builder_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
-    }
-    loaded_.pop_back();
-    known_.resize(known);
-    values_.erase(loop.name);
-  };
-  // One emitted loop over first .. last that makes `copies` instances per trip.
-  auto emit = [&](llvm::Value* first, llvm::Value* last, Interval range, int64_t copies,
-                  bool may_be_empty) {
-    std::vector<std::string> names;
-    std::vector<llvm::Value*> carried;
-    for (const auto& [name, accumulator] : region_.accumulators) {
-      names.push_back(name);
-      carried.push_back(accumulator.value);
-    }
-    const std::string variable = text(loop.name, "#", ++names_);
-    const auto result = context_.loop(
-        loop.name.substr(1), first, last, copies, may_be_empty, carried,
-        [&](llvm::Value* value, llvm::BasicBlock* header,
-            const std::vector<llvm::Value*>& current) {
-          context_.variables[variable] = value;
-          context_.ranges[variable] = range;
-          levels_.push_back({header, {}});
-          variable_level_[variable] = static_cast<int>(levels_.size()) - 1;
-          for (size_t i = 0; i < names.size(); ++i) {
-            region_.accumulators[names[i]].value = current[i];
-          }
-          for (int64_t i = 0; i < copies; ++i) copy(Affine::variable(variable) + Affine(i), i + 1 == copies);
-          std::vector<llvm::Value*> next;
-          for (const std::string& name : names) next.push_back(region_.accumulators[name].value);
-          levels_.pop_back();
-          variable_level_.erase(variable);
-          context_.variables.erase(variable);
-          context_.ranges.erase(variable);
-          return next;
-        });
-    for (size_t i = 0; i < names.size(); ++i) {
-      region_.accumulators[names[i]].value = result.carried[i];
-    }
-    return result.next;
-  };
+  values_[loop.name] = value;
+  for (const Affine& bound : bounds.bounds) known_.push_back(with_values(bound));
+  loaded_.emplace_back();
+  nest(position + 1, bounds.rest);
+  if (!ends_block && fills_registers()) {
+    // Loads of later steps stay behind this one: LLVM would gather them, and keep sums in memory for them.
+    builder_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
+  }
+  loaded_.pop_back();
+  known_.resize(known);
+  values_.erase(loop.name);
+}
 
-  const int64_t unroll = std::max(1, loop.unroll);
+llvm::Value* TileEmitter::serial_trips(size_t position, const SerialBounds& bounds, const Trips& trips) {
+  const TileLoop& loop = tile_->loops[position];
+  std::vector<std::string> names;
+  std::vector<llvm::Value*> carried;
+  for (const auto& [name, accumulator] : region_.accumulators) {
+    names.push_back(name);
+    carried.push_back(accumulator.value);
+  }
+  const std::string variable = text(loop.name, "#", ++names_);
+  const auto result = context_.loop(
+      {loop.name.substr(1), trips.first, trips.last, trips.copies, trips.may_be_empty}, carried,
+      [&](llvm::Value* value, llvm::BasicBlock* header, const std::vector<llvm::Value*>& current) {
+        context_.variables[variable] = value;
+        context_.ranges[variable] = trips.range;
+        levels_.push_back({header, {}});
+        variable_level_[variable] = static_cast<int>(levels_.size()) - 1;
+        for (size_t i = 0; i < names.size(); ++i) region_.accumulators[names[i]].value = current[i];
+        for (int64_t i = 0; i < trips.copies; ++i) {
+          serial_copy(position, bounds, Affine::variable(variable) + Affine(i), i + 1 == trips.copies);
+        }
+        std::vector<llvm::Value*> next;
+        for (const std::string& name : names) next.push_back(region_.accumulators[name].value);
+        levels_.pop_back();
+        variable_level_.erase(variable);
+        context_.variables.erase(variable);
+        context_.ranges.erase(variable);
+        return next;
+      });
+  for (size_t i = 0; i < names.size(); ++i) region_.accumulators[names[i]].value = result.carried[i];
+  return result.next;
+}
+
+void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
+  const SerialBounds bounds = serial_bounds(tile_->loops[position], pending);
+  const auto [low, high] = std::pair(bounds.low, bounds.high);
+  if (low.low > high.high) return;
+  const int64_t unroll = std::max(1, tile_->loops[position].unroll);
   if (low.low == low.high && high.low == high.high) {
     const int64_t count = high.low - low.low + 1;
     const int64_t trips = count / unroll;
     int64_t next = low.low;
     if (trips > 1) {
       const int64_t last = low.low + (trips - 1) * unroll;
-      emit(context_.i64(low.low), context_.i64(last), {low.low, last}, unroll, false);
+      serial_trips(position, bounds, {context_.i64(low.low), context_.i64(last), {low.low, last}, unroll, false});
       next = last + unroll;
     }
-    for (; next <= high.low; ++next) copy(Affine(next));
+    for (; next <= high.low; ++next) serial_copy(position, bounds, Affine(next), false);
     return;
   }
-  llvm::Value* first = context_.value_of(*lower);
-  llvm::Value* last = context_.value_of(*upper);
-  if (unroll > 1) {
-    llvm::Value* last_group = builder_.CreateNSWSub(last, context_.i64(unroll - 1));
-    if (high.high - (unroll - 1) >= low.low) {
-      first = emit(first, last_group, {low.low, high.high - (unroll - 1)}, unroll,
-                   high.low - (unroll - 1) < low.high);
-    }
-    emit(first, last, {low.low, high.high}, 1, true);
-  } else {
-    emit(first, last, {low.low, high.high}, 1, high.low < low.high);
+  llvm::Value* first = context_.value_of(*bounds.lower);
+  llvm::Value* last = context_.value_of(*bounds.upper);
+  if (unroll == 1) {
+    serial_trips(position, bounds, {first, last, {low.low, high.high}, 1, high.low < low.high});
+    return;
   }
+  llvm::Value* last_group = builder_.CreateNSWSub(last, context_.i64(unroll - 1));
+  if (high.high - (unroll - 1) >= low.low) {
+    first = serial_trips(position, bounds, {first, last_group, {low.low, high.high - (unroll - 1)}, unroll,
+                                            high.low - (unroll - 1) < low.high});
+  }
+  serial_trips(position, bounds, {first, last, {low.low, high.high}, 1, true});
 }
 
 void TileEmitter::branch_on(const Constraints& constraints, const std::function<void()>& body) {
@@ -460,93 +461,91 @@ void TileEmitter::store_instance(const Constraints& pending) {
 
 void TileEmitter::accumulate_instance(const Constraints& pending) {
   Accumulator& accumulator = region_.accumulators.at(accumulator_key());
-  const Reduction reduction = statement_->reduction;
-  const DType dtype = statement_->value->dtype;
   Constraints needed;
   for (const Affine& constraint : pending) {
     if (accumulator.exists_where.count(constraint.str()) == 0) needed.push_back(constraint);
   }
-  const Guard guard = guard_for(pending);
-  const bool wide = accumulator.value->getType()->isVectorTy();
-  auto shaped = [&](const Value& value) { return wide ? spread(value) : value.value; };
-
-  if (reduction == Reduction::None) {
-    TC_CHECK(!(lanes_ > 1 && !wide), "in statement '", statement_->name,
-             "': lanes write one register element");
-    // A guarded plain load gives 0 where the instance does not exist: what a register that holds 0
-    // keeps then.
-    const Expr& source = *statement_->value;
-    auto* constant = llvm::dyn_cast<llvm::Constant>(accumulator.value);
-    const bool kept = !needed.empty() && constant != nullptr && constant->isNullValue() &&
-                      source.kind == Expr::Kind::Load && !accumulator.fresh &&
-                      kernel_.buffers[static_cast<size_t>(source.access.buffer)].scope != Scope::Register;
-    const Value value = kept ? load(source.access, source.dtype, guard, /*must_guard=*/true)
-                             : evaluate(statement_->value, guard);
-    if (kept && (guard.mask == nullptr || value.vector)) needed.clear();
-    llvm::Value* next = shaped(value);
-    if (accumulator.fresh || pending.empty()) {
-      accumulator.exists_where.clear();
-      for (const Affine& constraint : pending) {
-        accumulator.exists_where.insert(constraint.str());
-      }
-      accumulator.fresh = false;
-    } else if (!needed.empty()) {
-      const Guard predicate = guard_for(needed);
-      if (predicate.mask != nullptr) {
-        next = builder_.CreateSelect(predicate.mask, next, accumulator.value);
-      }
-      if (predicate.scalar != nullptr) {
-        next = builder_.CreateSelect(predicate.scalar, next, accumulator.value);
-      }
-    }
-    accumulator.value = next;
+  if (statement_->reduction == Reduction::None) {
+    replace_element(accumulator, pending, std::move(needed));
     return;
   }
-
+  const DType dtype = statement_->value->dtype;
   llvm::Value* next = nullptr;
-  const auto product = reduction == Reduction::Sum && is_float(dtype)
-                           ? product_of(statement_->value)
-                           : std::nullopt;
-  if (product) {
-    // A guarded plain load gives 0 where the instance does not exist. Times a constant, which is
-    // finite, it adds nothing: no further selection is needed.
-    auto plain_load = [&](const ExprPtr& expr, bool constant) {
-      if (expr->kind != Expr::Kind::Load) return false;
-      const Scope scope = kernel_.buffers[static_cast<size_t>(expr->access.buffer)].scope;
-      return constant ? scope == Scope::Constant : scope != Scope::Register;
-    };
-    const Guard predicate = guard_for(needed);
-    auto [a, b] = *product;
-    if (plain_load(a, true) && !plain_load(b, true)) std::swap(a, b);
-    // So do two loads that are both guarded.
-    const bool both = !needed.empty() && plain_load(a, false) && plain_load(b, false);
-    bool zero = both || (!needed.empty() && plain_load(a, false) && plain_load(b, true));
-    Value left;
-    if (zero) {
-      left = load(a->access, a->dtype, guard, /*must_guard=*/true);
-      zero = predicate.mask == nullptr || left.vector;
-    } else {
-      left = evaluate(a, guard);
-    }
-    const Value right = both ? load(b->access, b->dtype, guard, /*must_guard=*/true) : evaluate(b, guard);
-    if (both) zero = zero && (predicate.mask == nullptr || right.vector);
-    next = builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {accumulator.value->getType()},
-                                    {shaped(left), shaped(right), accumulator.value});
-    if (zero) needed.clear();
+  if (const auto product = statement_->reduction == Reduction::Sum && is_float(dtype) ? product_of(statement_->value)
+                                                                                       : std::nullopt) {
+    next = add_product(accumulator, *product, pending, needed);
   } else {
-    const Value value = evaluate(statement_->value, guard);
-    next = arithmetic_.combine(reduction, dtype, accumulator.value, shaped(value));
+    const Value value = evaluate(statement_->value, guard_for(pending));
+    next = arithmetic_.combine(statement_->reduction, dtype, accumulator.value, shaped_like(accumulator, value));
   }
-  if (!needed.empty()) {
-    const Guard predicate = guard_for(needed);
-    if (predicate.mask != nullptr) {
-      next = builder_.CreateSelect(predicate.mask, next, accumulator.value);
-    }
-    if (predicate.scalar != nullptr) {
-      next = builder_.CreateSelect(predicate.scalar, next, accumulator.value);
-    }
+  accumulator.value = selected(needed, next, accumulator.value);
+}
+
+llvm::Value* TileEmitter::shaped_like(const Accumulator& accumulator, const Value& value) {
+  return accumulator.value->getType()->isVectorTy() ? spread(value) : value.value;
+}
+
+llvm::Value* TileEmitter::selected(const Constraints& needed, llvm::Value* next, llvm::Value* before) {
+  if (needed.empty()) return next;
+  const Guard predicate = guard_for(needed);
+  if (predicate.mask != nullptr) next = builder_.CreateSelect(predicate.mask, next, before);
+  if (predicate.scalar != nullptr) next = builder_.CreateSelect(predicate.scalar, next, before);
+  return next;
+}
+
+void TileEmitter::replace_element(Accumulator& accumulator, const Constraints& pending, Constraints needed) {
+  const Guard guard = guard_for(pending);
+  TC_CHECK(!(lanes_ > 1 && !accumulator.value->getType()->isVectorTy()), "in statement '", statement_->name,
+           "': lanes write one register element");
+  // A guarded plain load gives 0 where the instance does not exist: what a register that holds 0
+  // keeps then.
+  const Expr& source = *statement_->value;
+  auto* constant = llvm::dyn_cast<llvm::Constant>(accumulator.value);
+  const bool kept = !needed.empty() && constant != nullptr && constant->isNullValue() &&
+                    source.kind == Expr::Kind::Load && !accumulator.fresh &&
+                    kernel_.buffers[static_cast<size_t>(source.access.buffer)].scope != Scope::Register;
+  const Value value = kept ? load(source.access, source.dtype, guard, /*must_guard=*/true)
+                           : evaluate(statement_->value, guard);
+  if (kept && (guard.mask == nullptr || value.vector)) needed.clear();
+  llvm::Value* next = shaped_like(accumulator, value);
+  if (accumulator.fresh || pending.empty()) {
+    accumulator.exists_where.clear();
+    for (const Affine& constraint : pending) accumulator.exists_where.insert(constraint.str());
+    accumulator.fresh = false;
+  } else {
+    next = selected(needed, next, accumulator.value);
   }
   accumulator.value = next;
+}
+
+llvm::Value* TileEmitter::add_product(const Accumulator& accumulator, std::pair<ExprPtr, ExprPtr> product,
+                                      const Constraints& pending, Constraints& needed) {
+  const Guard guard = guard_for(pending);
+  // A guarded plain load gives 0 where the instance does not exist. Times a constant, which is
+  // finite, it adds nothing: no further selection is needed.
+  auto plain_load = [&](const ExprPtr& expr, bool constant) {
+    if (expr->kind != Expr::Kind::Load) return false;
+    const Scope scope = kernel_.buffers[static_cast<size_t>(expr->access.buffer)].scope;
+    return constant ? scope == Scope::Constant : scope != Scope::Register;
+  };
+  const Guard predicate = guard_for(needed);
+  auto& [a, b] = product;
+  if (plain_load(a, true) && !plain_load(b, true)) std::swap(a, b);
+  // So do two loads that are both guarded.
+  const bool both = !needed.empty() && plain_load(a, false) && plain_load(b, false);
+  bool zero = both || (!needed.empty() && plain_load(a, false) && plain_load(b, true));
+  Value left;
+  if (zero) {
+    left = load(a->access, a->dtype, guard, /*must_guard=*/true);
+    zero = predicate.mask == nullptr || left.vector;
+  } else {
+    left = evaluate(a, guard);
+  }
+  const Value right = both ? load(b->access, b->dtype, guard, /*must_guard=*/true) : evaluate(b, guard);
+  if (both) zero = zero && (predicate.mask == nullptr || right.vector);
+  if (zero) needed.clear();
+  llvm::Value *x = shaped_like(accumulator, left), *y = shaped_like(accumulator, right);
+  return builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {accumulator.value->getType()}, {x, y, accumulator.value});
 }
 
 }  // namespace tc

@@ -114,9 +114,35 @@ class TileEmitter {
   void emit_statement(const TileStatement& tile, bool from_zero);
   void nest(size_t position, Constraints pending);
   void serial_loop(size_t position, const Constraints& pending);
+  // A serial loop's first and last value: constraints that fix nothing else are its bounds, the others are the rest.
+  struct SerialBounds {
+    Constraints bounds, rest;
+    LoopExprPtr lower, upper;
+    Interval low, high;             // of the values that `lower` and `upper` can have
+  };
+  SerialBounds serial_bounds(const TileLoop& loop, const Constraints& pending) const;
+  // One instance of what is inside the serial loop; behind all but the last of a block LLVM must not move loads.
+  void serial_copy(size_t position, const SerialBounds& bounds, const Affine& value, bool ends_block);
+  // One emitted loop over first .. last with so many copies of the inside per trip; returns the first value that it
+  // leaves over.
+  struct Trips {
+    llvm::Value *first, *last;
+    Interval range;
+    int64_t copies;
+    bool may_be_empty;
+  };
+  llvm::Value* serial_trips(size_t position, const SerialBounds& bounds, const Trips& trips);
   void instance(const Constraints& pending);
   void store_instance(const Constraints& pending);
   void accumulate_instance(const Constraints& pending);
+  // Of a statement without a reduction: the element's new value.
+  void replace_element(Accumulator& accumulator, const Constraints& pending, Constraints needed);
+  // The accumulator plus a product; conditions that the product's operands fulfil by being 0 leave `needed`.
+  llvm::Value* add_product(const Accumulator& accumulator, std::pair<ExprPtr, ExprPtr> product,
+                           const Constraints& pending, Constraints& needed);
+  llvm::Value* shaped_like(const Accumulator& accumulator, const Value& value);
+  // `next` where the conditions hold, else `before`.
+  llvm::Value* selected(const Constraints& needed, llvm::Value* next, llvm::Value* before);
   // Runs `body` under a branch on the conditions; registers that it changes are merged behind.
   void branch_on(const Constraints& constraints, const std::function<void()>& body);
   Affine with_values(const Affine& affine) const;
@@ -185,6 +211,13 @@ class TileEmitter {
   // Where the leaf wants it, brings near what lies ahead of a load.
   void prefetch(const Access& access, const Address& address, Near near = Near::FirstCache);
   Value load(const Access& access, DType dtype, const Guard& guard, bool must_guard);
+  // What makes two loads of this leaf the same value.
+  std::string load_key(const Access& access, const Address& address, const Guard& guard, const RowShuffle* row) const;
+  // One load instruction of `bytes` bytes, from elsewhere where the guard does not hold.
+  llvm::Value* load_whole(const Address& address, llvm::Type* type, const Guard& guard, int64_t bytes, llvm::Align align);
+  // A masked load, or a gather of elements of `element` bytes.
+  llvm::Value* load_lanes(const Address& address, llvm::Type* type, const Guard& guard, int64_t element,
+                          llvm::Align align);
   void store(const Access& access, DType dtype, const Value& value, const Guard& guard);
   void scatter(const Address& address, llvm::Value* value, llvm::Value* mask, llvm::Align align);
   Value from_memory(llvm::Value* value, DType dtype, bool vector);

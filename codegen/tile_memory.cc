@@ -306,6 +306,48 @@ TileEmitter::Value TileEmitter::from_memory(llvm::Value* value, DType dtype, boo
   return {value, vector};
 }
 
+std::string TileEmitter::load_key(const Access& access, const Address& address, const Guard& guard,
+                                  const RowShuffle* row) const {
+  std::string key = text(access.buffer, " ", address.bytes.str(), " ", address.lane_bytes, " ", guard.id);
+  for (size_t i = 0; row != nullptr && i < row->elements.size(); ++i) key += text(" row ", row->elements[i]);
+  for (const auto& [stride, affine] : address.symbolic) {
+    key += text(" + ", stride->getName().str(), "*(", affine.str(), ")");
+  }
+  for (const auto& [stride, step] : address.symbolic_lane) {
+    key += text(" lane ", stride->getName().str(), "*", step);
+  }
+  return key;
+}
+
+llvm::Value* TileEmitter::load_whole(const Address& address, llvm::Type* type, const Guard& guard, int64_t bytes,
+                                     llvm::Align align) {
+  llvm::Value* scalar = guard.scalar;
+  int level = guard.level;
+  if (guard.mask != nullptr && !guard.some_lane) {
+    llvm::Value* any = builder_.CreateOrReduce(guard.mask);
+    scalar = scalar == nullptr ? any : builder_.CreateAnd(scalar, any);
+    level = -1;
+  }
+  llvm::Value* from =
+      scalar == nullptr ? pointer(address) : guarded_pointer(address, scalar, level, guard.id, bytes);
+  return builder_.CreateAlignedLoad(type, from, align);
+}
+
+llvm::Value* TileEmitter::load_lanes(const Address& address, llvm::Type* type, const Guard& guard, int64_t element,
+                                     llvm::Align align) {
+  llvm::Value* mask = guard.mask;
+  if (guard.scalar != nullptr) {
+    llvm::Value* all = builder_.CreateVectorSplat(static_cast<unsigned>(lanes_), guard.scalar);
+    mask = mask == nullptr ? all : builder_.CreateAnd(mask, all);
+  }
+  llvm::Value* from = pointer(address);
+  llvm::Constant* zero = llvm::Constant::getNullValue(type);
+  if (address.contiguous(element)) return builder_.CreateMaskedLoad(type, from, align, mask, zero);
+  llvm::Value* pointers = builder_.CreateGEP(builder_.getInt8Ty(), from, lane_offsets(address));
+  if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(widen(builder_.getInt1Ty(), lanes_));
+  return builder_.CreateMaskedGather(type, pointers, align, mask, zero);
+}
+
 TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Guard& wanted,
                                      bool must_guard) {
   const Address address = address_of(access, wanted);
@@ -315,18 +357,12 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
   const int64_t element = size_of(dtype);
   const llvm::Align align(static_cast<uint64_t>(element));
   llvm::Type* scalar_type = memory_type(builder_.getContext(), dtype);
+  const Buffer& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
 
   const auto row = guard.mask == nullptr ? row_shuffle(access, address) : std::nullopt;
   std::string key;
   if ((!dynamic || row) && is_read_only(access.buffer)) {
-    key = text(access.buffer, " ", address.bytes.str(), " ", address.lane_bytes, " ", guard.id);
-    for (size_t i = 0; row && i < row->elements.size(); ++i) key += text(" row ", row->elements[i]);
-    for (const auto& [stride, affine] : address.symbolic) {
-      key += text(" + ", stride->getName().str(), "*(", affine.str(), ")");
-    }
-    for (const auto& [stride, step] : address.symbolic_lane) {
-      key += text(" lane ", stride->getName().str(), "*", step);
-    }
+    key = load_key(access, address, guard, row ? &*row : nullptr);
     for (auto scope = loaded_.rbegin(); scope != loaded_.rend(); ++scope) {
       const auto found = scope->find(key);
       if (found != scope->end()) return found->second;
@@ -344,41 +380,12 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
     value = shuffled_row(*row, scalar_type, from, align);
   } else if (invariant || (guard.mask == nullptr && address.contiguous(element))) {
     llvm::Type* type = invariant ? scalar_type : widen(scalar_type, lanes_);
-    llvm::Value* scalar = guard.scalar;
-    int level = guard.level;
-    if (guard.mask != nullptr && !guard.some_lane) {
-      llvm::Value* any = builder_.CreateOrReduce(guard.mask);
-      scalar = scalar == nullptr ? any : builder_.CreateAnd(scalar, any);
-      level = -1;
-    }
-    const int64_t bytes = invariant ? element : element * lanes_;
-    llvm::Value* from = scalar == nullptr
-                            ? pointer(address)
-                            : guarded_pointer(address, scalar, level, guard.id, bytes);
-    value = builder_.CreateAlignedLoad(type, from, align);
+    value = load_whole(address, type, guard, invariant ? element : element * lanes_, align);
     // Single elements of constants are few.
-    const bool alone = invariant && kernel_.buffers[static_cast<size_t>(access.buffer)].scope == Scope::Constant;
-    if (guard.empty() && !alone) prefetch(access, address);
+    if (guard.empty() && !(invariant && buffer.scope == Scope::Constant)) prefetch(access, address);
   } else {
-    llvm::Value* mask = guard.mask;
-    if (guard.scalar != nullptr) {
-      llvm::Value* all =
-          builder_.CreateVectorSplat(static_cast<unsigned>(lanes_), guard.scalar);
-      mask = mask == nullptr ? all : builder_.CreateAnd(mask, all);
-    }
-    llvm::Type* type = widen(scalar_type, lanes_);
-    llvm::Value* from = pointer(address);
-    llvm::Constant* zero = llvm::Constant::getNullValue(type);
-    if (address.contiguous(element)) {
-      value = builder_.CreateMaskedLoad(type, from, align, mask, zero);
-    } else {
-      llvm::Value* pointers =
-          builder_.CreateGEP(builder_.getInt8Ty(), from, lane_offsets(address));
-      if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(widen(builder_.getInt1Ty(), lanes_));
-      value = builder_.CreateMaskedGather(type, pointers, align, mask, zero);
-    }
+    value = load_lanes(address, widen(scalar_type, lanes_), guard, element, align);
   }
-  const Buffer& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
   if (auto* instruction = llvm::dyn_cast<llvm::LoadInst>(value);
       instruction != nullptr && buffer.scope == Scope::Constant && !fills_registers()) {
     instruction->setMetadata(llvm::LLVMContext::MD_invariant_load,

@@ -124,9 +124,10 @@ void interpret(const Kernel& kernel, const std::map<std::string, int64_t>& param
     for (const Iterator& iterator : statement.iterators) {
       loops.push_back({iterator.name, iterator.extent});
     }
-    interp::StatementProgram program(kernel, memory, statement.name, statement.write,
-                                     statement.reduction, statement.value, statement.constraints,
-                                     std::move(loops), outer);
+    interp::StatementProgram program(
+        kernel, memory,
+        {statement.name, statement.write, statement.reduction, statement.value, statement.constraints},
+        std::move(loops), outer);
     program.run();
   }
   memory.finish(kernel, buffers);

@@ -80,19 +80,17 @@ void Memory::finish(const Kernel& kernel, std::map<std::string, Tensor>& buffers
   }
 }
 
-StatementProgram::StatementProgram(const Kernel& kernel, Memory& memory, std::string name,
-                                   const Access& write, Reduction reduction, const ExprPtr& value,
-                                   const std::vector<Affine>& constraints, std::vector<Loop> loops,
+StatementProgram::StatementProgram(const Kernel& kernel, Memory& memory, const Body& body, std::vector<Loop> loops,
                                    const std::map<std::string, const int64_t*>& outer)
-    : kernel_(kernel), memory_(memory), name_(std::move(name)), reduction_(reduction),
-      dtype_(value->dtype), loops_(std::move(loops)), outer_(outer) {
-  for (const Affine& constraint : constraints) constraints_.push_back(make_register(constraint));
-  write_ = compile(write);
+    : kernel_(kernel), memory_(memory), name_(body.name), reduction_(body.reduction),
+      dtype_(body.value->dtype), loops_(std::move(loops)), outer_(outer) {
+  for (const Affine& constraint : body.constraints) constraints_.push_back(make_register(constraint));
+  write_ = compile(body.write);
   value_begin_ = code_.size();
-  compile(*value);
-  drop_implied_checks(write_, constraints);
-  for (Place& place : places_) drop_implied_checks(place, constraints);
-  is_multiply_add_ = reduction == Reduction::Sum && is_float(dtype_) && places_.size() == 2 &&
+  compile(*body.value);
+  drop_implied_checks(write_, body.constraints);
+  for (Place& place : places_) drop_implied_checks(place, body.constraints);
+  is_multiply_add_ = body.reduction == Reduction::Sum && is_float(dtype_) && places_.size() == 2 &&
                      code_.size() == 3 && code_[2].code == Code::Binary &&
                      static_cast<BinaryOp>(code_[2].detail) == BinaryOp::Mul;
   stack_.resize(code_.size() + 1);

@@ -57,12 +57,19 @@ class StatementProgram {
     std::string name;
     Affine extent;  // of outer variables
   };
+  // What an instance does; instances with a negative constraint do not run.
+  struct Body {
+    std::string name;
+    const Access& write;
+    Reduction reduction;
+    const ExprPtr& value;
+    const std::vector<Affine>& constraints;
+  };
   // `outer` gives the place of each outer variable's current value (parameters included). The names
-  // of `loops` come on top. Instances with a negative constraint do not run. Everything referred to
+  // of `loops` come on top. `kernel`, `memory` and `outer`
   // must outlive the program.
-  StatementProgram(const Kernel& kernel, Memory& memory, std::string name, const Access& write,
-                   Reduction reduction, const ExprPtr& value, const std::vector<Affine>& constraints,
-                   std::vector<Loop> loops, const std::map<std::string, const int64_t*>& outer);
+  StatementProgram(const Kernel& kernel, Memory& memory, const Body& body, std::vector<Loop> loops,
+                   const std::map<std::string, const int64_t*>& outer);
 
   // Runs all instances in the order of the loops, for the outer variables' current values.
   void run();

@@ -71,10 +71,11 @@ class Runner {
       for (const TileLoop& loop : tile.loops) {
         loops.push_back({loop.name, loop.extent < 0 ? loop.symbolic_extent : Affine(loop.extent)});
       }
-      programs_[&node].push_back(std::make_unique<StatementProgram>(
-          kernel_, memory_, statement.name, substitute(statement.write, tile.iterators),
-          statement.reduction, substitute(statement.value, tile.iterators), tile.constraints,
-          std::move(loops), places_));
+      const Access write = substitute(statement.write, tile.iterators);
+      const ExprPtr value = substitute(statement.value, tile.iterators);
+      const StatementProgram::Body body = {statement.name, write, statement.reduction, value, tile.constraints};
+      programs_[&node].push_back(
+          std::make_unique<StatementProgram>(kernel_, memory_, body, std::move(loops), places_));
     }
     if (node.kind == LoopNode::Kind::Leaf) programs_[&node];
   }

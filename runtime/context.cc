@@ -348,16 +348,31 @@ tc_status busy(const tc_context& context) {
               "its own", context.model->descriptor->model);
 }
 
-tc_status port_shape(const char* function, const tc_context& context, const tc_port* ports,
-                     int32_t count, const int64_t* all_dims, const int64_t* all_bytes,
-                     int32_t index, int64_t* dims, int32_t* rank, uint64_t* bytes) {
+// The inputs or the outputs of a context: dimensions of all of them one after the other, bytes of each.
+struct Ports {
+  const tc_port* ports;
+  int32_t count;
+  const int64_t *all_dims, *all_bytes;
+};
+
+// Where the function's caller wants the shape of one port; null where it does not.
+struct ShapeWanted {
+  int64_t* dims;
+  int32_t* rank;
+  uint64_t* bytes;
+};
+
+tc_status port_shape(const char* function, const tc_context& context, const Ports& of, int32_t index,
+                     const ShapeWanted& wanted) {
+  const auto& [ports, count, first_dims, all_bytes] = of;
+  const auto& [dims, rank, bytes] = wanted;
   if (index < 0 || index >= count)
     return fail(TC_ERROR_ARGUMENT, "%s: index %d is out of range; the model has %d", function,
                 index, count);
   if (!context.bound)
     return fail(TC_ERROR_SHAPE, "%s: model '%s' has no shapes yet; call tc_context_bind first",
                 function, context.model->descriptor->model);
-  all_dims += total_rank(ports, index);
+  const int64_t* all_dims = first_dims + total_rank(ports, index);
   if (rank != nullptr) *rank = ports[index].rank;
   if (bytes != nullptr) *bytes = static_cast<uint64_t>(all_bytes[index]);
   for (int32_t i = 0; dims != nullptr && i < ports[index].rank; ++i) dims[i] = all_dims[i];
@@ -428,16 +443,16 @@ tc_status tc_context_input_shape(const tc_context* context, int32_t index, int64
                                  int32_t* rank, uint64_t* bytes) {
   if (!valid(context)) return bad_context("tc_context_input_shape");
   const tc_descriptor& d = *context->model->descriptor;
-  return port_shape("tc_context_input_shape", *context, d.inputs, d.input_count,
-                    context->input_dims, context->input_bytes, index, dims, rank, bytes);
+  const Ports inputs = {d.inputs, d.input_count, context->input_dims, context->input_bytes};
+  return port_shape("tc_context_input_shape", *context, inputs, index, {dims, rank, bytes});
 }
 
 tc_status tc_context_output_shape(const tc_context* context, int32_t index, int64_t* dims,
                                   int32_t* rank, uint64_t* bytes) {
   if (!valid(context)) return bad_context("tc_context_output_shape");
   const tc_descriptor& d = *context->model->descriptor;
-  return port_shape("tc_context_output_shape", *context, d.outputs, d.output_count,
-                    context->output_dims, context->output_bytes, index, dims, rank, bytes);
+  const Ports outputs = {d.outputs, d.output_count, context->output_dims, context->output_bytes};
+  return port_shape("tc_context_output_shape", *context, outputs, index, {dims, rank, bytes});
 }
 
 tc_status tc_context_memory(const tc_context* context, tc_memory_info* info) {

@@ -346,8 +346,7 @@ void write_outputs(Program& program) {
     if (snprintf(port.file, sizeof port.file, "%s/%s.npy", folder, name) >=
         static_cast<int>(sizeof port.file))
       stop(program, kWrongInput, "%s: the folder's name is too long", folder);
-    if (!write_npy(port.file, port.array.dtype, port.array.rank, port.array.dims, port.array.data,
-                   why, sizeof why))
+    if (!write_npy(port.file, port.array, why, sizeof why))
       stop(program, kWrongInput, "output '%s': %s: %s", port.info.name, port.file, why);
   }
 }

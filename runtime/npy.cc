@@ -213,8 +213,9 @@ bool read_npy(const char* path, NpyArray* array, char* why_text, size_t why_size
   return good;
 }
 
-bool write_npy(const char* path, int32_t dtype, int32_t rank, const int64_t* dims,
-               const void* data, char* why_text, size_t why_size) {
+bool write_npy(const char* path, const NpyArray& array, char* why_text, size_t why_size) {
+  const auto& [dtype, rank, dims, data, unused_bytes] = array;
+  (void)unused_bytes;
   Why why{why_text, why_size};
   const int64_t bytes = byte_count(dims, rank, dtype);
   if (bytes < 0) return why.no("its shape is too large");

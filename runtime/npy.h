@@ -22,7 +22,6 @@ struct NpyArray {
 bool read_npy(const char* path, NpyArray* array, char* why, size_t why_size);
 
 // Writes format 1. The file appears under its name only when it is whole.
-bool write_npy(const char* path, int32_t dtype, int32_t rank, const int64_t* dims,
-               const void* data, char* why, size_t why_size);
+bool write_npy(const char* path, const NpyArray& array, char* why, size_t why_size);
 
 }  // namespace tc::runtime

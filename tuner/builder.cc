@@ -163,8 +163,16 @@ class Worker {
   int in_ = -1, out_ = -1;
 };
 
+// What only some requests say: a reference's seed; a candidate's trace, libraries and the path of its executable.
+struct RequestDetails {
+  Trace trace;
+  uint64_t seed = 0;
+  std::string libraries, path;
+};
+
 Words request_of(const std::string& what, const KernelProgram& program, const std::string& target,
-                 const Trace& trace, uint64_t seed, const std::string& libraries, const std::string& path) {
+                 const RequestDetails& details) {
+  const auto& [trace, seed, libraries, path] = details;
   return {what, str(program.kernel), trace_text(program.layout_lines), text(program.threads),
           text(program.constants_seed), target, trace_text(trace), text(seed), libraries, path,
           text(program.bytes_between_calls)};
@@ -272,7 +280,7 @@ std::vector<BuiltCandidate> BuildPool::build(const KernelProgram& program, const
   std::vector<BuiltCandidate> built(traces.size());
   state_->for_each(traces.size(), [&](size_t i) {
     const std::string path = text(state_->options.work_folder, "/candidate", state_->next_file++);
-    const auto answer = state_->ask(request_of("build", program, target, traces[i], 0, libraries, path), built[i]);
+    const auto answer = state_->ask(request_of("build", program, target, {traces[i], 0, libraries, path}), built[i]);
     if (!answer) return;
     const std::string& what = answer->at(0);
     if (what == "machine") fail(ErrorKind::Device, "a candidate cannot be built here: ", answer->at(1));
@@ -292,7 +300,7 @@ std::vector<std::vector<Bytes>> BuildPool::reference(const KernelProgram& progra
   std::vector<std::vector<Bytes>> results(seeds.size());
   state_->for_each(seeds.size(), [&](size_t i) {
     BuiltCandidate failure;
-    const auto answer = state_->ask(request_of("reference", program, target, {}, seeds[i], "", ""), failure);
+    const auto answer = state_->ask(request_of("reference", program, target, {{}, seeds[i], "", ""}), failure);
     if (!answer || answer->at(0) != "ok")
       fail(answer && answer->at(0) == "machine" ? ErrorKind::Device : ErrorKind::Internal, "the reference of kernel '", program.kernel.name, "' cannot be computed: ",
            answer ? answer->at(1) : failure.detail);

@@ -57,9 +57,13 @@ class Main : public testing::TestWithParam<const char*> {
 
   void save(const std::string& name, int32_t dtype, const std::vector<int64_t>& dims,
             const void* data) {
+    NpyArray array;
+    array.dtype = dtype;
+    array.rank = static_cast<int32_t>(dims.size());
+    std::copy(dims.begin(), dims.end(), array.dims);
+    array.data = const_cast<void*>(data);
     char why[256];
-    ASSERT_TRUE(write_npy(file(name).c_str(), dtype, static_cast<int32_t>(dims.size()),
-                          dims.data(), data, why, sizeof why)) << why;
+    ASSERT_TRUE(write_npy(file(name).c_str(), array, why, sizeof why)) << why;
   }
 
   Result run_with(const std::string& arguments) const { return run(GetParam(), arguments); }

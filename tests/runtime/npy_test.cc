@@ -61,8 +61,7 @@ TEST(Npy, ReadsAndWritesNumpysBytes) {
   EXPECT_EQ(array.dims[1], 3);
   ASSERT_EQ(array.bytes, 24u);
   EXPECT_EQ(static_cast<float*>(array.data)[5], 5.f);
-  ASSERT_TRUE(write_npy(path.c_str(), array.dtype, array.rank, array.dims, array.data, why,
-                        sizeof why));
+  ASSERT_TRUE(write_npy(path.c_str(), array, why, sizeof why));
   free(array.data);
   std::ifstream file(path, std::ios::binary);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), numpy_file());
@@ -75,7 +74,12 @@ TEST(Npy, EveryTypeAndRankComesBack) {
   for (int i = 0; i < 48; ++i) data[i] = static_cast<char>(i);
   for (int32_t dtype = TC_F32; dtype <= TC_BOOL; ++dtype)
     for (int32_t rank = 0; rank <= 3; ++rank) {
-      ASSERT_TRUE(write_npy(path.c_str(), dtype, rank, dims, data, why, sizeof why)) << why;
+      NpyArray written;
+      written.dtype = dtype;
+      written.rank = rank;
+      std::copy(std::begin(dims), std::end(dims), written.dims);
+      written.data = data;
+      ASSERT_TRUE(write_npy(path.c_str(), written, why, sizeof why)) << why;
       NpyArray array;
       ASSERT_TRUE(read_npy(path.c_str(), &array, why, sizeof why)) << why;
       EXPECT_EQ(array.dtype, dtype);
