@@ -1,12 +1,18 @@
 // The generated pages of docs/ say what the tables say.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <sstream>
 
+#include "codegen/codegen.h"
+#include "frontend/pipeline/plan_builder.h"
 #include "ir/ops/op.h"
 #include "ir/passes/pass.h"
 #include "ir/target/target.h"
 #include "scheduler/scheduler.h"
+#include "tests/codegen_harness.h"
 #include "tests/golden_file.h"
 
 namespace tc {
@@ -74,6 +80,72 @@ std::string targets_page() {
     page << "| " << name << " | " << (name == "native" ? "this machine, with what it has" : cell(description)) << " |\n";
   }
   return page.str();
+}
+
+// The kernel that docs/convolution.md follows: its plan for a fixed target on one thread, and the texts that
+// `inspect --kernel NAME --dump=all` prints of it.
+std::map<std::string, std::string> convolution_texts() {
+  Graph graph = parse_graph(R"(graph picture {
+  input x f32[1, 64, 56, 56]
+  constant w f32[64, 64, 3, 3] #0
+  constant b f32[64] #0
+  c f32[?] = Conv(x, w, b) {pads = [1, 1, 1, 1]}
+  r f32[?] = Relu(c)
+  y f32[?] = GlobalAveragePool(r)
+  output y
+}
+)");
+  std::map<std::string, std::string> texts;
+  texts["graph"] = str(graph);
+  infer_shapes(graph);
+  run_passes(graph, {});
+  BuildOptions options;
+  options.target = parse_target("x86-64-v4");
+  const BuiltPlan built = build_plan(graph, options);
+  for (const KernelReport& report : built.reports) {
+    texts["plan"] += report.label + "\n";
+    if (report.label.find("Conv") == std::string::npos) continue;
+    Schedule schedule(parse_kernel(report.statements), options.target);
+    EXPECT_EQ(schedule.replay(report.trace), std::nullopt);
+    texts["statements"] = report.statements;
+    for (const std::string& line : report.trace) texts["trace"] += line + "\n";
+    texts["loops"] = str(schedule.finish());
+    // Of the four unrolled steps the first: fences end them.
+    const std::string loop = testing::hottest_loop(kernel_assembly(schedule.finish(), options.target, "kernel"), "vfmadd");
+    texts["assembly"] = loop.substr(0, loop.find("\t#MEMBARRIER"));
+  }
+  return texts;
+}
+
+// The page with what follows each line `<!-- generated: NAME -->` in a fenced block replaced by the text of that name.
+std::string with_blocks(const std::string& page, const std::map<std::string, std::string>& texts) {
+  std::istringstream in(page);
+  std::string result, line;
+  while (std::getline(in, line)) {
+    result += line + "\n";
+    const std::string begin = "<!-- generated: ", end = " -->";
+    if (line.rfind(begin, 0) != 0) continue;
+    const std::string name = line.substr(begin.size(), line.size() - begin.size() - end.size());
+    std::getline(in, line);
+    EXPECT_EQ(line, "```") << "after the mark of " << name;
+    EXPECT_TRUE(texts.contains(name)) << name;
+    if (!texts.contains(name)) continue;
+    result += line + "\n" + texts.at(name);
+    if (result.back() != '\n') result += '\n';
+    while (std::getline(in, line) && line != "```") continue;
+    result += "```\n";
+  }
+  return result;
+}
+
+TEST(Docs, StoryOfAConvolutionIsWhatTheCompilerPrints) {
+  std::ifstream in("docs/convolution.md");
+  const std::string page(std::istreambuf_iterator<char>(in), {});
+  const std::map<std::string, std::string> texts = convolution_texts();
+  for (const auto& [name, text] : texts) {
+    EXPECT_NE(page.find("<!-- generated: " + name + " -->"), std::string::npos) << name;
+  }
+  expect_golden("docs/convolution.md", with_blocks(page, texts));
 }
 
 TEST(Docs, OperatorsPageIsGenerated) { expect_golden("docs/operators.md", operators_page()); }
