@@ -113,6 +113,41 @@ CASES = {
 }
 
 
+def outputs_of(case):
+    return tc.compile(case.model.SerializeToString(), log=False).run(case.inputs)
+
+
+def test_hardmax_gives_the_place_of_the_first_nan():
+    x = numpy.array([[1, numpy.nan, 3, numpy.nan], [5, 1, 5, 0]], numpy.float32)
+    assert outputs_of(one("Hardmax", 13, {"x": x}))["y"].tolist() == [[0, 1, 0, 0], [1, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_lp_normalization_of_zeros_is_zeros(p):
+    x = numpy.array([[0, 0, 0], [3, 0, -4]], numpy.float32)
+    y = outputs_of(one("LpNormalization", 13, {"x": x}, p=p, axis=1))["y"]
+    numpy.testing.assert_allclose(y, [[0, 0, 0], x[1] / (7, 5)[p - 1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 4, 5, 11, 12, 1001, 2**31 - 1])
+def test_local_response_takes_no_longer_for_windows_beyond_the_channels(size):
+    x = floats(1, 6, 2, 3)
+    y = outputs_of(one("LRN", 13, {"x": x}, size=size, alpha=0.5))["y"]
+    sums = numpy.zeros_like(x)
+    for channel in range(6):
+        first, last = max(0, channel - (size - 1) // 2), min(5, channel + size // 2)
+        sums[:, channel] = (x[:, first:last + 1] ** 2).sum(axis=1)
+    numpy.testing.assert_allclose(y, x / (1 + 0.5 / size * sums) ** 0.75, rtol=1e-5)
+
+
+def test_split_with_an_output_that_is_left_out():
+    x = floats(6, 4)
+    case = Case(13, [("Split", ["x", "parts"], ["a", "", "c"], {"axis": 0}), ("Neg", ["a"], ["y"], {}),
+                     ("Neg", ["c"], ["z"], {})], {"x": x}, ("y", "z"), {"parts": numpy.array([1, 2, 3])})
+    found = outputs_of(case)
+    assert (found["y"] == -x[:1]).all() and (found["z"] == -x[3:]).all()
+
+
 def uncovered():
     """The lines of the list behind its heading."""
     lines = (ROOT / "tests/golden/onnx_rows.txt").read_text().splitlines()

@@ -245,14 +245,13 @@ class Builder {
     if (axis < 0) axis += static_cast<int64_t>(graph[whole].shape->size());
     if (!outermost(*graph[whole].shape, axis) || frame.layouts.count(whole)) return false;
     for (ValueId part : node.outputs) {
-      if (part == kNoValue) continue;
+      if (part == kNoValue) return false;   // its size is not known, and so no place of those behind it
       if (frame.places[part] || frame.aliases.count(part) || frame.layouts.count(part)) return false;
     }
     const Dim stride = stride_bytes(frame, whole, axis);
     const Place from = place_of(frame, whole);
     Dim offset = 0;
     for (ValueId part : node.outputs) {
-      if (part == kNoValue) return false;
       frame.places[part] = Place{from.storage, from.offset + offset};
       offset = offset + (*graph[part].shape)[axis] * stride;
     }

@@ -98,10 +98,17 @@ class OwnAgent {
     }
   }
   ~OwnAgent() {
+    // Once waitpid has told of the child's end its number may be another process's: no signal after that.
     kill(child_, SIGTERM);
-    for (int i = 0; i < 100 && waitpid(child_, nullptr, WNOHANG) == 0; ++i) usleep(10000);
-    kill(child_, SIGKILL);
-    waitpid(child_, nullptr, WNOHANG);
+    bool gone = false;
+    for (int i = 0; i < 100 && !gone; ++i) {
+      gone = waitpid(child_, nullptr, WNOHANG) != 0;
+      if (!gone) usleep(10000);
+    }
+    if (!gone) {
+      kill(child_, SIGKILL);
+      waitpid(child_, nullptr, 0);
+    }
     close(input_);
   }
   OwnAgent(const OwnAgent&) = delete;

@@ -80,6 +80,7 @@ int accumulator_for(LowerContext& context, bool separate) {
 }
 
 void infer_convolution(InferContext& context) {
+  require_one_type(context);
   check_ranks(context, 0, 1);
   const Shape& input = context.shape(0);
   const Shape& weights = context.shape(1);
@@ -187,6 +188,7 @@ Window transposed_window(const Node& node, const Shape& input, const std::vector
 }
 
 void infer_transposed(InferContext& context) {
+  require_one_type(context);
   check_ranks(context, 0, 1);
   const Shape& input = context.shape(0);
   const Shape& weights = context.shape(1);
@@ -315,7 +317,7 @@ void register_convolution_ops(OpTable& table) {
   conv.category = "convolution";
   conv.doc = "Convolution of one to three spatial axes, with groups, strides, dilations and padding.";
   conv.equation = "O[n,g*F+f,y,x] += I[n,g*C+c,y*sh+r*dh-pt,x*sw+s*dw-pl] * K[g*F+f,c,r,s]";
-  conv.onnx = {{"Conv", 1}};
+  conv.onnx = {{"Conv", 1, of_floats}};
   conv.aten = {"aten::_convolution", "aten::conv2d"};
   conv.minimum_inputs = 2;
   conv.maximum_inputs = 3;
@@ -329,7 +331,7 @@ void register_convolution_ops(OpTable& table) {
   transposed.category = "convolution";
   transposed.doc = "Transposed convolution: the gradient of a convolution with respect to its input.";
   transposed.equation = "O[n,g*F+f,y*sh+r*dh-pt,x*sw+s*dw-pl] += I[n,g*C+c,y,x] * K[g*C+c,f,r,s]";
-  transposed.onnx = {{"ConvTranspose", 1}};
+  transposed.onnx = {{"ConvTranspose", 1, of_floats}};
   transposed.aten = {"aten::conv_transpose2d"};
   transposed.minimum_inputs = 2;
   transposed.maximum_inputs = 3;

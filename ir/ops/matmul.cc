@@ -81,6 +81,7 @@ void lower_matmul(LowerContext& context) {
 }
 
 void infer_gemm(InferContext& context) {
+  require_one_type(context);
   if (context.rank(0) != 2 || context.rank(1) != 2) {
     context.error("operands of shapes ", str(context.shape(0)), " and ", str(context.shape(1)), "; rank 2 is needed");
   }

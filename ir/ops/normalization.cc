@@ -156,7 +156,10 @@ void lower_hardmax(LowerContext& context) {
   for (int64_t axis : axes) {
     flat = binary(BinaryOp::Add, binary(BinaryOp::Mul, flat, index_value(context.dim(shape[axis]))), index_value(rows.position[axis]));
   }
-  ExprPtr found = binary(BinaryOp::Eq, context.read(0, rows.position), context.read_buffer(largest, rows.statistics));
+  ExprPtr x = context.read(0, rows.position);
+  ExprPtr found = binary(BinaryOp::Eq, x, context.read_buffer(largest, rows.statistics));
+  // The largest of numbers among which is a NaN is a NaN, which equals none: its place counts, as in ArgMax.
+  if (is_float(type)) found = binary(BinaryOp::Or, found, unary(UnaryOp::IsNan, x));
   context.reduce("where", rows.outer, rows.inner, first, rows.statistics, Reduction::Min,
                  select(found, flat, int_constant(DType::I64, INT64_MAX)));
   ExprPtr here = binary(BinaryOp::Eq, flat, context.read_buffer(first, rows.statistics));
@@ -331,10 +334,13 @@ void lower_local_response(LowerContext& context) {
   const double alpha = float_attribute(node, "alpha"), beta = float_attribute(node, "beta"), bias = float_attribute(node, "bias");
   auto space = context.space("i", shape);
   const int sum = context.local("sum", type, shape);
+  // No more of the window than can meet a channel.
+  const int64_t channels = shape[1].is_constant() ? std::max<int64_t>(1, shape[1].constant()) : size;
+  const int64_t before = std::min((size - 1) / 2, channels - 1), after = std::min(size / 2, channels - 1);
   std::vector<Affine> window = space.position;
-  window[1] = window[1] + Affine::variable("k") - Affine((size - 1) / 2);
+  window[1] = window[1] + Affine::variable("k") - Affine(before);
   ExprPtr x = context.read_buffer(context.input(0), window);
-  context.reduce("total", space.iterators, {{"k", Affine(size)}}, sum, space.position, Reduction::Sum, binary(BinaryOp::Mul, x, x),
+  context.reduce("total", space.iterators, {{"k", Affine(before + after + 1)}}, sum, space.position, Reduction::Sum, binary(BinaryOp::Mul, x, x),
                  {window[1], context.dim(shape[1]) - window[1] - Affine(1)});
   ExprPtr base = binary(BinaryOp::Mul, context.read_buffer(sum, space.position), constant(type, alpha / static_cast<double>(size)));
   base = binary(BinaryOp::Add, base, constant(type, bias));
@@ -368,6 +374,8 @@ void lower_lp_normalization(LowerContext& context) {
                  absolute ? unary(UnaryOp::Abs, x) : binary(BinaryOp::Mul, x, x));
   ExprPtr length = context.read_buffer(sum, rows.statistics);
   if (!absolute) length = unary(UnaryOp::Sqrt, length);
+  // A row of zeros stays zeros.
+  length = select(binary(BinaryOp::Eq, length, constant(type, 0)), constant(type, 1), length);
   context.assign("norm", rows.outer, norm, rows.statistics, length);
   context.assign("store", rows.all, context.output(0), rows.position,
                  binary(BinaryOp::Div, x, context.read_buffer(norm, rows.statistics)));

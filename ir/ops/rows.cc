@@ -56,6 +56,21 @@ void require_float(InferContext& context) {
   }
 }
 
+void require_one_type(InferContext& context) {
+  for (int i = 1; i < context.input_count(); ++i) {
+    if (context.has_input(i) && context.dtype(i) != context.dtype(0)) {
+      context.error("input 0 has type ", name_of(context.dtype(0)), " and input ", i, " has type ", name_of(context.dtype(i)),
+                    "; one type is needed");
+    }
+  }
+}
+
+void of_floats(Graph& graph, Node& node) {
+  if (node.inputs.empty() || node.inputs[0] == kNoValue || is_float(graph[node.inputs[0]].dtype)) return;
+  fail(ErrorKind::Shape, node.origin.str(), ": input 0 has type ", name_of(graph[node.inputs[0]].dtype),
+       "; a float type is needed");
+}
+
 bool input_given(const Node& node, int input) {
   return input < static_cast<int>(node.inputs.size()) && node.inputs[input] != kNoValue;
 }
