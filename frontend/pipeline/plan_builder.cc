@@ -244,15 +244,16 @@ class Builder {
     int64_t axis = int_attribute(node, "axis");
     if (axis < 0) axis += static_cast<int64_t>(graph[whole].shape->size());
     if (!outermost(*graph[whole].shape, axis) || frame.layouts.count(whole)) return false;
+    // Everything that makes a kernel necessary is asked before the first part gets its place: a kernel writes its outputs,
+    // which must not lie in the operand.
     for (ValueId part : node.outputs) {
-      if (part == kNoValue) continue;
+      if (part == kNoValue) return false;
       if (frame.places[part] || frame.aliases.count(part) || frame.layouts.count(part)) return false;
     }
     const Dim stride = stride_bytes(frame, whole, axis);
     const Place from = place_of(frame, whole);
     Dim offset = 0;
     for (ValueId part : node.outputs) {
-      if (part == kNoValue) return false;
       frame.places[part] = Place{from.storage, from.offset + offset};
       offset = offset + (*graph[part].shape)[axis] * stride;
     }

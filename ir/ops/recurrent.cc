@@ -24,7 +24,8 @@ int64_t directions_of(const Node& node) { return string_attribute(node, "directi
 void infer_recurrent(InferContext& context, const Cell& cell) {
   const Node& node = context.node();
   choice_attribute(node, "direction", {"forward", "reverse", "bidirectional"});
-  for (int i : {0, 1, 2}) {
+  for (int i = 0; i < context.input_count(); ++i) {
+    if (!context.has_input(i) || i == 4) continue;   // lengths are integers
     if (!is_float(context.dtype(i)) || context.dtype(i) != context.dtype(0)) {
       context.error("input ", i, " has type ", name_of(context.dtype(i)), "; one float type is needed");
     }

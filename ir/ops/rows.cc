@@ -56,6 +56,17 @@ void require_float(InferContext& context) {
   }
 }
 
+void require_one_type(InferContext& context, bool (*fits)(DType), const char* what) {
+  for (int i = 0; i < context.input_count(); ++i) {
+    if (!context.has_input(i)) continue;
+    if (!fits(context.dtype(i))) context.error("input ", i, " has type ", name_of(context.dtype(i)), "; ", what, " is needed");
+    if (context.dtype(i) != context.dtype(0)) {
+      context.error("input 0 has type ", name_of(context.dtype(0)), " and input ", i, " has type ",
+                    name_of(context.dtype(i)), "; they must be the same");
+    }
+  }
+}
+
 bool input_given(const Node& node, int input) {
   return input < static_cast<int>(node.inputs.size()) && node.inputs[input] != kNoValue;
 }
