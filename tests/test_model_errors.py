@@ -2,6 +2,7 @@
 the cases below with their error; TC_UPDATE rewrites it."""
 
 import os
+import re
 
 import numpy
 import onnx
@@ -176,6 +177,12 @@ MODELS = [
     (X, "y = Slice(x, s, s, a, t)", "int64[1] s = {1}, int64[1] a = {0}, int64[1] t = {0}"),
     ("float[2,3] x, int64[1] s", "y = Slice(x, s, s)"),
     (X, "y = Transpose<perm = [0, 0]>(x)"),
+    (X, "y = Transpose<perm = [-1, 0]>(x)"),
+    (X, "y = Transpose<perm = [1, 2]>(x)"),
+    (X, "y = Transpose<perm = [0]>(x)"),
+    (X, "y = Transpose<perm = [4611686018427387904, 0]>(x)"),
+    (X, "a = Transpose<perm = [1, 0]>(x) y = Transpose<perm = [-1, 0]>(a)"),
+    ("float[1,3] x", "a = Transpose<perm = [-1, 0]>(x) y = Reshape(a, s)", "int64[1] s = {3}"),
     (X, "y = Tile(x, r)", "int64[1] r = {2}"),
     ("float[N] x", "y = Tile(x, r)", "int64[1] r = {2}"),
     (X, "y = Expand(x, s)", "int64[2] s = {5, 7}"),
@@ -220,6 +227,17 @@ MODELS = [
     ("float[2] x, float[2] s", "y = GroupNormalization<num_groups = 2>(x, s, s)", "", 18),
     ("float[2] x", "y = LRN<size = 3>(x)"),
     ("float[1,3,2,2] x", "y = LRN<size = 0>(x)"),
+    # Types of products.
+    ("float[2,3] x, double[3,2] w", "y = Gemm(x, w)"),
+    ("float[2,3] x, float[3,2] w, double[2] b", "y = Gemm(x, w, b)"),
+    ("uint8[2,3] x, uint8[3,2] w", "y = Gemm(x, w)"),
+    ("uint8[2,3] x, uint8[3,2] w", "y = MatMul(x, w)"),
+    ("float[1,1,3,3] x, uint8[1,1,2,2] w", "y = Conv(x, w)"),
+    ("float[1,1,3,3] x, float[1,1,2,2] w, double[1] b", "y = Conv(x, w, b)"),
+    ("uint32[1,1,3,3] x, uint32[1,1,2,2] w", "y = Conv(x, w)"),
+    ("float[1,1,3,3] x, float16[1,1,2,2] w", "y = ConvTranspose(x, w)"),
+    ("bool[1,1,3,3] x, bool[1,1,2,2] w", "y = ConvTranspose(x, w)"),
+    ("float[5,1,3] x, float[1,6,3] w, float[1,6,2] r, double[1,1,2] h", "y = GRU<hidden_size = 2>(x, w, r, , , h)"),
     # Recurrent.
     ("float[5,1,3] x, double[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 2>(x, w, r)"),
     ("float[5,3] x, float[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 2>(x, w, r)"),
@@ -389,6 +407,31 @@ def test_every_error_is_as_written(tmp_path):
         (ROOT / GOLDEN).write_text(text)
     assert "ACCEPTED" not in text
     assert (ROOT / GOLDEN).read_text() == text
+
+
+def test_tensors_that_no_machine_holds():
+    def refused(signature, body, constants=""):
+        with pytest.raises(tc.UnsupportedError) as caught:
+            tc.compile(text_model(signature, body, constants))
+        return str(caught.value)
+
+    told = r", but a model may use \d+ at most, the memory of this machine; check the sizes that the model is given$"
+    assert re.search(r"^node 'y' \(Expand, opset 17\) of model.onnx: tensor 'y' of shape \[137438953472\] takes 549755813888 bytes"
+                     + told, refused("float[1] x", "y = Expand(x, s)", "int64[1] s = {137438953472}"))
+    assert re.search(r"^node 'y' \(Pad, opset 17\) of model.onnx: tensor 'y' of shape \[1, 274877906947\] takes 1099511627788 bytes"
+                     + told, refused("float[1,3] x", "y = Pad(x, p)", "int64[4] p = {0, 274877906944, 0, 0}"))
+    assert re.search(r"^input 'x': tensor 'x' of shape \[137438953472\] takes 549755813888 bytes" + told,
+                     refused("float[137438953472] x", "y = Relu(x)"))
+
+
+@pytest.mark.parametrize("bad", [b"\xff\xfeQ\x80", b"Q\xc0\x80Q", b"\xed\xa0\x80Q", b"\xf5QQQ", b"QQQ\xc3"])
+@pytest.mark.parametrize("signature, body", [("float[2] QQQQ", "y = Relu(QQQQ)"), ("float[2] x", "QQQQ = Relu(x) y = Relu(QQQQ)"),
+                                             ("float[2] x", "y = Add(x, QQQQ)"), ("float[2] x", "[QQQQ] y = Relu(x)")])
+def test_names_that_are_not_utf8(signature, body, bad):
+    model = text_model(signature, body, "float[2] QQQQ = {1, 2}" if "Add" in body else "")
+    with pytest.raises(tc.ModelError, match="^'model.onnx' has the name '.*', which is not UTF-8; rename it, or export the model again$"):
+        tc.compile(model.replace(b"QQQQ", bad))
+    tc.compile(model.replace(b"QQQQ", "Qéß"[:2].encode() + b"Q"), target="x86-64-v3")
 
 
 def test_files_that_are_no_models_or_artefacts(tmp_path):

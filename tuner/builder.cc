@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "ir/error.h"
+#include "tuner/child_process.h"
 
 extern char** environ;
 
@@ -113,7 +114,8 @@ class Worker {
     // Ctrl-C is the tuner's to handle: its workers end with their input.
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     char* arguments[] = {const_cast<char*>(program.c_str()), nullptr};
-    const int code = posix_spawn(&child_, program.c_str(), &actions, &attributes, arguments, environ);
+    pid_t child = -1;
+    const int code = posix_spawn(&child, program.c_str(), &actions, &attributes, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     close(down[0]);
@@ -124,11 +126,11 @@ class Worker {
       close_pipes();
       fail(ErrorKind::Device, "cannot start ", program, ": ", strerror(code), "; reinstall tc");
     }
+    child_ = ChildProcess(child);
   }
   ~Worker() {
     close_pipes();
-    kill(child_, SIGKILL);
-    waitpid(child_, nullptr, 0);
+    child_.kill_now();
   }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -144,9 +146,8 @@ class Worker {
       failure = {"", Outcome::Timeout, text("building it took more than ", timeout_seconds, " s")};
       return std::nullopt;
     }
-    int status = 0;
-    kill(child_, SIGKILL);   // no effect on one that is dead
-    waitpid(child_, &status, 0);
+    child_.kill_now();
+    const int status = child_.status();
     const bool by_itself = WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL;
     failure = {"", Outcome::CompileError,
                by_itself ? text("the compiler crashed: ", strsignal(WTERMSIG(status))) : "the compiler ended early"};
@@ -159,7 +160,7 @@ class Worker {
     if (out_ >= 0) close(out_);
     in_ = out_ = -1;
   }
-  pid_t child_ = -1;
+  ChildProcess child_;
   int in_ = -1, out_ = -1;
 };
 

@@ -82,6 +82,27 @@ std::optional<std::string> refuse_scratch(ScheduledKernel recorded, const std::f
 
 }  // namespace
 
+std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, const std::vector<std::string>& layout_lines,
+                                                         const std::vector<std::string>& trace, Schedule& schedule) const {
+  const bool laid_out = trace.size() >= layout_lines.size() &&
+                        std::equal(layout_lines.begin(), layout_lines.end(), trace.begin());
+  if (!laid_out) return "it does not begin with the layouts that the model gives the kernel";
+  if (auto refused = schedule.replay(trace)) return refused;
+  const TraceAlgorithm algorithm = algorithm_of(trace);
+  if (algorithm.tolerance > options_.tolerance) {
+    return text(algorithm.text, " needs a tolerance of ", algorithm.tolerance, ", not ", options_.tolerance);
+  }
+  if (auto refused = schedule.check()) return refused;
+  const ScheduledKernel finished = schedule.finish();
+  const auto by_default = [&] {
+    return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance).finish();
+  };
+  if (auto refused = refuse_scratch(finished, by_default)) return refused;
+  // Where no code can be written for it, the build must not end in that.
+  kernel_llvm_ir(finished, options_.target, "probe");
+  return std::nullopt;
+}
+
 Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
                                           Entry& entry) {
   std::vector<std::vector<std::string>> traces;
@@ -89,19 +110,11 @@ Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vecto
   for (const std::vector<std::string>& trace : traces) {
     Schedule schedule(kernel, options_.target);
     std::optional<std::string> refused;
-    const bool laid_out = trace.size() >= layout_lines.size() &&
-                          std::equal(layout_lines.begin(), layout_lines.end(), trace.begin());
-    if (!laid_out) refused = "it does not begin with the layouts that the model gives the kernel";
-    if (!refused) refused = schedule.replay(trace);
-    const TraceAlgorithm algorithm = refused ? TraceAlgorithm() : algorithm_of(trace);
-    if (algorithm.tolerance > options_.tolerance) {
-      refused = text(algorithm.text, " needs a tolerance of ", algorithm.tolerance, ", not ", options_.tolerance);
+    try {
+      refused = refuse_trace(kernel, layout_lines, trace, schedule);
+    } catch (const Error& error) {
+      refused = error.what();
     }
-    if (!refused) refused = schedule.check();
-    const auto by_default = [&] {
-      return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance).finish();
-    };
-    if (!refused) refused = refuse_scratch(schedule.finish(), by_default);
     if (!refused) {
       entry.tuned = true;
       return schedule;

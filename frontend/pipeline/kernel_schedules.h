@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ class KernelSchedules {
   void report(const Kernel& kernel, const Entry& entry, const std::vector<std::string>& layout_lines);
 
  private:
+  // Replays the trace on `schedule`; why it is not taken, if so. What code generation throws goes through.
+  std::optional<std::string> refuse_trace(const Kernel& kernel, const std::vector<std::string>& layout_lines,
+                                          const std::vector<std::string>& trace, Schedule& schedule) const;
   // The first of the given traces that this kernel allows, else the default.
   Schedule choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, Entry& entry);
 

@@ -28,6 +28,8 @@ class Builder {
     plan.symbols = graph.symbols;
     Frame frame;
     frame.graph = &graph;
+    for (ValueId id : graph.inputs) check_memory(graph, id, options_.memory_limit);
+    for (ValueId id : graph.outputs) check_memory(graph, id, options_.memory_limit);
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const Value& value = graph[graph.inputs[i]];
       plan.inputs.push_back({value.name, value.dtype, *value.shape});
@@ -90,6 +92,7 @@ class Builder {
       Place whole = place_of(frame, alias->second.first);
       return *(frame.places[id] = Place{whole.storage, whole.offset + alias->second.second});
     }
+    check_memory(*frame.graph, id, options_.memory_limit);
     return *(place = Place{storages_.add(Location::Kind::Arena, 0, value.name, stored_bytes(frame, id)), 0});
   }
 
@@ -244,8 +247,10 @@ class Builder {
     int64_t axis = int_attribute(node, "axis");
     if (axis < 0) axis += static_cast<int64_t>(graph[whole].shape->size());
     if (!outermost(*graph[whole].shape, axis) || frame.layouts.count(whole)) return false;
+    // Everything that makes a kernel necessary is asked before the first part gets its place: a kernel writes its outputs,
+    // which must not lie in the operand.
     for (ValueId part : node.outputs) {
-      if (part == kNoValue) return false;   // its size is not known, and so no place of those behind it
+      if (part == kNoValue) return false;
       if (frame.places[part] || frame.aliases.count(part) || frame.layouts.count(part)) return false;
     }
     const Dim stride = stride_bytes(frame, whole, axis);

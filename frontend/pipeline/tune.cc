@@ -2,10 +2,8 @@
 #include "frontend/pipeline/tune.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -20,6 +18,7 @@
 #include "ir/error.h"
 #include "runtime/rpc/sample_data.h"
 #include "scheduler/scheduler.h"
+#include "tuner/child_process.h"
 #include "tuner/run_library.h"
 
 extern char** environ;
@@ -27,7 +26,7 @@ extern char** environ;
 namespace tc {
 namespace {
 
-constexpr double kAgentStartSeconds = 10;
+constexpr double kAgentStartSeconds = 10, kAgentStopSeconds = 1;
 constexpr double kFirstDeviceSeconds = 30;
 constexpr int kMostAcquires = 5;
 constexpr double kModelTimeoutSeconds = 300;   // of a whole model, whose kernels were verified; simulators are slow
@@ -88,7 +87,8 @@ class OwnAgent {
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);   // Ctrl-C is the tuner's to handle
-    const int code = posix_spawn(&child_, program.c_str(), &actions, &attributes, arguments.data(), environ);
+    pid_t child = -1;
+    const int code = posix_spawn(&child, program.c_str(), &actions, &attributes, arguments.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     close(input[0]);
@@ -96,32 +96,22 @@ class OwnAgent {
       close(input_);
       fail(ErrorKind::Device, "cannot start ", program, ": ", strerror(code), "; reinstall tc");
     }
+    child_ = ChildProcess(child);
   }
   ~OwnAgent() {
-    // Once waitpid has told of the child's end its number may be another process's: no signal after that.
-    kill(child_, SIGTERM);
-    bool gone = false;
-    for (int i = 0; i < 100 && !gone; ++i) {
-      gone = waitpid(child_, nullptr, WNOHANG) != 0;
-      if (!gone) usleep(10000);
-    }
-    if (!gone) {
-      kill(child_, SIGKILL);
-      waitpid(child_, nullptr, 0);
-    }
+    child_.stop(kAgentStopSeconds);
     close(input_);
   }
   OwnAgent(const OwnAgent&) = delete;
   OwnAgent& operator=(const OwnAgent&) = delete;
 
-  std::unique_ptr<LeasedDevice> connect() const {
+  std::unique_ptr<LeasedDevice> connect() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(kAgentStartSeconds);
     for (;;) {
       try {
         return connect_agent(address_, token_);
       } catch (const Error&) {
-        int status = 0;
-        if (waitpid(child_, &status, WNOHANG) == child_)
+        if (child_.has_ended())
           fail(ErrorKind::Device, "the agent of this machine ended at once; run it by hand to see why: python -m tc agent");
         if (std::chrono::steady_clock::now() > end) throw;
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -139,7 +129,7 @@ class OwnAgent {
     return out.str();
   }
   std::string address_, token_;
-  pid_t child_ = -1;
+  ChildProcess child_;
   int input_ = -1;
 };
 

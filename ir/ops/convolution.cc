@@ -24,7 +24,11 @@ std::vector<int64_t> kernel_of(const Node& node, const Shape& weights) {
   return kernel;
 }
 
-void check_ranks(InferContext& context, int input, int weights) {
+// What a sum of products may be of: floats, and the i32 that convolutions of quantised numbers become.
+bool is_convolved(DType dtype) { return is_float(dtype) || dtype == DType::I32; }
+
+void check_operands(InferContext& context, int input, int weights) {
+  require_one_type(context, is_convolved, "a float type");
   const int rank = context.rank(input);
   if (rank < 3 || rank > 5) {
     context.error("the input has rank ", rank, "; [batch, channels, 1 to 3 spatial axes] is needed");
@@ -80,8 +84,7 @@ int accumulator_for(LowerContext& context, bool separate) {
 }
 
 void infer_convolution(InferContext& context) {
-  require_one_type(context);
-  check_ranks(context, 0, 1);
+  check_operands(context, 0, 1);
   const Shape& input = context.shape(0);
   const Shape& weights = context.shape(1);
   const int64_t groups = groups_of(context);
@@ -173,8 +176,10 @@ Window transposed_window(const Node& node, const Shape& input, const std::vector
       if (!total.is_constant()) {
         fail(ErrorKind::Unsupported, node.origin.str(), ": output_shape needs a fixed input size");
       }
-      const int64_t cut = std::max<int64_t>(total.constant(), 0);
-      before = mode == "SAME_UPPER" ? cut / 2 : cut - cut / 2;
+      // Below zero the result is larger than the full one: zeros are added, on the sides that would be cut.
+      const int64_t cut = sized ? std::max<int64_t>(total.constant(), 0) : total.constant();
+      const int64_t half = cut >> 1;   // rounded down, below zero too
+      before = mode == "SAME_UPPER" ? half : cut - half;
       after = cut - before;
     } else if (mode == "VALID") {
       before = after = 0;
@@ -188,8 +193,7 @@ Window transposed_window(const Node& node, const Shape& input, const std::vector
 }
 
 void infer_transposed(InferContext& context) {
-  require_one_type(context);
-  check_ranks(context, 0, 1);
+  check_operands(context, 0, 1);
   const Shape& input = context.shape(0);
   const Shape& weights = context.shape(1);
   const int64_t groups = groups_of(context);
@@ -317,7 +321,7 @@ void register_convolution_ops(OpTable& table) {
   conv.category = "convolution";
   conv.doc = "Convolution of one to three spatial axes, with groups, strides, dilations and padding.";
   conv.equation = "O[n,g*F+f,y,x] += I[n,g*C+c,y*sh+r*dh-pt,x*sw+s*dw-pl] * K[g*F+f,c,r,s]";
-  conv.onnx = {{"Conv", 1, of_floats}};
+  conv.onnx = {{"Conv", 1}};
   conv.aten = {"aten::_convolution", "aten::conv2d"};
   conv.minimum_inputs = 2;
   conv.maximum_inputs = 3;
@@ -331,7 +335,7 @@ void register_convolution_ops(OpTable& table) {
   transposed.category = "convolution";
   transposed.doc = "Transposed convolution: the gradient of a convolution with respect to its input.";
   transposed.equation = "O[n,g*F+f,y*sh+r*dh-pt,x*sw+s*dw-pl] += I[n,g*C+c,y,x] * K[g*C+c,f,r,s]";
-  transposed.onnx = {{"ConvTranspose", 1, of_floats}};
+  transposed.onnx = {{"ConvTranspose", 1}};
   transposed.aten = {"aten::conv_transpose2d"};
   transposed.minimum_inputs = 2;
   transposed.maximum_inputs = 3;

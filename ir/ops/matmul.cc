@@ -28,6 +28,13 @@ Shape batch_of(const Shape& shape) {
   return shape.size() <= 2 ? Shape() : Shape(shape.begin(), shape.end() - 2);
 }
 
+// 32 or 64 bits, as the format has them.
+bool is_multiplied(DType dtype) {
+  return is_float(dtype) || (is_integer(dtype) && size_of(dtype) >= 4);
+}
+
+constexpr const char* kMultiplied = "a float type or an integer type of 32 or 64 bits";
+
 void infer_matmul(InferContext& context) {
   const Shape& a = context.shape(0);
   const Shape& b = context.shape(1);
@@ -40,11 +47,8 @@ void infer_matmul(InferContext& context) {
   Shape shape = context.broadcast({batch_of(a), batch_of(b)});
   if (!product.left_vector) shape.push_back(product.m);
   if (!product.right_vector) shape.push_back(product.n);
-  DType type = context.dtype(0);
-  if (context.dtype(1) != type) {
-    context.error("A has type ", name_of(type), " and B has type ", name_of(context.dtype(1)));
-  }
-  context.set_output(0, type, shape);
+  require_one_type(context, is_multiplied, kMultiplied);
+  context.set_output(0, context.dtype(0), shape);
 }
 
 void lower_matmul(LowerContext& context) {
@@ -81,7 +85,7 @@ void lower_matmul(LowerContext& context) {
 }
 
 void infer_gemm(InferContext& context) {
-  require_one_type(context);
+  require_one_type(context, is_multiplied, kMultiplied);
   if (context.rank(0) != 2 || context.rank(1) != 2) {
     context.error("operands of shapes ", str(context.shape(0)), " and ", str(context.shape(1)), "; rank 2 is needed");
   }

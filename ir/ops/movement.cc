@@ -15,15 +15,15 @@ std::vector<int64_t> permutation(const Node& node, size_t rank) {
   }
   std::vector<bool> seen(rank, false);
   bool valid = order.size() == rank;
-  for (const int64_t axis : order) {
+  for (int64_t axis : order) {
     valid = valid && axis >= 0 && axis < static_cast<int64_t>(rank) && !seen[axis];
     if (valid) seen[axis] = true;
   }
   if (!valid) {
     std::string given;
-    for (const int64_t axis : order) given += text(given.empty() ? "" : ", ", axis);
-    fail(ErrorKind::Shape, node.origin.str(), ": perm is [", given, "], which is no permutation of the ", rank,
-         " axes; name each of 0 to ", static_cast<int64_t>(rank) - 1, " once");
+    for (int64_t axis : order) given += text(given.empty() ? "" : ", ", axis);
+    fail(ErrorKind::Shape, node.origin.str(), ": perm is [", given, "], no permutation of the ", rank,
+         " axes: each number from 0 to ", rank == 0 ? 0 : rank - 1, " is needed once");
   }
   return order;
 }

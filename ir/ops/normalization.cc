@@ -143,7 +143,7 @@ OpRow softmax_row(const std::string& name, bool logarithm) {
   return row;
 }
 
-// Hardmax: 1 at the first largest element of the row, else 0.
+// Hardmax: 1 at the first largest element of the row, or at its first NaN, else 0.
 void lower_hardmax(LowerContext& context) {
   const Shape& shape = context.shape(0);
   const DType type = LowerContext::compute_type(context.dtype(0));
@@ -156,10 +156,9 @@ void lower_hardmax(LowerContext& context) {
   for (int64_t axis : axes) {
     flat = binary(BinaryOp::Add, binary(BinaryOp::Mul, flat, index_value(context.dim(shape[axis]))), index_value(rows.position[axis]));
   }
-  ExprPtr x = context.read(0, rows.position);
-  ExprPtr found = binary(BinaryOp::Eq, x, context.read_buffer(largest, rows.statistics));
-  // The largest of numbers among which is a NaN is a NaN, which equals none: its place counts, as in ArgMax.
-  if (is_float(type)) found = binary(BinaryOp::Or, found, unary(UnaryOp::IsNan, x));
+  ExprPtr found = binary(BinaryOp::Eq, context.read(0, rows.position), context.read_buffer(largest, rows.statistics));
+  // As in ArgMax: the largest of numbers among which is a NaN is a NaN, which equals none.
+  if (is_float(type)) found = binary(BinaryOp::Or, found, unary(UnaryOp::IsNan, context.read(0, rows.position)));
   context.reduce("where", rows.outer, rows.inner, first, rows.statistics, Reduction::Min,
                  select(found, flat, int_constant(DType::I64, INT64_MAX)));
   ExprPtr here = binary(BinaryOp::Eq, flat, context.read_buffer(first, rows.statistics));
@@ -334,9 +333,13 @@ void lower_local_response(LowerContext& context) {
   const double alpha = float_attribute(node, "alpha"), beta = float_attribute(node, "beta"), bias = float_attribute(node, "bias");
   auto space = context.space("i", shape);
   const int sum = context.local("sum", type, shape);
-  // No more of the window than can meet a channel.
-  const int64_t channels = shape[1].is_constant() ? std::max<int64_t>(1, shape[1].constant()) : size;
-  const int64_t before = std::min((size - 1) / 2, channels - 1), after = std::min(size / 2, channels - 1);
+  // The window reaches over size - 1 channels besides its own, and never further than there are channels.
+  int64_t before = (size - 1) / 2, after = size - 1 - before;
+  if (shape[1].is_constant()) {
+    const int64_t furthest = std::max<int64_t>(shape[1].constant() - 1, 0);
+    before = std::min(before, furthest);
+    after = std::min(after, furthest);
+  }
   std::vector<Affine> window = space.position;
   window[1] = window[1] + Affine::variable("k") - Affine(before);
   ExprPtr x = context.read_buffer(context.input(0), window);
@@ -374,11 +377,12 @@ void lower_lp_normalization(LowerContext& context) {
                  absolute ? unary(UnaryOp::Abs, x) : binary(BinaryOp::Mul, x, x));
   ExprPtr length = context.read_buffer(sum, rows.statistics);
   if (!absolute) length = unary(UnaryOp::Sqrt, length);
-  // A row of zeros stays zeros.
-  length = select(binary(BinaryOp::Eq, length, constant(type, 0)), constant(type, 1), length);
   context.assign("norm", rows.outer, norm, rows.statistics, length);
+  // A row of zeros stays one.
+  ExprPtr divisor = context.read_buffer(norm, rows.statistics);
+  ExprPtr zero = constant(type, 0);
   context.assign("store", rows.all, context.output(0), rows.position,
-                 binary(BinaryOp::Div, x, context.read_buffer(norm, rows.statistics)));
+                 select(binary(BinaryOp::Eq, divisor, zero), zero, binary(BinaryOp::Div, x, divisor)));
 }
 
 void lower_mean_variance(LowerContext& context) {

@@ -201,14 +201,17 @@ std::function<void(InferContext&)> infer_as(const std::string& as, int a, int b,
     Graph& graph = context.graph();
     node.op = row;
     node.inputs = {context.node().inputs.at(a), context.node().inputs.at(b)};
-    // Products want operands of one type; only the shapes matter here.
-    const ValueId stand_in = static_cast<ValueId>(graph.values.size());
-    graph.values.push_back(graph[node.inputs[1]]);
-    graph.values.back().dtype = graph[node.inputs[0]].dtype;
-    node.inputs[1] = stand_in;
+    // The products will be of i32; only the shapes matter here.
+    const size_t values = graph.values.size();
+    for (ValueId& input : node.inputs) {
+      Value stand_in = graph[input];
+      stand_in.dtype = DType::I32;
+      input = static_cast<ValueId>(graph.values.size());
+      graph.values.push_back(std::move(stand_in));
+    }
     InferContext inner(graph, node);
     row->infer(inner);
-    graph.values.pop_back();
+    graph.values.resize(values);
     graph[context.node().outputs[0]].dtype = type(context);
   };
 }

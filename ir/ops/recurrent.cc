@@ -25,7 +25,7 @@ void infer_recurrent(InferContext& context, const Cell& cell) {
   const Node& node = context.node();
   choice_attribute(node, "direction", {"forward", "reverse", "bidirectional"});
   for (int i = 0; i < context.input_count(); ++i) {
-    if (i == 4 || !context.has_input(i)) continue;   // 4: the lengths of sequences
+    if (!context.has_input(i) || i == 4) continue;   // lengths are integers
     if (!is_float(context.dtype(i)) || context.dtype(i) != context.dtype(0)) {
       context.error("input ", i, " has type ", name_of(context.dtype(i)), "; one float type is needed");
     }

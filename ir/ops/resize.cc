@@ -31,8 +31,9 @@ double source_position(const Sampling& sampling, double x, double scale, int64_t
   if (how == "tf_half_pixel_for_nn") return (x + 0.5) / scale;
   if (how == "pytorch_half_pixel") return out == 1 ? -0.5 : (x + 0.5) / scale - 0.5;
   if (how == "half_pixel_symmetric") {
-    const double adjustment = static_cast<double>(out) / width;
-    return size / 2 * (1 - adjustment) + (x + 0.5) / scale - 0.5;
+    // The definition, size/2 * (1 - out/width) + (x + 0.5)/scale - 0.5, with equal terms taken together: the centres of both
+    // meet, and whole numbers come out exact.
+    return (size - 1) / 2 + (2 * x + 1 - static_cast<double>(out)) / (2 * scale);
   }
   if (how == "tf_crop_and_resize") {
     const double reach = roi.second - roi.first;

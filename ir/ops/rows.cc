@@ -56,19 +56,15 @@ void require_float(InferContext& context) {
   }
 }
 
-void require_one_type(InferContext& context) {
-  for (int i = 1; i < context.input_count(); ++i) {
-    if (context.has_input(i) && context.dtype(i) != context.dtype(0)) {
-      context.error("input 0 has type ", name_of(context.dtype(0)), " and input ", i, " has type ", name_of(context.dtype(i)),
-                    "; one type is needed");
+void require_one_type(InferContext& context, bool (*fits)(DType), const char* what) {
+  for (int i = 0; i < context.input_count(); ++i) {
+    if (!context.has_input(i)) continue;
+    if (!fits(context.dtype(i))) context.error("input ", i, " has type ", name_of(context.dtype(i)), "; ", what, " is needed");
+    if (context.dtype(i) != context.dtype(0)) {
+      context.error("input 0 has type ", name_of(context.dtype(0)), " and input ", i, " has type ",
+                    name_of(context.dtype(i)), "; they must be the same");
     }
   }
-}
-
-void of_floats(Graph& graph, Node& node) {
-  if (node.inputs.empty() || node.inputs[0] == kNoValue || is_float(graph[node.inputs[0]].dtype)) return;
-  fail(ErrorKind::Shape, node.origin.str(), ": input 0 has type ", name_of(graph[node.inputs[0]].dtype),
-       "; a float type is needed");
 }
 
 bool input_given(const Node& node, int input) {

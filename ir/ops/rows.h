@@ -94,10 +94,8 @@ OpRow movement(const std::string& name, const std::string& doc);
 
 // Shape errors where inputs are of other types: all that are given must be floats.
 void require_float(InferContext& context);
-// Shape errors where inputs are of different types: all that are given must have the type of input 0.
-void require_one_type(InferContext& context);
-// For an operator that the file format knows of floats alone, though the compiler itself makes nodes of integers.
-void of_floats(Graph& graph, Node& node);
+// All that are given must be of one type, which `fits`; `what` says in words what does.
+void require_one_type(InferContext& context, bool (*fits)(DType), const char* what);
 
 // Inference for ops whose result has the type and shape of input 0.
 void infer_same(InferContext& context);

@@ -78,7 +78,6 @@ bool fold_node(Graph& graph, const Node& node, double most_operations) {
     if (order.empty()) {
       for (size_t d = in.shape.size(); d > 0; --d) order.push_back(static_cast<int64_t>(d) - 1);
     }
-    for (int64_t& axis : order) axis += axis < 0 ? static_cast<int64_t>(in.shape.size()) : 0;
     graph[node.outputs[0]].constant = transposed(in, order);
     return true;
   }

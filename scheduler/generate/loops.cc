@@ -249,14 +249,11 @@ class AstReader {
     isl::ast_node body = owned(isl_ast_node_for_get_body(ast.get()));
     const TreeNode* loop = regions_[first_region(body)].outer.at(depth);
     const std::string& name = loop->name;
-    names_[depth_name] = name;
+    names_[depth_name] = loop_variable(name);
     result->lower = expr(owned(isl_ast_node_for_get_init(ast.get())));
     if (isl_ast_node_for_is_degenerate(ast.get()) == isl_bool_true) {
       result->upper = result->lower;
     } else {
-      isl::ast_expr step = owned(isl_ast_node_for_get_inc(ast.get()));
-      TC_CHECK(isl_ast_expr_get_type(step.get()) == isl_ast_expr_int, "of a loop");
-      TC_CHECK(integer(step) == 1, "of loop ", name);
       LoopExprPtr condition = expr(owned(isl_ast_node_for_get_cond(ast.get())));
       const bool less = condition->kind == Kind::Lt;
       TC_CHECK((less || condition->kind == Kind::Le) &&
@@ -264,12 +261,30 @@ class AstReader {
                "of loop ", name, ": ", str(*condition));
       result->upper = condition->operands[1];
       if (less) result->upper = loop_expr(Kind::Sub, {result->upper, loop_constant(1)});
+      isl::ast_expr step = owned(isl_ast_node_for_get_inc(ast.get()));
+      TC_CHECK(isl_ast_expr_get_type(step.get()) == isl_ast_expr_int, "of loop ", name);
+      count_trips(*result, depth_name, name, integer(step));
     }
     result->children = {node(body)};
     result->variable = name;
     result->parallel = loop->parallel;
     result->unroll = static_cast<int>(loop->unroll);
     return result;
+  }
+
+  // Where only every `step`-th value of a loop has instances, isl steps over the others: y = 0, 5, 10. Loop nodes go up by
+  // one, so the loop counts trips from 0, and expressions below read lower + step * trip for isl's iterator.
+  void count_trips(LoopNode& loop, const std::string& iterator, const std::string& name, int64_t step) {
+    TC_CHECK(step >= 1, "of loop ", name);
+    if (step == 1) return;
+    const LoopExprPtr trip = loop_expr(Kind::Mul, {loop_constant(step), loop_variable(name)});
+    const bool from_zero = loop.lower->kind == Kind::Const && loop.lower->value == 0;
+    names_[iterator] = from_zero ? trip : loop_expr(Kind::Add, {loop.lower, trip});
+    const LoopExprPtr length = from_zero ? loop.upper : loop_expr(Kind::Sub, {loop.upper, loop.lower});
+    const LoopExprPtr last = loop_expr(Kind::FloorDiv, {length, loop_constant(step)});
+    const auto affine = as_affine(*length);
+    loop.upper = affine && affine->is_constant() ? loop_constant(evaluate(*last, {})) : last;
+    loop.lower = loop_constant(0);
   }
 
   static size_t region_of_call(const isl::ast_node& ast) {
@@ -303,7 +318,7 @@ class AstReader {
       case isl_ast_expr_id: {
         isl::id id = owned(isl_ast_expr_get_id(ast.get()));
         auto found = names_.find(isl_id_get_name(id.get()));
-        return loop_variable(found == names_.end() ? isl_id_get_name(id.get()) : found->second);
+        return found == names_.end() ? loop_variable(isl_id_get_name(id.get())) : found->second;
       }
       default: break;
     }
@@ -341,7 +356,7 @@ class AstReader {
   const std::vector<Region>& regions_;
   const std::vector<std::string>& iterators_;
   OuterLoops& result_;
-  std::map<std::string, std::string> names_;  // of the loops around, by isl's name for their depth
+  std::map<std::string, LoopExprPtr> names_;  // values of the loops around, by isl's name for their depth
 };
 
 }  // namespace

@@ -82,7 +82,7 @@ void write_key(const ScheduleState& state, const TreeNode& node, std::string& ke
   if (node.kind == TreeNode::Kind::Tile) key += "tile";
   const auto extent = node.kind == TreeNode::Kind::Loop ? constant_extent(state, node)
                                                            : std::nullopt;
-  if (node.kind == TreeNode::Kind::Loop && (extent != 1 || node.vector)) {
+  if (node.kind == TreeNode::Kind::Loop && (extent != 1 || node.vector || node.matrix)) {
     for (const auto& [statement, part] : node.members) {
       key += text(statement, ":", part.iterator);
       for (const LoopPart::Step& step : part.steps) key += text(step.modulo ? "%" : "/", step.size);
@@ -91,6 +91,7 @@ void write_key(const ScheduleState& state, const TreeNode& node, std::string& ke
     const bool whole = node.unroll == 0 || (extent && node.unroll >= *extent);
     if (node.parallel) key += "p";
     if (node.vector) key += "v";
+    if (node.matrix) key += "m";
     if (node.isolate) key += "i";
     for (const std::string& buffer : node.prefetched) key += "f" + buffer;
     key += whole ? "u" : text("u", node.unroll);

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <set>
 
+#include "ir/error.h"
 #include "scheduler/default/reduction.h"
 #include "scheduler/legality/trust.h"
 #include "scheduler/search/sketch.h"
@@ -144,7 +145,10 @@ struct ScheduleSpace::State {
   }
 
   void find_ways() {
-    if (start.ordered) refuse("the default follows on rewrites only");
+    if (start.ordered) {
+      fail(ErrorKind::Schedule, "the schedule of kernel '", start.kernel->kernel.name,
+           "' has ordered loops already; the space of the default begins with rewrites only");
+    }
     for (int64_t way : {kReduction, kRows, kSeparate, kWinograd, kMatrix}) {
       if (way >= kWinograd && tolerance <= 0) break;
       TraceBuilder builder(start, threads);

@@ -461,6 +461,51 @@ TEST(Sizes, RecordedSchedulesThatNeedMuchScratchMemoryAreNotUsed) {
   EXPECT_EQ(same.plan.symbols.at("n").second, 1 << 21);
 }
 
+// Replay does not see that code can't be written: a register tile has no loop over a number of parts that is not known.
+TEST(RecordedSchedules, ThatNoCodeCanBeWrittenForAreNotUsed) {
+  Graph graph = parse_graph("graph g {\n  symbol n in [1, 4096]\n  input x f32[8, n]\n  y f32[?] = Relu(x)\n  output y\n}\n");
+  infer_shapes(graph);
+  run_passes(graph, {});
+  BuildOptions options;
+  options.target = parse_target("x86-64-v4");
+  const Statement statement = build_plan(graph, options).plan.kernels.at(0).kernel.statements.at(0);
+  const auto loop = [&](size_t i) { return statement.name + "_" + statement.iterators.at(i).name; };
+  options.traces = [&](const std::string&) {
+    return std::vector<std::vector<std::string>>{{"split " + loop(1) + " 4 as outer inner", "register_tile " + loop(0)}};
+  };
+  const BuiltPlan built = build_plan(graph, options);
+  EXPECT_FALSE(built.reports.at(0).tuned);
+  ASSERT_EQ(built.notes.size(), 1u);
+  EXPECT_EQ(built.notes[0], "a recorded schedule of kernel 'Relu' is not used: loop outer of statement " + statement.name +
+                            " is an outer part of a symbolic extent: it must be outside the register tile");
+}
+
+TEST(Sizes, OfTensorsAreLimitedToTheMachinesMemory) {
+  const auto build = [](const std::string& lines, int64_t limit) -> std::string {
+    Graph graph = parse_graph("graph g {\n" + lines + "}\n");
+    infer_shapes(graph);
+    BuildOptions options;
+    options.target = parse_target("x86-64-v4");
+    options.memory_limit = limit;
+    try {
+      build_plan(graph, options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
+      return error.what();
+    }
+    return "";
+  };
+  const std::string lines = "  input x f32[10, 1]\n  input z f32[1, 100]\n  a f32[?] = MatMul(x, z)\n  b f32[?] = Softmax(a)\n"
+                            "  y f32[?] = ReduceSum(b) {axes = [0, 1]}\n  output y\n";
+  EXPECT_EQ(build(lines, 4000), "");
+  const std::string refused = build(lines, 3999);
+  EXPECT_NE(refused.find(": tensor 'a' of shape [10, 100] takes 4000 bytes, but a model may use 3999 at most, the memory of this "
+                         "machine; check the sizes that the model is given"), std::string::npos) << refused;
+  EXPECT_EQ(build(lines, 39), "input 'x': tensor 'x' of shape [10, 1] takes 40 bytes, but a model may use 39 at most, the memory of "
+                              "this machine; check the sizes that the model is given");
+  EXPECT_EQ(machine_memory() > int64_t{1} << 28, true);
+}
+
 TEST(Sizes, ThatNeedTooMuchScratchMemoryAreRefused) {
   const auto refusal = [](const std::string& lines) -> std::string {
     try {

@@ -8,14 +8,24 @@ namespace tc::testing {
 namespace {
 
 struct Case {
-  std::string name, kernel;
+  std::string name, kernel;        // of small_kernels(), or its text
   std::vector<std::string> trace;
 };
+
+// Of the loop over y every second value has instances for what is unrolled inside.
+const char* const kDilatedRows = R"(kernel "rows of a transposed convolution with dilation 2"
+  input I f32[5, 9]
+  constant K f32[3]
+  output O f32[1, 9]
+  init[x:9]: O[0, x] = 0
+  macc[x:9, y:5, r:3] where 2*r + y - 4 >= 0, 4 - 2*r - y >= 0: O[2*r + y - 4, x] += I[y, x] * K[r]
+)";
 
 class Mended : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Mended, ComputesTheSame) {
-  const Kernel kernel = small_kernel(GetParam().kernel);
+  const std::string& given = GetParam().kernel;
+  const Kernel kernel = given.find('\n') == std::string::npos ? small_kernel(given) : parse_kernel(given);
   Schedule schedule(kernel, host_target());
   ASSERT_EQ(schedule.replay(GetParam().trace), std::nullopt);
   EXPECT_EQ(difference(kernel, schedule, 1), "") << str(schedule.finish());
@@ -51,6 +61,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"PaddedLanesOfAMaximum", "column_max", {"layout O 0 8"}},
         Case{"PaddedLanesOfShorterBlocks", "layer_norm", {"layout S 0 16", "layout O 0 8"}},
         Case{"PaddedLanesOfAStrippedLoop", "concat", {"layout O 3 3", "strip second_x_i 2 as a5 a4"}},
+        // A loop whose instances are several values apart counts its trips.
+        Case{"LoopThatStepsByMoreThanOne", kDilatedRows, {"unroll macc_r"}},
+        Case{"LoopThatStepsByMoreThanOneInATile", kDilatedRows,
+             {"order macc_y macc_r macc_x", "register_tile macc_r", "vectorize macc_x"}},
         // Code of loops that may be empty, and of an else branch.
         Case{"LoopThatMayBeEmpty",
              "softmax",

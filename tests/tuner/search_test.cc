@@ -13,6 +13,7 @@
 
 #include "ir/error.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/search/sketch.h"
 #include "tests/codegen_harness.h"
 #include "tests/scheduler_kernels.h"
 #include "tuner/space.h"
@@ -376,6 +377,41 @@ TEST(Search, RepeatsItself) {
   EXPECT_TRUE(differs);
   EXPECT_EQ(a.best(), b.best());
   EXPECT_EQ(a.best_ratio(), b.best_ratio());
+}
+
+TEST(Space, IsRefusedAfterOrders) {
+  const KernelTask task = task_of("gemm", parse_target("x86-64-v4"));
+  Schedule start(task.kernel, task.target);
+  ASSERT_EQ(start.replay({"split macc_n 8 as outer inner"}), std::nullopt);
+  std::string refused;
+  try {
+    const ScheduleSpace space(start, 1);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Schedule);
+    refused = error.what();
+  }
+  EXPECT_EQ(refused, text("the schedule of kernel '", task.kernel.name,
+                          "' has ordered loops already; the space of the default begins with rewrites only"));
+}
+
+// Loops that the matrix unit runs are others than those that vectors run.
+TEST(Sketch, TellsLoopsOfTheMatrixUnitApart) {
+  const Kernel kernel = parse_kernel(R"(kernel "gemm"
+  input A f32[256, 512]
+  constant K f32[512, 512]
+  output O f32[256, 512]
+  init[i:256, j:512]: O[i, j] = 0
+  macc[i:256, j:512, k:512]: O[i, j] += A[i, k] * K[k, j]
+)");
+  const Target target = parse_target("sapphirerapids");
+  const std::vector<std::string> trace = default_schedule(kernel, target, 1, {}, 1e-4).trace();
+  const auto is_mark = [](const std::string& line) { return line.rfind("tensorize ", 0) == 0; };
+  const auto mark = std::find_if(trace.begin(), trace.end(), is_mark);
+  ASSERT_NE(mark, trace.end());
+  Schedule with(kernel, target), without(kernel, target);
+  ASSERT_EQ(with.replay(std::vector<std::string>(trace.begin(), mark + 1)), std::nullopt);
+  ASSERT_EQ(without.replay(std::vector<std::string>(trace.begin(), mark)), std::nullopt);
+  EXPECT_NE(loops_key(with), loops_key(without));
 }
 
 TEST(Search, StartsWithTheUntunedAndTheSeeds) {

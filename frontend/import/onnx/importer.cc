@@ -30,6 +30,26 @@ std::string full_type(const tc_onnx::NodeProto& node) {
   return is_default_domain(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
 }
 
+// Whether the bytes are UTF-8, in which names are shown and asked for: no stray bytes, long forms, surrogates or numbers
+// beyond 0x10ffff.
+bool is_utf8(const std::string& bytes) {
+  for (size_t i = 0; i < bytes.size();) {
+    const auto at = [&](size_t k) { return i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u; };
+    const unsigned first = at(0);
+    const size_t length = first < 0x80 ? 1 : first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
+    if (length == 0) return false;
+    unsigned code = length == 1 ? first : first & (0x7fu >> length);
+    for (size_t k = 1; k < length; ++k) {
+      if (at(k) >> 6 != 2) return false;
+      code = code << 6 | (at(k) & 0x3f);
+    }
+    constexpr unsigned kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (code < kSmallest[length] || code >> 11 == 0x1b || code > 0x10ffff) return false;
+    i += length;
+  }
+  return true;
+}
+
 std::string node_name(const tc_onnx::NodeProto& node) {
   if (!node.name().empty()) return node.name();
   return node.output_size() > 0 ? node.output(0) : "";
@@ -88,7 +108,7 @@ class OnnxImporter {
     Graph graph;
     // The file's own name never decides the artefact's bytes; errors take it from `origin`.
     graph.name = model_.graph().name().empty() || model_.graph().name().size() > kLongestName
-                     ? "model" : model_.graph().name();
+                     ? "model" : checked_name(model_.graph().name());
     inputs_.emplace(model_.graph(), file_name_, options_);
     NameScope scope{&graph, nullptr, {}, nullptr, &opsets_, {}};
     import_graph(model_.graph(), scope, nullptr, 0, model_.mutable_graph());
@@ -160,6 +180,9 @@ class OnnxImporter {
 
   const std::string& checked_name(const std::string& name) const {
     if (name.size() > kLongestName) fail(ErrorKind::Model, "'", file_name_, "' has a name of ", name.size(), " bytes");
+    if (!is_utf8(name)) {
+      fail(ErrorKind::Model, "'", file_name_, "' has the name '", name, "', which is not UTF-8; rename it, or export the model again");
+    }
     return name;
   }
 
@@ -263,6 +286,7 @@ class OnnxImporter {
 
   void define(const std::string& name, ValueId id, NameScope& scope) {
     if (name.empty()) return;
+    checked_name(name);
     if (!scope.names.emplace(name, id).second) {
       fail(ErrorKind::Model, "'", file_name_, "' defines tensor '", name, "' twice");
     }
@@ -271,7 +295,7 @@ class OnnxImporter {
   Origin origin_of(const tc_onnx::NodeProto& node, const NameScope& scope) const {
     Origin origin;
     origin.file = file_name_;
-    origin.node = node_name(node);
+    origin.node = checked_name(node_name(node));
     origin.op_type = full_type(node);
     const auto version = scope.opsets->find(is_default_domain(node.domain()) ? "" : node.domain());
     origin.opset = version == scope.opsets->end() ? 1 : version->second;
