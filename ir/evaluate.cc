@@ -230,9 +230,12 @@ std::vector<TensorPtr> run_kernel(const Graph& graph, const Node& node, const st
 
 std::vector<TensorPtr> evaluate_node(const Graph& graph, const Node& node, const std::vector<TensorPtr>& inputs, const Symbols& symbols,
                                      const EvaluateOptions& options) {
-  if (node.op->name == "If") return run_branch(node, inputs, symbols, options);
-  if (node.op->name == "Scan") return run_scan(node, inputs, symbols, options);
-  if (node.op->name == "Loop") return run_loop(node, inputs, symbols, options);
+  switch (node.op->traits.control) {
+    case OpTraits::Control::Branch: return run_branch(node, inputs, symbols, options);
+    case OpTraits::Control::Scan: return run_scan(node, inputs, symbols, options);
+    case OpTraits::Control::Loop: return run_loop(node, inputs, symbols, options);
+    case OpTraits::Control::None: break;
+  }
   TC_CHECK(node.op->kind == OpRow::Kind::Compute || node.op->kind == OpRow::Kind::View, "an operator that can run, not ", node.op->name);
   if (node.op->kind == OpRow::Kind::View && !options.copy_views) {
     auto view = std::make_shared<Tensor>(*inputs.at(0));

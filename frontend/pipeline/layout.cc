@@ -8,6 +8,8 @@
 namespace tc {
 namespace {
 
+using Contraction = OpTraits::Contraction;
+
 class LayoutChooser {
  public:
   LayoutChooser(Graph& graph, const Target& target, const std::set<std::string>& plain)
@@ -90,49 +92,47 @@ class LayoutChooser {
       if (!is_map(id) || channels(id) != channels(node.outputs[0]) || graph_[id].constant) return false;
       any = any || blocked(id);
     }
-    // Zero in the padded lanes must stay finite.
-    static const std::set<std::string> unsafe = {"Div", "Log", "Pow", "Reciprocal", "Mod", "Sqrt", "Exp"};
-    return any && (whole_blocks(node.outputs[0]) || !unsafe.count(node.op->name));
+    return any && (whole_blocks(node.outputs[0]) || node.op->traits.finite_at_zero);
+  }
+
+  // Whether the node can compute its output in blocks, and is the better for it.
+  bool fits_blocks(const Node& node) const {
+    const OpTraits& traits = node.op->traits;
+    const ValueId out = node.outputs[0];
+    if (traits.contraction == Contraction::Convolution) return convolution_fits(node) && graph_[node.inputs[1]].constant;
+    if (traits.contraction == Contraction::TransposedConvolution) return transposed_fits(node);
+    if (traits.blocks == OpTraits::Blocks::Channelwise) {
+      return blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out);
+    }
+    if (traits.blocks == OpTraits::Blocks::Neighbours) return blocked(node.inputs[0]) && whole_blocks(out);
+    if (traits.movement == OpTraits::Movement::Join) {
+      return int_attribute(node, "axis") == 1 &&
+             std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+               return blocked(id) && whole_blocks(id) && block_of(id) == block_of(out);
+             });
+    }
+    return node.op->elementwise && elementwise_fits(node);
   }
 
   void choose(const Node& node) {
     if (node.outputs.empty() || node.outputs.size() != 1) return;
     const ValueId out = node.outputs[0];
     if (!worth(out) || fixed_.count(out)) return;
-    const std::string& op = node.op->name;
-    bool fits = false;
-    if (op == "Conv") {
-      fits = convolution_fits(node) && graph_[node.inputs[1]].constant;
-    } else if (op == "ConvTranspose") {
-      fits = transposed_fits(node);
-    } else if (op == "MaxPool" || op == "AveragePool" || op == "GlobalAveragePool" ||
-               op == "GlobalMaxPool" || op == "BatchNormalization") {
-      fits = blocked(node.inputs[0]);
-    } else if (op == "Resize") {
-      fits = blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out);
-    } else if (op == "Concat") {
-      fits = int_attribute(node, "axis") == 1 &&
-             std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-               return blocked(id) && whole_blocks(id) && block_of(id) == block_of(out);
-             });
-    } else if (op == "LRN") {
-      fits = blocked(node.inputs[0]) && whole_blocks(out);   // its windows reach into neighbouring blocks
-    } else if (node.op->elementwise) {
-      fits = elementwise_fits(node);
-    }
-    if (fits) layouts_[out] = block_of(out);
+    if (fits_blocks(node)) layouts_[out] = block_of(out);
   }
 
   // True where the node reads this input in the layout `blocked_input`.
   bool wants_blocked(const Node& node, ValueId input) const {
-    const std::string& op = node.op->name;
+    const OpTraits& traits = node.op->traits;
     const bool out_blocked = node.outputs.size() == 1 && blocked(node.outputs[0]);
-    if (op == "Conv") {
+    if (traits.contraction == Contraction::Convolution) {
       return input == node.inputs[0] && worth(input) && convolution_fits(node) && !groups_cut_input(node) &&
              graph_[node.inputs[1]].constant && (out_blocked || !blocks_hold_groups(node));
     }
-    if (op == "ConvTranspose") return input == node.inputs[0] && worth(input) && out_blocked && transposed_fits(node);
-    if (op == "GlobalAveragePool" || op == "GlobalMaxPool") return blocked(input);
+    if (traits.contraction == Contraction::TransposedConvolution) {
+      return input == node.inputs[0] && worth(input) && out_blocked && transposed_fits(node);
+    }
+    if (traits.reads_blocks) return blocked(input);
     if (!out_blocked) return false;
     if (node.op->elementwise) return is_map(input) && !broadcasts(input) && !graph_[input].constant;
     return blocked(input);

@@ -16,6 +16,8 @@
 namespace tc {
 namespace {
 
+using Movement = OpTraits::Movement;
+
 class Builder {
  public:
   explicit Builder(const BuildOptions& options) : options_(options), schedules_(options, result_) {
@@ -153,7 +155,7 @@ class Builder {
     }
     std::set<ValueId> outputs(graph.outputs.begin(), graph.outputs.end());
     for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-      if (node->op->name != "Concat") continue;
+      if (node->op->traits.movement != Movement::Join) continue;
       const ValueId whole = node->outputs[0];
       const int64_t rank = static_cast<int64_t>(graph[whole].shape->size());
       int64_t axis = int_attribute(*node, "axis");
@@ -184,17 +186,21 @@ class Builder {
       if (group.kind == Group::Kind::View && view(frame, node)) continue;
       if (group.kind == Group::Kind::Control) {
         control(frame, node, steps);
-      } else if (node.op->name == "Concat" && concat_in_place(frame, node, steps)) {
-        continue;
-      } else if (node.op->name == "Split" && split_in_place(frame, node)) {
-        continue;
-      } else if (node.op->name == "Reorder" && reorder_in_place(frame, node)) {
-        continue;
-      } else {
+      } else if (!in_place(frame, node, steps)) {
         call(frame, group, steps);
       }
     }
     return steps;
+  }
+
+  // True where the node's elements are where its readers look for them, by copies or without any.
+  bool in_place(Frame& frame, const Node& node, PlanSteps& steps) {
+    switch (node.op->traits.movement) {
+      case Movement::Join: return concat_in_place(frame, node, steps);
+      case Movement::Split: return split_in_place(frame, node);
+      case Movement::Layout: return reorder_in_place(frame, node);
+      default: return false;
+    }
   }
 
   bool view(Frame& frame, const Node& node) {
@@ -273,7 +279,7 @@ class Builder {
       if (!n.origin.node.empty() && !named.insert(n.origin.node).second) continue;
       if (!label.empty()) label += " + ";
       label += n.origin.node.empty() ? n.op->name : n.origin.node;
-      if (n.op->name == "Reorder") label += " (reorder)";
+      if (n.op->traits.movement == Movement::Layout) label += " (reorder)";
     }
     return label;
   }
@@ -380,8 +386,8 @@ class Builder {
   }
 
   void control(Frame& frame, const Node& node, PlanSteps& steps) {
-    if (node.op->name == "If") return branch(frame, node, steps);
-    if (node.op->name == "Scan") return scan(frame, node, steps);
+    if (node.op->traits.control == OpTraits::Control::Branch) return branch(frame, node, steps);
+    if (node.op->traits.control == OpTraits::Control::Scan) return scan(frame, node, steps);
     fail(ErrorKind::Unsupported, node.origin.str(), ": operator ", node.op->name,
          " with a condition or trip count known only at run time is not supported; "
          "export the model with a fixed number of iterations");

@@ -44,6 +44,7 @@ OpRow variadic(const std::string& name, BinaryOp op, const std::string& doc) {
   OpRow row = elementwise({name, 1, "a", 1, doc});
   row.equation = text(name_of(op), "(a, b, …)");
   row.maximum_inputs = -1;
+  row.forwards = forwards_only_input;
   const bool mean = name == "Mean";
   row.lower = [op, mean](LowerContext& context) {
     auto space = context.space("i", *context.output_value(0).shape);
@@ -100,8 +101,15 @@ ExprPtr power(const ExprPtr& base, const ExprPtr& exponent) {
   return select(binary(BinaryOp::Eq, unary(UnaryOp::Floor, exponent), exponent), whole, cast(base->dtype, nudged));
 }
 
+// The operand of `pow(x, 1)`.
+ValueId forwards_first_power(const Graph& graph, const Node& node) {
+  const TensorPtr& power = graph[node.inputs.at(1)].constant;
+  return power && power->count() == 1 && power->as_double(0) == 1 ? forwards_same_shape(graph, node) : kNoValue;
+}
+
 OpRow pow_row() {
   OpRow row = elementwise({"Pow", 7, "pow(a, b)", 2, "a to the power b, in the type of a."});
+  row.forwards = forwards_first_power;
   row.infer = [](InferContext& context) {
     context.set_output(0, context.dtype(0), context.broadcast({context.shape(0), context.shape(1)}));
   };
@@ -180,6 +188,23 @@ void old_broadcast(Graph& graph, Node& node) {
   node.inputs[1] = graph.add_constant(b.name, data);
 }
 
+// The operand of `x + 0`, `0 + x`, `x - 0`, `x * 1`, `1 * x`, `x / 1`.
+ValueId forwards_other_operand(const Graph& graph, const Node& node) {
+  if (node.inputs.size() != 2) return kNoValue;
+  const BinaryOp op = node.op->traits.binary.value();
+  const bool sum = op == BinaryOp::Add || op == BinaryOp::Sub;
+  const bool commutes = op == BinaryOp::Add || op == BinaryOp::Mul;
+  const Value& out = graph[node.outputs[0]];
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    if (i == 0 && !commutes) continue;
+    const TensorPtr& number = graph[node.inputs[i]].constant;
+    const Value& other = graph[node.inputs[1 - i]];
+    if (!number || number->count() != 1 || number->as_double(0) != (sum ? 0 : 1)) continue;
+    if (other.shape && out.shape && *other.shape == *out.shape) return node.inputs[1 - i];
+  }
+  return kNoValue;
+}
+
 }  // namespace
 
 void register_arithmetic_ops(OpTable& table) {
@@ -187,6 +212,7 @@ void register_arithmetic_ops(OpTable& table) {
                         std::function<Dim(const Dim&, const Dim&)> combine) {
     OpRow row = elementwise({name, 7, formula, 2, doc});
     row.onnx.push_back({name, 1, old_broadcast});
+    row.forwards = forwards_other_operand;
     table.add(with_elements(row, std::move(combine)));
   };
   binary_row("Add", "a + b", "Sum.", [](const Dim& a, const Dim& b) { return a + b; });
@@ -234,6 +260,9 @@ void register_arithmetic_ops(OpTable& table) {
       {"BitwiseNot", 18, "bitnot(a)", 1, "Bitwise complement."},
   };
   for (const ElementwiseRow& row : rows) table.add(elementwise(row));
+  for (const char* name : {"Div", "Exp", "Log", "Mod", "Pow", "Reciprocal", "Sqrt"}) {
+    table.rows.at(name).traits.finite_at_zero = false;
+  }
 }
 
 }  // namespace tc

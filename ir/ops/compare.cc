@@ -129,6 +129,7 @@ void lower_cast(LowerContext& context) {
 OpRow cast_row() {
   OpRow row = elementwise({"Cast", 1, "a", 1, "The element in another type `to`; floats are truncated to integers."});
   row.equation = "to(a)";
+  row.forwards = forwards_same_shape;
   row.onnx = {{"Cast", 1, dtype_attribute("to")}};
   row.attributes = {{"to", std::string(), true, "text of the element type"}, {"saturate", int64_t{1}},
                     {"round_mode", std::string("up")}};

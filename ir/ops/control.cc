@@ -117,12 +117,13 @@ void infer_loop(InferContext& context) {
   }
 }
 
-OpRow control_row(const std::string& name, int since, const std::string& doc, std::vector<AttributeRow> attributes,
-                  std::function<void(InferContext&)> infer) {
+OpRow control_row(const std::string& name, OpTraits::Control control, int since, const std::string& doc,
+                  std::vector<AttributeRow> attributes, std::function<void(InferContext&)> infer) {
   OpRow row;
   row.name = name;
   row.kind = OpRow::Kind::Control;
   row.category = "control flow";
+  row.traits.control = control;
   row.doc = doc;
   row.onnx = {{name, since}};
   row.minimum_inputs = 1;
@@ -136,15 +137,18 @@ OpRow control_row(const std::string& name, int since, const std::string& doc, st
 }  // namespace
 
 void register_control_ops(OpTable& table) {
-  table.add(control_row("If", 1, "One of two subgraphs.", {{"then_branch", GraphPtr(), true}, {"else_branch", GraphPtr(), true}}, infer_branches));
-  OpRow scan = control_row("Scan", 9, "A subgraph per element of axis 0, with states carried along.",
+  using Control = OpTraits::Control;
+  table.add(control_row("If", Control::Branch, 1, "One of two subgraphs.",
+                        {{"then_branch", GraphPtr(), true}, {"else_branch", GraphPtr(), true}}, infer_branches));
+  OpRow scan = control_row("Scan", Control::Scan, 9, "A subgraph per element of axis 0, with states carried along.",
                            {{"body", GraphPtr(), true}, {"num_scan_inputs", int64_t{1}, true},
                             {"scan_input_directions", std::vector<int64_t>()}, {"scan_output_directions", std::vector<int64_t>()},
                             {"scan_input_axes", std::vector<int64_t>()}, {"scan_output_axes", std::vector<int64_t>()}},
                            infer_scan);
   scan.onnx = {{"Scan", 9, normalize_scan}};
   table.add(std::move(scan));
-  table.add(control_row("Loop", 1, "A subgraph a number of times, with states carried along.", {{"body", GraphPtr(), true}}, infer_loop));
+  table.add(control_row("Loop", Control::Loop, 1, "A subgraph a number of times, with states carried along.",
+                        {{"body", GraphPtr(), true}}, infer_loop));
 }
 
 }  // namespace tc

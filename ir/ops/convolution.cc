@@ -45,27 +45,10 @@ int64_t groups_of(InferContext& context) {
   return groups;
 }
 
-// Adds `axis` subscripts such as `y*sh+r*dh-ph` for all spatial axes.
-struct Letters {
-  std::string output, window, kernel;
-};
-
-Letters spatial_letters(const Window& window, const std::vector<int64_t>& extents, EquationNames& names) {
-  Letters letters;
-  const size_t rank = window.kernel.size();
-  for (size_t i = 0; i < rank; ++i) {
-    const size_t letter = 3 - rank + i;
-    const std::string o = kOutput[letter], k = kKernel[letter];
-    names.extents[o] = window.output[i];
-    names.extents[k] = Dim(extents[i]);
-    names.integers["stride_" + o] = window.strides[i];
-    names.integers["dilation_" + o] = window.dilations[i];
-    names.integers["pad_" + o] = window.before[i];
-    letters.output += "," + o;
-    letters.kernel += "," + k;
-    letters.window += "," + o + "*stride_" + o + "+" + k + "*dilation_" + o + "-pad_" + o;
-  }
-  return letters;
+// A group `g` has F output and C input channels; a group of one channel leaves its letter out.
+std::string convolution_equation(size_t axes) {
+  const WindowSubscripts window = window_subscripts(axes);
+  return "O[n,g*F+f" + window.output + "] += I[n,g*C+c" + window.input + "] * K[g*F+f,c" + window.kernel + "]";
 }
 
 // The bias is input `bias`, one number per output channel, added while storing.
@@ -119,28 +102,19 @@ void lower_convolution(LowerContext& context) {
 
   EquationNames names;
   names.type = LowerContext::compute_type(context.dtype(0));
-  const Letters letters = spatial_letters(window, kernel, names);
+  bind_window(window, names);
   const int sum = accumulator_for(context, context.has_input(2));
   names.buffers = {{"I", context.input(0)}, {"K", context.input(1)}, {"O", sum}};
   names.extents["n"] = input[0];
   names.extents["c"] = weights[1];
   names.extents["f"] = filters;
   names.extents["g"] = Dim(groups);
-  std::string filter = "f", channel = "c";
-  if (groups > 1) {
-    if (!filters.is_constant() || !weights[1].is_constant()) {
-      fail(ErrorKind::Unsupported, context.node().origin.str(), ": groups need fixed numbers of channels");
-    }
-    names.integers["filters"] = filters.constant();
-    names.integers["channels"] = weights[1].constant();
-    filter = filters == Dim(1) ? "g" : "g*filters+f";
-    channel = weights[1] == Dim(1) ? "g" : "g*channels+c";
+  if (groups > 1 && (!filters.is_constant() || !weights[1].is_constant())) {
+    fail(ErrorKind::Unsupported, context.node().origin.str(), ": groups need fixed numbers of channels");
   }
-  const std::string inside = weights[1] == Dim(1) ? "0" : "c";
-  lower_equation(context,
-                 "O[n," + filter + letters.output + "] += I[n," + channel + letters.window + "] * K[" + filter + "," +
-                     inside + letters.kernel + "]",
-                 names, "macc");
+  names.integers["F"] = groups > 1 ? filters.constant() : 0;
+  names.integers["C"] = groups > 1 ? weights[1].constant() : 0;
+  lower_equation(context, convolution_equation(kernel.size()), names, "macc");
   if (context.has_input(2)) store_with_bias(context, sum, 2);
 }
 
@@ -320,7 +294,9 @@ void register_convolution_ops(OpTable& table) {
   conv.name = "Conv";
   conv.category = "convolution";
   conv.doc = "Convolution of one to three spatial axes, with groups, strides, dilations and padding.";
-  conv.equation = "O[n,g*F+f,y,x] += I[n,g*C+c,y*sh+r*dh-pt,x*sw+s*dw-pl] * K[g*F+f,c,r,s]";
+  conv.equation = convolution_equation(2);
+  conv.traits.contraction = OpTraits::Contraction::Convolution;
+  conv.output_channels = [](const Node&) { return OutputChannels{}; };
   conv.onnx = {{"Conv", 1}};
   conv.aten = {"aten::_convolution", "aten::conv2d"};
   conv.minimum_inputs = 2;
@@ -334,7 +310,10 @@ void register_convolution_ops(OpTable& table) {
   transposed.name = "ConvTranspose";
   transposed.category = "convolution";
   transposed.doc = "Transposed convolution: the gradient of a convolution with respect to its input.";
-  transposed.equation = "O[n,g*F+f,y*sh+r*dh-pt,x*sw+s*dw-pl] += I[n,g*C+c,y,x] * K[g*C+c,f,r,s]";
+  const WindowSubscripts window = window_subscripts(2);
+  transposed.equation = "O[n,g*F+f" + window.input + "] += I[n,g*C+c" + window.output + "] * K[g*C+c,f" + window.kernel + "]";
+  transposed.traits.contraction = OpTraits::Contraction::TransposedConvolution;
+  transposed.output_channels = [](const Node& node) { return OutputChannels{1, int_attribute(node, "group")}; };
   transposed.onnx = {{"ConvTranspose", 1}};
   transposed.aten = {"aten::conv_transpose2d"};
   transposed.minimum_inputs = 2;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
 
 #include "ir/error.h"
 #include "ir/text_cursor.h"
@@ -47,7 +48,7 @@ class FormulaParser {
     std::vector<FormulaPtr> result;
     cursor_.expect("[");
     if (cursor_.try_token("]")) return result;
-    do result.push_back(sum());
+    do result.push_back(cursor_.try_token("...") ? make({Formula::Kind::Ellipsis, "", 0, {}, {}}) : sum());
     while (cursor_.try_token(","));
     cursor_.expect("]");
     return result;
@@ -134,6 +135,7 @@ class FormulaBuilder {
       case Formula::Kind::Binary:
         return tc::binary(formula.binary, build(*formula.operands[0]), build(*formula.operands[1]));
       case Formula::Kind::Call: return call(formula);
+      case Formula::Kind::Ellipsis: break;
     }
     fail(ErrorKind::Internal, "a formula of no kind");
   }
@@ -168,14 +170,13 @@ class EquationLowering {
 
   void run(const Equation& equation, const std::string& base) {
     std::vector<Iterator> outer, inner;
-    std::vector<Affine> target_index;
-    for (const FormulaPtr& index : equation.index) target_index.push_back(affine(*index, outer));
+    const int target = buffer(equation.target);
+    const std::vector<Affine> target_index = subscripts(equation.index, target, outer);
     collect(*equation.value, inner);
     std::vector<Affine> constraints;
     ExprPtr value = FormulaBuilder(
         [&](const Formula& leaf) { return load(leaf, inner, constraints); }, names_.type)
         .build(*equation.value);
-    const int target = buffer(equation.target);
     if (equation.reduction == Reduction::None) {
       context_.assign(base, outer, target, target_index, value, constraints);
     } else {
@@ -188,6 +189,25 @@ class EquationLowering {
     auto found = names_.buffers.find(name);
     TC_CHECK(found != names_.buffers.end(), "a buffer for '", name, "'");
     return found->second;
+  }
+
+  // The values of an access's subscripts, one for each dimension of the buffer.
+  std::vector<Affine> subscripts(const std::vector<FormulaPtr>& formulas, int buffer, std::vector<Iterator>& fresh) {
+    const std::vector<Affine>& shape = context_.kernel().buffers[buffer].shape;
+    std::vector<Affine> result;
+    for (const FormulaPtr& formula : formulas) {
+      if (formula->kind != Formula::Kind::Ellipsis) {
+        result.push_back(affine(*formula, fresh));
+        continue;
+      }
+      const size_t own = shape.size() + 1 - formulas.size();
+      for (size_t i = 0; i < own; ++i) {
+        const bool repeated = shape[result.size()] == Affine(1);
+        result.push_back(repeated ? Affine(0) : name(text("b", names_.batch_axes - own + i), fresh));
+      }
+    }
+    TC_CHECK(result.size() == shape.size(), "a subscript per dimension of ", context_.kernel().buffers[buffer].name);
+    return result;
   }
 
   // The value of a subscript; new iterators are added to `fresh`.
@@ -223,7 +243,7 @@ class EquationLowering {
 
   void collect(const Formula& formula, std::vector<Iterator>& inner) {
     if (formula.kind == Formula::Kind::Access) {
-      for (const FormulaPtr& index : formula.operands) affine(*index, inner);
+      subscripts(formula.operands, buffer(formula.name), inner);
     } else {
       for (const FormulaPtr& operand : formula.operands) collect(*operand, inner);
     }
@@ -232,9 +252,7 @@ class EquationLowering {
   ExprPtr load(const Formula& leaf, std::vector<Iterator>& inner, std::vector<Affine>& constraints) {
     const int from = buffer(leaf.name);
     const Buffer& info = context_.kernel().buffers[from];
-    TC_CHECK(info.shape.size() == leaf.operands.size(), "a subscript per dimension of ", leaf.name);
-    std::vector<Affine> index;
-    for (const FormulaPtr& operand : leaf.operands) index.push_back(affine(*operand, inner));
+    const std::vector<Affine> index = subscripts(leaf.operands, from, inner);
     for (size_t i = 0; i < index.size(); ++i) restrict(index[i], info.shape[i], constraints);
     ExprPtr value = context_.read_buffer(from, index);
     return value->dtype == names_.type ? value : tc::cast(names_.type, value);
@@ -270,7 +288,154 @@ class EquationLowering {
   std::map<std::string, Affine> ranges_;
 };
 
+// The accesses of the value, in order.
+void collect_accesses(const Formula& formula, std::vector<const Formula*>& accesses) {
+  if (formula.kind == Formula::Kind::Access) accesses.push_back(&formula);
+  else for (const FormulaPtr& operand : formula.operands) collect_accesses(*operand, accesses);
+}
+
+// `A[...,m,k]`, for an access that is letters and numbers.
+std::string str(const Formula& access) {
+  std::string result;
+  for (const FormulaPtr& index : access.operands) {
+    result += result.empty() ? "" : ",";
+    result += index->kind == Formula::Kind::Ellipsis ? "..." : index->kind == Formula::Kind::Name ? index->name : text(index->number);
+  }
+  return access.name + "[" + result + "]";
+}
+
+// What an equation's letters are, found from the shapes of its operands.
+class EquationBinding {
+ public:
+  // `shapes`: of the operands by name; `error` throws.
+  EquationBinding(const Equation& equation, const std::map<std::string, const Shape*>& shapes,
+                  std::function<void(const std::string&)> error)
+      : equation_(equation), error_(std::move(error)) {
+    std::vector<const Formula*> accesses;
+    collect_accesses(*equation.value, accesses);
+    for (const Formula* access : accesses) batch_axes_ = std::max(batch_axes_, batch_axes_of(*access, *shapes.at(access->name)));
+    for (const Formula* access : accesses) bind(*access, *shapes.at(access->name));
+  }
+
+  EquationNames names() const {
+    EquationNames result;
+    result.batch_axes = batch_axes_;
+    for (size_t i = 0; i < batch_axes_; ++i) result.extents[text("b", i)] = extents_[batch_axis(i)];
+    for (const std::string& letter : letters_) result.extents[letter] = extents_["`" + letter + "`"];
+    return result;
+  }
+
+  Shape result_shape() const {
+    Shape shape;
+    for (const FormulaPtr& index : equation_.index) {
+      if (index->kind == Formula::Kind::Ellipsis) {
+        for (size_t i = 0; i < batch_axes_; ++i) shape.push_back(extents_[batch_axis(i)]);
+      } else {
+        shape.push_back(index->kind == Formula::Kind::Number ? Dim(1) : extents_["`" + index->name + "`"]);
+      }
+    }
+    return shape;
+  }
+
+ private:
+  void error(const std::string& message) const { error_(message); }
+  static std::string batch_axis(size_t i) { return text("batch axis ", i); }
+
+  // How many axes the ellipsis of an access stands for; an error where the rank does not fit.
+  size_t batch_axes_of(const Formula& access, const Shape& shape) const {
+    const bool any = std::any_of(access.operands.begin(), access.operands.end(),
+                                 [](const FormulaPtr& index) { return index->kind == Formula::Kind::Ellipsis; });
+    const size_t least = access.operands.size() - (any ? 1 : 0);
+    if (any ? shape.size() < least : shape.size() != least) {
+      error(text(access.name, " has shape ", tc::str(shape), " of rank ", shape.size(), "; rank ", least,
+                 any ? " or more" : "", " is needed, as in `", str(access), "`"));
+    }
+    return shape.size() - least;
+  }
+
+  void bind(const Formula& access, const Shape& shape) {
+    size_t axis = 0;
+    for (const FormulaPtr& index : access.operands) {
+      if (index->kind == Formula::Kind::Ellipsis) {
+        const size_t own = batch_axes_of(access, shape);
+        for (size_t i = 0; i < own; ++i, ++axis) {
+          extents_.bind(batch_axis(batch_axes_ - own + i), {access.name, &shape, axis}, true, error_);
+        }
+        continue;
+      }
+      if (index->kind == Formula::Kind::Name) {
+        letters_.insert(index->name);
+        extents_.bind("`" + index->name + "`", {access.name, &shape, axis}, false, error_);
+      }
+      ++axis;
+    }
+  }
+
+  const Equation& equation_;
+  std::function<void(const std::string&)> error_;
+  LetterExtents extents_;
+  std::set<std::string> letters_;
+  size_t batch_axes_ = 0;
+};
+
+// The names of the operands in order of appearance: inputs 0, 1, … of the node.
+std::vector<std::string> operand_names(const Equation& equation) {
+  std::vector<const Formula*> accesses;
+  collect_accesses(*equation.value, accesses);
+  std::vector<std::string> names;
+  for (const Formula* access : accesses) {
+    if (std::find(names.begin(), names.end(), access->name) == names.end()) names.push_back(access->name);
+  }
+  return names;
+}
+
+bool is_operand(const Formula& formula, const char* name) {
+  return formula.kind == Formula::Kind::Name && formula.name == name;
+}
+
 }  // namespace
+
+void LetterExtents::bind(const std::string& letter, const Axis& axis, bool broadcasts,
+                         const std::function<void(const std::string&)>& error) {
+  auto [found, fresh] = found_.try_emplace(letter, axis);
+  if (fresh) return;
+  const Dim &before = (*found->second.shape)[found->second.axis], &now = (*axis.shape)[axis.axis];
+  if (before == now || (broadcasts && now == Dim(1))) return;
+  if (broadcasts && before == Dim(1)) {
+    found->second = axis;
+    return;
+  }
+  auto where = [](const Axis& at) {
+    return text((*at.shape)[at.axis].str(), " in ", at.operand, " of shape ", tc::str(*at.shape), " (dimension ", at.axis, ")");
+  };
+  const bool symbolic = !before.is_constant() || !now.is_constant();
+  error(text(letter, " is ", where(found->second), " but ", where(axis),
+             symbolic ? "; bind the symbols to numbers or give the inputs fixed shapes" : ""));
+}
+
+const Dim& LetterExtents::operator[](const std::string& letter) const {
+  auto found = found_.find(letter);
+  TC_CHECK(found != found_.end(), "an extent of ", letter);
+  return (*found->second.shape)[found->second.axis];
+}
+
+std::optional<UnaryOp> unary_function(const Formula& formula) {
+  if (formula.kind != Formula::Kind::Call || formula.operands.size() != 1 || !is_operand(*formula.operands[0], "a")) return std::nullopt;
+#define X(enumerator, text) if (formula.name == text) return UnaryOp::enumerator;
+  TC_FOR_EACH_UNARY(X)
+#undef X
+  return std::nullopt;
+}
+
+std::optional<BinaryOp> binary_function(const Formula& formula) {
+  const auto& operands = formula.operands;
+  if (operands.size() != 2 || !is_operand(*operands[0], "a") || !is_operand(*operands[1], "b")) return std::nullopt;
+  if (formula.kind == Formula::Kind::Binary) return formula.binary;
+#define X(enumerator, text) if (formula.name == text) return BinaryOp::enumerator;
+  TC_FOR_EACH_BINARY(X)
+#undef X
+  return std::nullopt;
+}
 
 FormulaPtr parse_formula(const std::string& text) { return FormulaParser(text).formula(); }
 
@@ -293,6 +458,36 @@ ExprPtr build_formula(const Formula& formula, const std::map<std::string, ExprPt
 void lower_equation(LowerContext& context, const std::string& equation, const EquationNames& names,
                     const std::string& base) {
   EquationLowering(context, names).run(parse_equation(equation), base);
+}
+
+Shape infer_equation(InferContext& context, const std::string& equation_text) {
+  const Equation equation = parse_equation(equation_text);
+  const std::vector<std::string> names = operand_names(equation);
+  std::map<std::string, const Shape*> shapes;
+  for (size_t i = 0; i < names.size(); ++i) shapes[names[i]] = &context.shape(static_cast<int>(i));
+  const EquationBinding binding(equation, shapes, [&](const std::string& message) { context.error(message); });
+  const DType type = context.dtype(0);
+  for (size_t i = 1; i < names.size(); ++i) {
+    const DType other = context.dtype(static_cast<int>(i));
+    if (other != type) context.error(names[0], " has type ", name_of(type), " and ", names[i], " has type ", name_of(other));
+  }
+  Shape shape = binding.result_shape();
+  context.set_output(0, type, shape);
+  return shape;
+}
+
+void lower_equation(LowerContext& context, const std::string& equation_text, const std::string& base, int target) {
+  const Equation equation = parse_equation(equation_text);
+  const std::vector<std::string> operands = operand_names(equation);
+  std::map<std::string, const Shape*> shapes;
+  for (size_t i = 0; i < operands.size(); ++i) shapes[operands[i]] = &context.shape(static_cast<int>(i));
+  EquationNames names = EquationBinding(equation, shapes, [](const std::string& message) {
+    fail(ErrorKind::Internal, "an equation that inference took: ", message);
+  }).names();
+  names.type = LowerContext::compute_type(context.dtype(0));
+  names.buffers[equation.target] = target;
+  for (size_t i = 0; i < operands.size(); ++i) names.buffers[operands[i]] = context.input(static_cast<int>(i));
+  EquationLowering(context, names).run(equation, base);
 }
 
 }  // namespace tc

@@ -3,14 +3,20 @@
 //   O[n,g*F+f,y,x] += I[n,g*C+c,y*sh+r*dh-pt,x*sw+s*dw-pl] * K[g*F+f,c,r,s]
 //   select(a < 0, alpha * (exp(a) - 1), a)
 //
+//   C[...,m,n] += A[...,m,k] * B[...,k,n]
+//
 // In an equation letters with an extent are iterators, those on the left in order of appearance
 // outside, the others inside; the other names in subscripts are integers. `=`, `+=`, `max=` and
 // `min=` say how a value is combined. A formula has operands, numbers, + - * /, comparisons,
-// `select`, and the names of the loop IR's unary and binary functions.
+// `select`, and the names of the loop IR's unary and binary functions. A subscript `...` stands for the axes
+// that an operand has beside its other subscripts, from none to any number; those of all operands broadcast
+// against each other, aligned at the last, and are iterators b0, b1, ….
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +25,7 @@
 namespace tc {
 
 struct Formula {
-  enum class Kind { Number, Name, Access, Call, Binary };
+  enum class Kind { Number, Name, Access, Call, Binary, Ellipsis };   // Ellipsis: a subscript alone
   Kind kind;
   std::string name;                // Name, Access, Call
   double number = 0;
@@ -39,6 +45,10 @@ struct Equation {
 FormulaPtr parse_formula(const std::string& text);
 Equation parse_equation(const std::string& text);
 
+// The function that the formula is of its operands: `sqrt(a)`, `a + b`; nothing for other formulas.
+std::optional<UnaryOp> unary_function(const Formula& formula);
+std::optional<BinaryOp> binary_function(const Formula& formula);
+
 // The formula over the given operands, in arithmetic of the given type; names that are no operand
 // are numbers. Internal error for a name that is neither.
 ExprPtr build_formula(const Formula& formula, const std::map<std::string, ExprPtr>& operands,
@@ -48,6 +58,7 @@ ExprPtr build_formula(const Formula& formula, const std::map<std::string, ExprPt
 struct EquationNames {
   std::map<std::string, Dim> extents;        // iterators
   std::map<std::string, int64_t> integers;   // in subscripts
+  size_t batch_axes = 0;                     // for which `...` stands in the result; b0, b1, … have extents too
   std::map<std::string, int> buffers;        // of the kernel
   DType type = DType::F32;                   // of the arithmetic
 };
@@ -57,5 +68,31 @@ struct EquationNames {
 // nothing. `base` names the statement.
 void lower_equation(LowerContext& context, const std::string& equation, const EquationNames& names,
                     const std::string& base);
+
+// For equations whose subscripts are all letters, numbers or `...`, and whose operands are inputs 0, 1, … of the
+// node, in the order in which the equation first names them: the letters' extents come from the inputs' shapes.
+//
+// Sets the type and shape of output 0, and gives back the shape. Shape errors where an operand has not the
+// equation's rank, where a letter has two extents, and where types differ.
+Shape infer_equation(InferContext& context, const std::string& equation);
+// Adds the statements; the result goes to the buffer `target`.
+void lower_equation(LowerContext& context, const std::string& equation, const std::string& base, int target);
+
+// The extents that operands give a letter, found one by one. `broadcasts`: extents of 1 fit all others.
+class LetterExtents {
+ public:
+  struct Axis {
+    std::string operand;           // as errors name it: "A", "operand 0"
+    const Shape* shape;
+    size_t axis;
+  };
+  // Throws through `error` where the letter has another extent already. `letter` is as errors name it.
+  void bind(const std::string& letter, const Axis& axis, bool broadcasts,
+            const std::function<void(const std::string&)>& error);
+  const Dim& operator[](const std::string& letter) const;   // Internal error for one that is not bound
+
+ private:
+  std::map<std::string, Axis> found_;
+};
 
 }  // namespace tc

@@ -1,4 +1,5 @@
 // Data movement: each result element is one element of the operand, or what it is padded with.
+#include <algorithm>
 #include <numeric>
 
 #include "ir/ops/rows.h"
@@ -42,6 +43,16 @@ void lower_transpose(LowerContext& context) {
   std::vector<Affine> in(order.size());
   for (size_t i = 0; i < order.size(); ++i) in[order[i]] = space.position[i];
   context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, in));
+}
+
+// The operand of a transpose that leaves every axis where it is.
+ValueId forwards_unmoved(const Graph& graph, const Node& node) {
+  if (forwards_same_shape(graph, node) == kNoValue) return kNoValue;
+  const std::vector<int64_t> order = has_attribute(node, "perm") ? ints_attribute(node, "perm") : std::vector<int64_t>();
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (order[i] != static_cast<int64_t>(i)) return kNoValue;
+  }
+  return order.size() == graph[node.inputs[0]].shape->size() ? node.inputs[0] : kNoValue;
 }
 
 void infer_expand(InferContext& context) {
@@ -238,6 +249,13 @@ void lower_pad(LowerContext& context) {
   context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, std::move(index)));
 }
 
+// The operand of a pad that adds nothing.
+ValueId forwards_unpadded(const Graph& graph, const Node& node) {
+  if (forwards_same_shape(graph, node) == kNoValue) return kNoValue;
+  const std::vector<Dim> pads = dims_attribute(node, "pads");
+  return std::all_of(pads.begin(), pads.end(), [](const Dim& pad) { return pad == Dim(0); }) ? node.inputs[0] : kNoValue;
+}
+
 }  // namespace
 
 void register_movement_ops(OpTable& table) {
@@ -245,12 +263,16 @@ void register_movement_ops(OpTable& table) {
   transpose.attributes = {{"perm", std::vector<int64_t>()}};
   transpose.infer = infer_transpose;
   transpose.lower = lower_transpose;
+  transpose.traits.movement = OpTraits::Movement::Permute;
+  transpose.forwards = forwards_unmoved;
   table.add(std::move(transpose));
 
   OpRow expand = movement("Expand", "Broadcast to a shape.");
   expand.onnx = {{"Expand", 8, input_to_dims(1, "shape")}};
   expand.maximum_inputs = 2;
   expand.attributes = {{"shape", std::vector<int64_t>(), true}};
+  expand.traits.movement = OpTraits::Movement::Part;
+  expand.forwards = forwards_same_shape;
   expand.infer = infer_expand;
   expand.lower = lower_expand;
   table.add(std::move(expand));
@@ -259,6 +281,7 @@ void register_movement_ops(OpTable& table) {
   tile.onnx = {{"Tile", 6, input_to_dims(1, "repeats")}};
   tile.maximum_inputs = 2;
   tile.attributes = {{"repeats", std::vector<int64_t>(), true}};
+  tile.forwards = forwards_same_shape;
   tile.infer = infer_tile;
   tile.lower = lower_tile;
   table.add(std::move(tile));
@@ -292,12 +315,15 @@ void register_movement_ops(OpTable& table) {
               }}};
   pad.maximum_inputs = 4;
   pad.attributes = {{"pads", std::vector<int64_t>(), true}, {"mode", std::string("constant")}, {"value", 0.0}, {"axes", std::vector<int64_t>()}};
+  pad.traits.movement = OpTraits::Movement::Pad;
+  pad.forwards = forwards_unpadded;
   pad.infer = infer_pad;
   pad.lower = lower_pad;
   table.add(std::move(pad));
 
   OpRow reorder = movement("Reorder", "The operand in another memory layout; the compiler inserts it.");
   reorder.category = "layout";
+  reorder.traits.movement = OpTraits::Movement::Layout;
   reorder.onnx.clear();
   reorder.infer = infer_same;
   reorder.lower = lower_expand;

@@ -132,6 +132,7 @@ OpRow softmax_row(const std::string& name, bool logarithm) {
   OpRow row;
   row.name = name;
   row.category = "normalization";
+  row.traits.row_program = true;
   row.doc = logarithm ? "Logarithm of the softmax along an axis." : "exp(x) over its sum along an axis.";
   row.equation = logarithm ? "M[n] max= X[n,k]; S[n] += exp(X[n,k] - M[n]); O[n,k] = X[n,k] - M[n] - log(S[n])"
                            : "M[n] max= X[n,k]; E[n,k] = exp(X[n,k] - M[n]); S[n] += E[n,k]; O[n,k] = E[n,k] / S[n]";
@@ -402,6 +403,7 @@ OpRow row_program(const std::string& name, const std::string& doc, int since, in
   OpRow row;
   row.name = name;
   row.category = "normalization";
+  row.traits.row_program = true;
   row.doc = doc;
   row.onnx = {{name, since}};
   row.minimum_inputs = minimum;
@@ -432,6 +434,9 @@ void register_normalization_ops(OpTable& table) {
                             infer_batch_normalization, lower_batch_normalization);
   batch.category = "elementwise";
   batch.elementwise = true;
+  batch.traits = {};
+  batch.traits.blocks = OpTraits::Blocks::Channelwise;
+  batch.traits.channel_statistics = true;
   batch.equation = "(X[n,c,y,x] - mean[c]) * (scale[c] / sqrt(var[c] + epsilon)) + bias[c]";
   batch.outputs = 5;
   batch.onnx = {{"BatchNormalization", 1, old_batch_normalization}, {"BatchNormalization", 14}};
@@ -462,6 +467,8 @@ void register_normalization_ops(OpTable& table) {
                         {{"alpha", 1e-4}, {"beta", 0.75}, {"bias", 1.0}, {"size", int64_t{1}, true}},
                         infer_local_response, lower_local_response);
   response.category = "convolution";
+  response.traits = {};
+  response.traits.blocks = OpTraits::Blocks::Neighbours;
   response.equation = "S[n,c,y,x] += X[n,c+k-half,y,x]^2; O[n,c,y,x] = X[n,c,y,x] / pow(bias + alpha / size * S[n,c,y,x], beta)";
   table.add(std::move(response));
   table.add(row_program("LpNormalization", "Rows divided by their 1- or 2-norm.", 1, 1, 1, {{"axis", int64_t{-1}}, {"p", int64_t{2}}},

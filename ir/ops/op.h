@@ -13,6 +13,7 @@
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/loop.h"
+#include "ir/ops/traits.h"
 
 namespace tc {
 
@@ -136,9 +137,9 @@ struct OpRow {
 
   std::string name;                          // canonical: the ONNX name where there is one
   Kind kind = Kind::Compute;
-  std::string category;                      // for the docs: "elementwise", "convolution", …
+  std::string category;                      // the heading in docs/operators.md; nothing else asks for it
   std::string doc;                           // one line
-  std::string equation;                      // index equation, where one says it
+  std::string equation;                      // index equation (ir/ops/equation.h), where one says it
   std::vector<OnnxName> onnx;
   std::vector<std::string> aten;             // "aten::relu"
   int minimum_inputs = 1, maximum_inputs = 1;   // maximum -1: any number
@@ -146,10 +147,18 @@ struct OpRow {
   std::vector<AttributeRow> attributes;
   std::function<void(InferContext&)> infer;
   std::function<void(LowerContext&)> lower;  // Compute and View (the copy, where aliasing fails)
-  // Expand: replaces the node; the returned nodes define its outputs.
+  // Expand: replaces the node; the returned nodes define its outputs. A Compute row may have one too,
+  // which returns none where the node is to stay.
   std::function<std::vector<Node>(Graph&, const Node&)> expand;
   // True for ops that are one scalar function of same-position elements (fusable as a chain).
   bool elementwise = false;
+  OpTraits traits;
+  // The input that the node's only output equals (a product by 1, a transpose that moves nothing), or
+  // kNoValue. Null: none, but for views whose shape stays.
+  std::function<ValueId(const Graph&, const Node&)> forwards;
+  // The output channels in the weights of this node, or nothing where scaling the weights and adding to
+  // the bias would not scale and shift the result. Null: nothing.
+  std::function<std::optional<OutputChannels>(const Node&)> output_channels;
 
   const AttributeRow* attribute(const std::string& name) const;
 };

@@ -1,4 +1,5 @@
 // Operands put together along an axis, and parts of one: concat, split, slice.
+#include <algorithm>
 #include <numeric>
 
 #include "ir/ops/rows.h"
@@ -205,12 +206,22 @@ void lower_slice(LowerContext& context) {
   context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, in));
 }
 
+// The operand of a slice that takes all of it; the same shape backwards is another tensor.
+ValueId forwards_unsliced(const Graph& graph, const Node& node) {
+  const ValueId same = forwards_same_shape(graph, node);
+  if (same == kNoValue || !has_attribute(node, "steps")) return same;
+  const std::vector<int64_t> steps = ints_attribute(node, "steps");
+  return std::any_of(steps.begin(), steps.end(), [](int64_t step) { return step < 0; }) ? kNoValue : same;
+}
+
 }  // namespace
 
 void register_part_ops(OpTable& table) {
   OpRow concat = movement("Concat", "Operands one after the other along an axis.");
   concat.maximum_inputs = -1;
   concat.attributes = {{"axis", int64_t{1}}};
+  concat.traits.movement = OpTraits::Movement::Join;
+  concat.forwards = forwards_only_input;
   concat.infer = infer_concat;
   concat.lower = lower_concat;
   table.add(std::move(concat));
@@ -220,6 +231,8 @@ void register_part_ops(OpTable& table) {
   split.maximum_inputs = 2;
   split.outputs = -1;
   split.attributes = {{"axis", int64_t{0}}, {"split", std::vector<int64_t>()}, {"num_outputs", int64_t{0}}};
+  split.traits.movement = OpTraits::Movement::Split;
+  split.forwards = forwards_only_input;
   split.infer = infer_split;
   split.lower = lower_split;
   table.add(std::move(split));
@@ -230,6 +243,8 @@ void register_part_ops(OpTable& table) {
   slice.maximum_inputs = 5;
   slice.attributes = {{"starts", std::vector<int64_t>(), true}, {"ends", std::vector<int64_t>(), true},
                       {"axes", std::vector<int64_t>()}, {"steps", std::vector<int64_t>()}};
+  slice.traits.movement = OpTraits::Movement::Part;
+  slice.forwards = forwards_unsliced;
   slice.infer = infer_slice;
   slice.lower = lower_slice;
   table.add(std::move(slice));

@@ -7,9 +7,6 @@
 namespace tc {
 namespace {
 
-const char* const kOutput[] = {"z", "y", "x"};
-const char* const kKernel[] = {"q", "r", "s"};
-
 std::vector<Dim> spatial_of(const Shape& shape) { return {shape.begin() + 2, shape.end()}; }
 
 void check_rank(InferContext& context) {
@@ -37,29 +34,22 @@ void infer_pooling(InferContext& context) {
   context.set_output(1, DType::I64, shape);
 }
 
-// The pooled loops: letters and extents of output and window, and the equation's subscripts.
-struct PoolingLoops {
-  EquationNames names;
-  std::string output, window;
-};
+// A pooling of windows over so many spatial axes: `sign` combines the elements, each within `before` and `after`.
+std::string pooling_equation(size_t axes, const std::string& sign, const std::string& before = "",
+                             const std::string& after = "") {
+  const WindowSubscripts window = window_subscripts(axes);
+  return "O[n,c" + window.output + "] " + sign + " " + before + "I[n,c" + window.input + "]" + after;
+}
 
-PoolingLoops loops_of(LowerContext& context, const Window& window) {
-  PoolingLoops loops;
-  loops.names.type = LowerContext::compute_type(context.dtype(0));
-  loops.names.extents["n"] = context.shape(0)[0];
-  loops.names.extents["c"] = context.shape(0)[1];
-  const size_t rank = window.kernel.size();
-  for (size_t i = 0; i < rank; ++i) {
-    const std::string o = kOutput[3 - rank + i], k = kKernel[3 - rank + i];
-    loops.names.extents[o] = window.output[i];
-    loops.names.extents[k] = Dim(window.kernel[i]);
-    loops.names.integers["stride_" + o] = window.strides[i];
-    loops.names.integers["dilation_" + o] = window.dilations[i];
-    loops.names.integers["pad_" + o] = window.before[i];
-    loops.output += "," + o;
-    loops.window += "," + o + "*stride_" + o + "+" + k + "*dilation_" + o + "-pad_" + o;
-  }
-  return loops;
+// Lowers such an equation, with the result in `target`.
+void lower_windows(LowerContext& context, const Window& window, const std::string& equation, int target) {
+  EquationNames names;
+  names.type = LowerContext::compute_type(context.dtype(0));
+  names.extents["n"] = context.shape(0)[0];
+  names.extents["c"] = context.shape(0)[1];
+  names.buffers = {{"I", context.input(0)}, {"O", target}};
+  bind_window(window, names);
+  lower_equation(context, equation, names, "pool");
 }
 
 // Position in the output and in the input of one window element, with the constraints that keep the
@@ -116,11 +106,8 @@ void lower_indices(LowerContext& context, const Window& window) {
 
 void lower_max_pool(LowerContext& context) {
   const Window window = pooling_window(context.node(), context.shape(0));
-  PoolingLoops loops = loops_of(context, window);
-  if (context.output(0) >= 0) {
-    loops.names.buffers = {{"I", context.input(0)}, {"O", context.output(0)}};
-    lower_equation(context, "O[n,c" + loops.output + "] max= I[n,c" + loops.window + "]", loops.names, "pool");
-  }
+  const std::string equation = pooling_equation(window.kernel.size(), "max=");
+  if (context.output(0) >= 0) lower_windows(context, window, equation, context.output(0));
   if (context.output(1) >= 0) lower_indices(context, window);
 }
 
@@ -155,11 +142,9 @@ void lower_average_pool(LowerContext& context) {
   const Window window = pooling_window(context.node(), input);
   const Shape& output = *context.output_value(0).shape;
   const bool count_padding = int_attribute(context.node(), "count_include_pad") != 0;
-  PoolingLoops loops = loops_of(context, window);
-  const DType type = loops.names.type;
+  const DType type = LowerContext::compute_type(context.dtype(0));
   const int sum = context.local("sum", type, output);
-  loops.names.buffers = {{"I", context.input(0)}, {"O", sum}};
-  lower_equation(context, "O[n,c" + loops.output + "] += I[n,c" + loops.window + "]", loops.names, "pool");
+  lower_windows(context, window, pooling_equation(window.kernel.size(), "+="), sum);
   auto space = context.space("o", output);
   int64_t fixed_count = 1;
   ExprPtr count;
@@ -185,14 +170,13 @@ void lower_lp_pool(LowerContext& context) {
   const Window window = pooling_window(context.node(), context.shape(0));
   const Shape& output = *context.output_value(0).shape;
   const int64_t p = int_attribute(context.node(), "p");
-  PoolingLoops loops = loops_of(context, window);
-  const DType type = loops.names.type;
+  const DType type = LowerContext::compute_type(context.dtype(0));
   const int sum = context.local("sum", type, output);
-  loops.names.buffers = {{"I", context.input(0)}, {"O", sum}};
-  const std::string element = "I[n,c" + loops.window + "]";
-  const std::string power = p == 1 ? "abs(" + element + ")" : p == 2 ? element + "*" + element
-                                                                      : text("pow(abs(", element, "), ", p, ")");
-  lower_equation(context, "O[n,c" + loops.output + "] += " + power, loops.names, "pool");
+  const size_t axes = window.kernel.size();
+  std::string equation = pooling_equation(axes, "+=", "pow(abs(", text("), ", p, ")"));
+  if (p == 1) equation = pooling_equation(axes, "+=", "abs(", ")");
+  if (p == 2) equation = pooling_equation(axes, "+=", "", "*I[n,c" + window_subscripts(axes).input + "]");
+  lower_windows(context, window, equation, sum);
   auto space = context.space("o", output);
   ExprPtr value = context.read_buffer(sum, space.position);
   if (p == 2) value = unary(UnaryOp::Sqrt, value);
@@ -253,18 +237,20 @@ OpRow pooling_row(const std::string& name, const std::string& doc, const std::st
 
 void register_pooling_ops(OpTable& table) {
   OpRow max_pool = pooling_row("MaxPool", "Largest element of each window; optionally its flat index.",
-                               "O[n,c,y,x] max= I[n,c,y*sh+r*dh-pt,x*sw+s*dw-pl]", lower_max_pool);
+                               pooling_equation(2, "max="), lower_max_pool);
+  max_pool.traits.blocks = OpTraits::Blocks::Channelwise;
   max_pool.outputs = 2;
   max_pool.attributes.push_back({"storage_order", int64_t{0}});
   max_pool.aten = {"aten::max_pool2d"};
   table.add(std::move(max_pool));
 
   OpRow average = pooling_row("AveragePool", "Mean of each window, over its elements inside the map unless `count_include_pad`.",
-                              "O[n,c,y,x] += I[n,c,y*sh+r*dh-pt,x*sw+s*dw-pl]", lower_average_pool);
+                              pooling_equation(2, "+="), lower_average_pool);
+  average.traits.blocks = OpTraits::Blocks::Channelwise;
   average.attributes.push_back({"count_include_pad", int64_t{0}});
   table.add(std::move(average));
 
-  OpRow lp = pooling_row("LpPool", "The p-norm of each window.", "O[n,c,y,x] += pow(I[n,c,y*sh+r*dh-pt,x*sw+s*dw-pl], p)",
+  OpRow lp = pooling_row("LpPool", "The p-norm of each window.", pooling_equation(2, "+=", "pow(abs(", "), p)"),
                          lower_lp_pool);
   lp.attributes.push_back({"p", int64_t{2}});
   table.add(std::move(lp));
@@ -277,6 +263,8 @@ void register_pooling_ops(OpTable& table) {
     row.category = "pooling";
     row.doc = reduction == Reduction::Sum ? "Mean of each map." : "Largest element of each map.";
     row.equation = reduction == Reduction::Sum ? "O[n,c,0,0] += I[n,c,y,x]" : "O[n,c,0,0] max= I[n,c,y,x]";
+    row.traits.blocks = OpTraits::Blocks::Channelwise;
+    row.traits.reads_blocks = true;
     row.onnx = {{name, 1}};
     row.infer = infer_global;
     const Reduction how = reduction;

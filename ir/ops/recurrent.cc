@@ -102,7 +102,7 @@ ValueId activate(NodeBuilder& build, const Node& node, const Activation& activat
   if (name == "Affine") return build.add("Add", {scaled(x, activation.alpha.value_or(1)), build.number(build.dtype(x), activation.beta.value_or(0))});
   if (name == "ScaledTanh") return scaled(build.add("Tanh", {scaled(x, activation.beta.value_or(1))}), activation.alpha.value_or(1));
   const OpRow* row = find_op(name);
-  if (!row || row->category != "elementwise" || row->maximum_inputs != 1) {
+  if (!row || !row->elementwise || row->maximum_inputs != 1) {
     fail(ErrorKind::Unsupported, node.origin.str(), ": activation '", activation.name, "' is not supported");
   }
   std::map<std::string, Attribute> attributes;

@@ -146,6 +146,7 @@ OpRow reduction_row(const std::string& name, const std::string& doc) {
   OpRow row;
   row.name = name;
   row.category = "reduction";
+  row.traits.row_program = true;
   row.doc = doc;
   row.onnx = {{name, 1, input_to_ints(1, "axes")}};
   row.maximum_inputs = 2;
@@ -292,6 +293,7 @@ void register_reduction_ops(OpTable& table) {
     OpRow row;
     row.name = maximum ? "ArgMax" : "ArgMin";
     row.category = "reduction";
+    row.traits.row_program = true;
     row.doc = maximum ? "Index of the largest element along an axis." : "Index of the smallest element along an axis.";
     row.onnx = {{row.name, 1}};
     row.attributes = {{"axis", int64_t{0}}, {"keepdims", int64_t{1}}, {"select_last_index", int64_t{0}}};
@@ -303,6 +305,7 @@ void register_reduction_ops(OpTable& table) {
     OpRow row;
     row.name = sum ? "CumSum" : "CumProd";
     row.category = "reduction";
+    row.traits.row_program = true;
     row.doc = sum ? "Running sums along an axis." : "Running products along an axis.";
     row.equation = sum ? "O[i] += X[k] where k <= i" : "O[i] *= X[k] where k <= i";
     row.onnx = {{row.name, 11, axis_to_attribute}};
@@ -315,6 +318,7 @@ void register_reduction_ops(OpTable& table) {
   OpRow top;
   top.name = "TopK";
   top.category = "reduction";
+  top.traits.row_program = true;
   top.doc = "The k largest (or smallest) elements along an axis, in order, with their indices.";
   auto old_k = [](Graph&, Node& node) { node.attributes["k"] = std::vector<int64_t>{int_attribute(node, "k")}; };
   top.onnx = {{"TopK", 1, old_k}, {"TopK", 10, input_to_dims(1, "k")}};

@@ -9,6 +9,10 @@
 namespace tc {
 namespace {
 
+// Iterators of the spatial axes, from the last: of the result, and of the window.
+const char* const kOutputLetters[] = {"z", "y", "x"};
+const char* const kKernelLetters[] = {"q", "r", "s"};
+
 // Contents longer than this are data, not shapes.
 constexpr int64_t kMostElements = 1024;
 
@@ -87,6 +91,29 @@ std::string choice_attribute(const Node& node, const std::string& name, const st
   std::string list;
   for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
   fail(ErrorKind::Unsupported, node.origin.str(), ": ", name, " is '", value, "'; it may be ", list);
+}
+
+WindowSubscripts window_subscripts(size_t axes) {
+  WindowSubscripts result;
+  for (size_t i = 3 - axes; i < 3; ++i) {
+    const std::string o = kOutputLetters[i], k = kKernelLetters[i];
+    result.output += "," + o;
+    result.kernel += "," + k;
+    result.input += "," + o + "*stride_" + o + "+" + k + "*dilation_" + o + "-pad_" + o;
+  }
+  return result;
+}
+
+void bind_window(const Window& window, EquationNames& names) {
+  const size_t axes = window.kernel.size();
+  for (size_t i = 0; i < axes; ++i) {
+    const std::string o = kOutputLetters[3 - axes + i], k = kKernelLetters[3 - axes + i];
+    names.extents[o] = window.output[i];
+    names.extents[k] = Dim(window.kernel[i]);
+    names.integers["stride_" + o] = window.strides[i];
+    names.integers["dilation_" + o] = window.dilations[i];
+    names.integers["pad_" + o] = window.before[i];
+  }
 }
 
 std::string auto_pad_of(const Node& node) {
@@ -278,6 +305,8 @@ OpRow elementwise(const ElementwiseRow& entry) {
   row.minimum_inputs = row.maximum_inputs = entry.inputs;
   row.attributes = entry.attributes;
   row.elementwise = true;
+  row.traits.unary = unary_function(*formula);
+  row.traits.binary = binary_function(*formula);
   const ResultType result = entry.result;
   FormulaTypes types;
   collect_types(*formula, types);
@@ -323,10 +352,22 @@ OpRow elementwise(const ElementwiseRow& entry) {
   return row;
 }
 
+ValueId forwards_same_shape(const Graph& graph, const Node& node) {
+  const Value& in = graph[node.inputs[0]];
+  const Value& out = graph[node.outputs[0]];
+  const bool same = in.shape && out.shape && *in.shape == *out.shape && in.dtype == out.dtype;
+  return same ? node.inputs[0] : kNoValue;
+}
+
+ValueId forwards_only_input(const Graph& graph, const Node& node) {
+  return node.inputs.size() == 1 ? forwards_same_shape(graph, node) : kNoValue;
+}
+
 OpRow movement(const std::string& name, const std::string& doc) {
   OpRow row;
   row.name = name;
   row.category = "movement";
+  row.traits.movement = OpTraits::Movement::Other;
   row.doc = doc;
   row.onnx = {{name, 1}};
   return row;

@@ -14,6 +14,7 @@ void register_arithmetic_ops(OpTable& table);
 void register_compare_ops(OpTable& table);
 void register_control_ops(OpTable& table);
 void register_convolution_ops(OpTable& table);
+void register_einsum_ops(OpTable& table);
 void register_gather_ops(OpTable& table);
 void register_matmul_ops(OpTable& table);
 void register_movement_ops(OpTable& table);
@@ -92,6 +93,10 @@ OpRow elementwise(const ElementwiseRow& row);
 // A row under its own ONNX name whose results are elements of the operands.
 OpRow movement(const std::string& name, const std::string& doc);
 
+// For OpRow::forwards: input 0 where the output has its type and shape; the same where it is the only input.
+ValueId forwards_same_shape(const Graph& graph, const Node& node);
+ValueId forwards_only_input(const Graph& graph, const Node& node);
+
 // Shape errors where inputs are of other types: all that are given must be floats.
 void require_float(InferContext& context);
 // All that are given must be of one type, which `fits`; `what` says in words what does.
@@ -115,6 +120,15 @@ struct Window {
 Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::vector<int64_t>& kernel, bool ceil_mode);
 // How windows are padded: NOTSET, VALID, SAME_UPPER or SAME_LOWER.
 std::string auto_pad_of(const Node& node);
+struct EquationNames;
+// The subscripts of the spatial axes (`,y,x`, `,r,s` and `,y*stride_y+r*dilation_y-pad_y,…`), from one to
+// three axes counted from the last.
+struct WindowSubscripts {
+  std::string output, kernel, input;
+};
+WindowSubscripts window_subscripts(size_t axes);
+// Gives the names in these subscripts their extents and numbers.
+void bind_window(const Window& window, EquationNames& names);
 // The values of attribute `name`, or `rank` times the fallback where it is left out.
 std::vector<int64_t> per_axis(const Node& node, const std::string& name, size_t rank, int64_t fallback);
 

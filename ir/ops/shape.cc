@@ -238,6 +238,7 @@ void register_shape_ops(OpTable& table) {
   table.add(std::move(constant_row));
 
   OpRow filled = shape_row("ConstantOfShape", 9, "A tensor of one value.", 0, 1, infer_constant_of_shape, lower_constant_of_shape);
+  filled.traits.fill = true;
   filled.onnx = {{"ConstantOfShape", 9, input_to_dims(0, "shape")}};
   filled.attributes = {{"shape", std::vector<int64_t>()}, {"value", TensorPtr()}};
   table.add(std::move(filled));

@@ -21,6 +21,7 @@ std::map<std::string, OpRow> make_table() {
   register_compare_ops(table);
   register_control_ops(table);
   register_convolution_ops(table);
+  register_einsum_ops(table);
   register_gather_ops(table);
   register_matmul_ops(table);
   register_movement_ops(table);

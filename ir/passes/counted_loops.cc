@@ -5,11 +5,11 @@
 namespace tc {
 namespace {
 
-// The source of a value through identities.
+// The source of a value of one element through views.
 ValueId source_of(const Graph& graph, const std::vector<int>& producers, ValueId id) {
   while (producers[static_cast<size_t>(id)] >= 0) {
     const Node& node = graph.nodes[static_cast<size_t>(producers[static_cast<size_t>(id)])];
-    if (node.op->name != "Identity") break;
+    if (node.op->kind != OpRow::Kind::View) break;
     id = node.inputs.at(0);
   }
   return id;
@@ -39,7 +39,7 @@ std::optional<Dim> trip_count(const Graph& graph, const Node& node) {
 void counted_loops(Graph& graph) {
   std::vector<Node> nodes;
   for (Node& node : graph.nodes) {
-    if (node.op->name != "Loop") {
+    if (node.op->traits.control != OpTraits::Control::Loop) {
       nodes.push_back(std::move(node));
       continue;
     }

@@ -34,8 +34,9 @@ std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
   }
   remove_nodes(graph, removed);
   for (Node& node : graph.nodes) {
-    // Optional outputs that nobody reads are not computed; control flow keeps its numbering.
-    if (node.op->kind == OpRow::Kind::Control || node.op->name == "Split" || node.outputs.size() < 2) continue;
+    // Optional outputs that nobody reads are not computed; control flow and splits keep their numbering.
+    const bool numbered = node.op->kind == OpRow::Kind::Control || node.op->traits.movement == OpTraits::Movement::Split;
+    if (numbered || node.outputs.size() < 2) continue;
     for (size_t o = 1; o < node.outputs.size(); ++o) {
       if (node.outputs[o] != kNoValue && !live[node.outputs[o]]) node.outputs[o] = kNoValue;
     }

@@ -11,10 +11,10 @@ namespace {
 constexpr int64_t kMostFilled = int64_t{1} << 28;
 constexpr double kMostOperations = 1 << 24;
 
-// ConstantOfShape and Expand of one element: no need to interpret.
+// Tensors of one value: no need to interpret.
 TensorPtr filled(const Graph& graph, const Node& node) {
   const Value& out = graph[node.outputs[0]];
-  if (node.op->name != "ConstantOfShape" || node.outputs.size() != 1) return nullptr;
+  if (!node.op->traits.fill || node.outputs.size() != 1) return nullptr;
   if (element_count(*out.shape).constant() > kMostFilled) return nullptr;
   auto tensor = std::make_shared<Tensor>(out.dtype, constant_shape(*out.shape));
   auto found = node.attributes.find("value");
@@ -72,7 +72,7 @@ bool fold_node(Graph& graph, const Node& node, double most_operations) {
     graph[node.outputs[0]].constant = tensor;
     return true;
   }
-  if (node.op->name == "Transpose" && node.inputs.size() == 1) {
+  if (node.op->traits.movement == OpTraits::Movement::Permute && node.inputs.size() == 1) {
     const Tensor& in = *graph[node.inputs[0]].constant;
     std::vector<int64_t> order = has_attribute(node, "perm") ? ints_attribute(node, "perm") : std::vector<int64_t>();
     if (order.empty()) {

@@ -50,62 +50,58 @@ std::optional<std::vector<double>> per_channel(const Tensor& tensor, size_t rank
   return numbers_of(tensor);
 }
 
-// Where the output channels of a product or convolution are: in its result and in its weights.
+// The output channels of a contraction: axis `axis` of its result, and where they are in its weights.
 struct Channels {
   size_t rank, axis;
   int64_t count;
+  OutputChannels weights;
 };
 
 std::optional<Channels> channels_of(const Graph& graph, const Node& node) {
   const Shape& shape = *graph[node.outputs[0]].shape;
-  const std::string& op = node.op->name;
-  if (op != "Conv" && op != "ConvTranspose" && op != "Gemm") return std::nullopt;
+  const auto weights = node.op->output_channels ? node.op->output_channels(node) : std::nullopt;
+  if (!weights) return std::nullopt;
   if (!graph[node.inputs[1]].constant) return std::nullopt;
   if (node.inputs.size() > 2 && node.inputs[2] != kNoValue && !graph[node.inputs[2]].constant) return std::nullopt;
   if (!is_float(graph[node.inputs[1]].dtype) || !shape[1].is_constant()) return std::nullopt;
-  if (op == "Gemm" && float_attribute(node, "beta") != 1 && node.inputs.size() > 2) return std::nullopt;
-  return Channels{shape.size(), 1, shape[1].constant()};
+  return Channels{shape.size(), 1, shape[1].constant(), *weights};
 }
 
 // What the node does to the channels of its input `from`, if it is a map with constants.
 std::optional<ChannelMap> map_of(const Graph& graph, const Node& node, ValueId from, const Channels& channels) {
-  const std::string& op = node.op->name;
-  if (op == "BatchNormalization") {
+  if (node.op->traits.channel_statistics) {
     return node.inputs[0] == from ? map_of_normalization(graph, node) : std::nullopt;
   }
-  if (op != "Mul" && op != "Add" && op != "Sub" && op != "Div") return std::nullopt;
+  const auto op = node.op->traits.binary;
+  const bool scales = op == BinaryOp::Mul || op == BinaryOp::Div, shifts = op == BinaryOp::Add || op == BinaryOp::Sub;
+  if (!scales && !shifts) return std::nullopt;
   if (node.inputs.size() != 2 || node.inputs[0] == node.inputs[1]) return std::nullopt;
   const int position = node.inputs[0] == from ? 0 : 1;
   const Value& other = graph[node.inputs[1 - position]];
-  if (!other.constant || (position == 1 && (op == "Sub" || op == "Div"))) return std::nullopt;
+  if (!other.constant || (position == 1 && (op == BinaryOp::Sub || op == BinaryOp::Div))) return std::nullopt;
   auto numbers = per_channel(*other.constant, channels.rank, channels.axis, channels.count);
   if (!numbers) return std::nullopt;
   ChannelMap map;
   for (double number : *numbers) {
-    map.scale.push_back(op == "Mul" ? number : op == "Div" ? 1 / number : 1);
-    map.shift.push_back(op == "Add" ? number : op == "Sub" ? -number : 0);
+    map.scale.push_back(op == BinaryOp::Mul ? number : op == BinaryOp::Div ? 1 / number : 1);
+    map.shift.push_back(op == BinaryOp::Add ? number : op == BinaryOp::Sub ? -number : 0);
   }
   return map;
 }
 
 // The weights with each output channel scaled.
-TensorPtr scaled_weights(const Graph& graph, const Node& node, const std::vector<double>& scale) {
+TensorPtr scaled_weights(const Graph& graph, const Node& node, const OutputChannels& channels, const std::vector<double>& scale) {
   auto weights = std::make_shared<Tensor>(*graph[node.inputs[1]].constant);
   const std::vector<int64_t>& shape = weights->shape;
-  const std::string& op = node.op->name;
-  // The output channel of a flat index is index / inner % outer, plus the group's first channel.
-  int64_t inner = 1, outer = shape[0], group = 0;
-  if (op == "Conv" || (op == "Gemm" && int_attribute(node, "transB"))) {
-    for (size_t i = 1; i < shape.size(); ++i) inner *= shape[i];
-  } else {
-    outer = shape[1];
-    for (size_t i = 2; i < shape.size(); ++i) inner *= shape[i];
-    if (op == "ConvTranspose") group = shape[0] / int_attribute(node, "group");
-  }
+  // The output channel of a flat index is index / inner % outer, plus the first of the group, which has
+  // `members` elements of axis 0.
+  int64_t inner = 1;
+  for (size_t i = channels.axis + 1; i < shape.size(); ++i) inner *= shape[i];
+  const int64_t outer = shape[channels.axis], members = shape[0] / channels.groups;
   const int64_t count = weights->count();
   for (int64_t i = 0; i < count; ++i) {
     int64_t channel = i / inner % outer;
-    if (group) channel += i / (inner * outer) / group * outer;
+    if (channels.groups > 1) channel += i / (inner * outer) / members * outer;
     weights->set(i, weights->as_double(i) * scale[static_cast<size_t>(channel)]);
   }
   return weights;
@@ -142,7 +138,7 @@ bool fold_reader(Graph& graph, Node& node, const std::vector<std::vector<int>>& 
   if (!map) return false;
   const bool scales = std::any_of(map->scale.begin(), map->scale.end(), [](double s) { return s != 1; });
   const TensorPtr bias = mapped_bias(graph, node, *map);
-  if (scales) node.inputs[1] = graph.add_constant(graph[node.inputs[1]].name + "_scaled", scaled_weights(graph, node, map->scale));
+  if (scales) node.inputs[1] = graph.add_constant(graph[node.inputs[1]].name + "_scaled", scaled_weights(graph, node, channels->weights, map->scale));
   node.inputs.resize(3, kNoValue);
   node.inputs[2] = graph.add_constant(graph[result].name + "_bias", bias);
   node.outputs[0] = next.outputs[0];
@@ -189,7 +185,7 @@ void fold_batch_norm(Graph& graph) {
   std::vector<Node> old = std::move(graph.nodes), nodes;
   graph.nodes.clear();
   for (Node& node : old) {
-    if (node.op->name == "BatchNormalization" && map_of_normalization(graph, node)) split_normalization(graph, node, nodes);
+    if (node.op->traits.channel_statistics && map_of_normalization(graph, node)) split_normalization(graph, node, nodes);
     else nodes.push_back(std::move(node));
   }
   graph.nodes = std::move(nodes);
@@ -199,9 +195,9 @@ void fold_pads(Graph& graph) {
   const auto consumers = graph.consumers();
   const auto producers = graph.producers();
   for (Node& node : graph.nodes) {
-    if (node.op->name != "Conv") continue;
+    if (node.op->traits.contraction != OpTraits::Contraction::Convolution) continue;
     const int maker = producers[node.inputs[0]];
-    if (maker < 0 || graph.nodes[maker].op->name != "Pad") continue;
+    if (maker < 0 || graph.nodes[maker].op->traits.movement != OpTraits::Movement::Pad) continue;
     const Node& pad = graph.nodes[maker];
     if (only_reader(graph, consumers, pad.outputs[0]) < 0 || string_attribute(pad, "mode") != "constant") continue;
     const auto value = pad.inputs.size() > 1 ? scalar_of(graph, pad.inputs[1]) : float_attribute(pad, "value");

@@ -13,6 +13,13 @@ namespace {
 // More than this many nodes in one kernel gain nothing and cost registers.
 constexpr size_t kLargestGroup = 24;
 
+using Movement = OpTraits::Movement;
+
+// An operator that stands in front of others or alone; a change of layout is an anchor of its own.
+bool is_movement_row(const OpRow& row) {
+  return row.traits.movement != Movement::None && row.traits.movement != Movement::Layout;
+}
+
 class Grouper {
  public:
   explicit Grouper(const Graph& graph)
@@ -39,16 +46,15 @@ class Grouper {
   const OpRow& row(int node) const { return *graph_.nodes[node].op; }
   bool is_compute(int node) const { return row(node).kind == OpRow::Kind::Compute; }
   bool is_elementwise(int node) const { return is_compute(node) && row(node).elementwise; }
-  bool is_movement(int node) const { return is_compute(node) && row(node).category == "movement"; }
+  bool is_movement(int node) const { return is_compute(node) && is_movement_row(row(node)); }
   bool is_anchor(int node) const {
     return is_compute(node) && !is_elementwise(node) && !is_movement(node);
   }
   // What elementwise groups read in place, and so is left for them to take.
-  bool is_part(int node) const { return row(node).name == "Slice" || row(node).name == "Expand"; }
-  bool is_product(int node) const { return row(node).name == "MatMul" || row(node).name == "Gemm"; }
-  bool is_row_program(int node) const {
-    return row(node).category == "normalization" || row(node).category == "reduction";
-  }
+  bool is_part(int node) const { return row(node).traits.movement == Movement::Part; }
+  bool is_permute(int node) const { return row(node).traits.movement == Movement::Permute; }
+  bool is_product(int node) const { return row(node).traits.contraction == OpTraits::Contraction::Product; }
+  bool is_row_program(int node) const { return row(node).traits.row_program; }
 
   const Shape* shape_of_output(int node) const {
     ValueId id = graph_.nodes[node].outputs.at(0);
@@ -102,12 +108,12 @@ class Grouper {
     if (owner_[node] >= 0 || set.size() >= kLargestGroup) return false;
     if (depends_through_outside(node, set)) return false;
     if (is_elementwise(node)) return same_shape(node, anchor) && !ends_in_transpose(set);
-    return is_product(anchor) && row(node).name == "Transpose";
+    return is_product(anchor) && is_permute(node);
   }
 
   bool ends_in_transpose(const std::set<int>& set) const {
     return std::any_of(set.begin(), set.end(), [&](int node) {
-      return row(node).name == "Transpose" && *set.begin() != node &&
+      return is_permute(node) && *set.begin() != node &&
              std::none_of(consumers_[graph_.nodes[node].outputs[0]].begin(),
                           consumers_[graph_.nodes[node].outputs[0]].end(),
                           [&](int reader) { return set.count(reader) > 0; });
@@ -148,13 +154,13 @@ class Grouper {
                                        [&](int reader) { return set.count(reader) > 0; });
           if (!only_here) continue;
           bool wanted = false;
-          if (is_product(anchor) && node == anchor) wanted = row(maker).name == "Transpose";
+          if (is_product(anchor) && node == anchor) wanted = is_permute(maker);
           if (is_row_program(anchor) && node_leads_to(anchor, node, set)) {
             wanted = is_elementwise(maker) && shape_of_output(maker) && graph_[graph_.nodes[anchor].inputs[0]].shape &&
                      *shape_of_output(maker) == *graph_[graph_.nodes[anchor].inputs[0]].shape;
           }
           if (is_elementwise(anchor)) {
-            wanted = is_part(maker) || row(maker).name == "Transpose" ||
+            wanted = is_part(maker) || is_permute(maker) ||
                      (is_elementwise(maker) && same_shape(maker, anchor));
           }
           if (!wanted) continue;
@@ -180,8 +186,9 @@ class Grouper {
   void grow(int anchor) {
     std::set<int> set{anchor};
     const bool alone = row(anchor).kind != OpRow::Kind::Compute ||
-                       graph_.nodes[anchor].outputs.size() != 1 || row(anchor).name == "Concat" ||
-                       row(anchor).name == "Reorder";
+                       graph_.nodes[anchor].outputs.size() != 1 ||
+                       row(anchor).traits.movement == Movement::Join ||
+                       row(anchor).traits.movement == Movement::Layout;
     if (!alone) {
       take_epilogue(anchor, set);
       take_prologue(anchor, set);

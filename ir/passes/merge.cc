@@ -19,6 +19,8 @@ std::vector<int64_t> permutation_of(const Node& node, size_t rank) {
   return order;
 }
 
+bool is_permute(const Node& node) { return node.op->traits.movement == OpTraits::Movement::Permute; }
+
 // True for a transpose that moves only axes of extent 1.
 bool moves_nothing(const Graph& graph, const Node& node) {
   const Shape& in = *graph[node.inputs[0]].shape;
@@ -67,7 +69,7 @@ void merge_views(Graph& graph) {
     if (node.inputs.empty() || node.inputs[0] == kNoValue || node.outputs.empty()) continue;
     const int maker = producers[node.inputs[0]];
     const Node* before = maker < 0 ? nullptr : &graph.nodes[maker];
-    if (before && node.op->name == "Transpose" && before->op->name == "Transpose") {
+    if (before && is_permute(node) && is_permute(*before)) {
       const size_t rank = graph[node.outputs[0]].shape->size();
       const std::vector<int64_t> first = permutation_of(*before, rank), second = permutation_of(node, rank);
       std::vector<int64_t> both;
@@ -76,7 +78,7 @@ void merge_views(Graph& graph) {
       node.attributes = {{"perm", both}};
     }
     const Attribute shape = std::vector<Dim>(*graph[node.outputs[0]].shape);
-    if (node.op->name == "Transpose" && moves_nothing(graph, node)) {
+    if (is_permute(node) && moves_nothing(graph, node)) {
       node.op = find_op("Reshape");
       node.attributes = {{"shape", shape}, {"allowzero", int64_t{1}}};
     }

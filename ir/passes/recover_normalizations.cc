@@ -9,6 +9,8 @@
 namespace tc {
 namespace {
 
+bool is(const Node& node, BinaryOp op) { return node.op->traits.binary == op; }
+
 // Follows the graph backwards from the last node of the pattern.
 class Matcher {
  public:
@@ -23,7 +25,7 @@ class Matcher {
   std::optional<Match> match(const Node& last) const {
     Match match;
     const Node* product = &last;
-    if (last.op->name == "Add") {
+    if (is(last, BinaryOp::Add)) {
       for (int i : {0, 1}) {
         const Node* maker = only(last.inputs[i]);
         if (!maker || !is_vector(last.inputs[1 - i])) continue;
@@ -32,7 +34,7 @@ class Matcher {
       }
       if (product == &last) return std::nullopt;
     }
-    if (product->op->name != "Mul") return std::nullopt;
+    if (!is(*product, BinaryOp::Mul)) return std::nullopt;
     for (int i : {0, 1}) {
       const Node* quotient = only(product->inputs[i]);
       if (!quotient || !is_vector(product->inputs[1 - i])) continue;
@@ -56,12 +58,12 @@ class Matcher {
   }
 
   bool match_quotient(const Node& quotient, Match& match) const {
-    if (quotient.op->name != "Div") return false;
+    if (!is(quotient, BinaryOp::Div)) return false;
     const ValueId centred = quotient.inputs[0];
     const Node* root = only(quotient.inputs[1]);
-    if (!root || root->op->name != "Sqrt") return false;
+    if (!root || root->op->traits.unary != UnaryOp::Sqrt) return false;
     const Node* sum = only(root->inputs[0]);
-    if (!sum || sum->op->name != "Add") return false;
+    if (!sum || !is(*sum, BinaryOp::Add)) return false;
     for (int i : {0, 1}) {
       const auto epsilon = scalar_of(graph_, sum->inputs[1 - i]);
       const Node* variance = only(sum->inputs[i]);
@@ -69,7 +71,7 @@ class Matcher {
       const Node* square = only(variance->inputs[0]);
       if (!square || !is_square_of(*square, centred)) continue;
       const Node* difference = maker(centred);
-      if (!difference || difference->op->name != "Sub") return false;
+      if (!difference || !is(*difference, BinaryOp::Sub)) return false;
       const Node* mean = only(difference->inputs[1]);
       if (!mean || !is_mean(*mean) || mean->inputs[0] != difference->inputs[0]) return false;
       match.input = difference->inputs[0];
@@ -87,8 +89,8 @@ class Matcher {
   }
 
   bool is_square_of(const Node& node, ValueId id) const {
-    if (node.op->name == "Pow") return node.inputs[0] == id && scalar_of(graph_, node.inputs[1]) == 2.0;
-    return node.op->name == "Mul" && node.inputs[0] == id && node.inputs[1] == id;
+    if (is(node, BinaryOp::Pow)) return node.inputs[0] == id && scalar_of(graph_, node.inputs[1]) == 2.0;
+    return is(node, BinaryOp::Mul) && node.inputs[0] == id && node.inputs[1] == id;
   }
 
   const Graph& graph_;
@@ -103,7 +105,7 @@ void recover_normalizations(Graph& graph) {
   std::vector<std::pair<size_t, Matcher::Match>> found;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    if (node.op->name != "Add") continue;
+    if (!is(node, BinaryOp::Add)) continue;
     if (auto match = matcher.match(node)) found.push_back({i, *match});
   }
   for (const auto& [index, match] : found) {

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "ir/error.h"
-#include "ir/ops/op.h"
+#include "ir/ops/rows.h"
 #include "ir/passes/edit.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/passes.h"
@@ -20,12 +20,14 @@ void infer(Graph& graph, const Node& node) {
 
 void expand_into(Graph& graph, Node node, std::vector<Node>& nodes, int depth) {
   TC_CHECK(depth < kDeepestExpansion, "in the expansion of ", node.op->name);
-  if (node.op->kind != OpRow::Kind::Expand) {
+  std::vector<Node> parts;
+  if (node.op->expand) parts = node.op->expand(graph, node);
+  if (parts.empty()) {
     infer(graph, node);
     nodes.push_back(std::move(node));
     return;
   }
-  for (Node& part : node.op->expand(graph, node)) {
+  for (Node& part : parts) {
     if (part.origin.op_type.empty()) part.origin = node.origin;
     expand_into(graph, std::move(part), nodes, depth + 1);
   }
@@ -46,45 +48,8 @@ Node cast_node(Graph& graph, ValueId from, ValueId to, const std::string& where)
 // The input that the node's only output equals, or kNoValue.
 ValueId same_as(const Graph& graph, const Node& node) {
   if (node.outputs.size() != 1 || node.inputs.empty() || node.inputs[0] == kNoValue) return kNoValue;
-  const std::string& op = node.op->name;
-  const Value& in = graph[node.inputs[0]];
-  const Value& out = graph[node.outputs[0]];
-  const bool same_type = in.shape && out.shape && *in.shape == *out.shape && in.dtype == out.dtype;
-  if (node.op->kind == OpRow::Kind::View || op == "Cast" || op == "Expand" || op == "Slice" || op == "Tile") {
-    if (op == "Slice" && same_type && has_attribute(node, "steps")) {
-      // The same shape backwards is another tensor.
-      for (int64_t step : ints_attribute(node, "steps")) {
-        if (step < 0) return kNoValue;
-      }
-    }
-    return same_type ? node.inputs[0] : kNoValue;
-  }
-  if (op == "Transpose" && same_type) {
-    std::vector<int64_t> order = has_attribute(node, "perm") ? ints_attribute(node, "perm") : std::vector<int64_t>();
-    for (size_t i = 0; i < order.size(); ++i) {
-      if (order[i] != static_cast<int64_t>(i)) return kNoValue;
-    }
-    return order.size() == in.shape->size() ? node.inputs[0] : kNoValue;
-  }
-  if (op == "Concat" || op == "Split" || op == "Sum" || op == "Max" || op == "Min" || op == "Mean") {
-    return node.inputs.size() == 1 && same_type ? node.inputs[0] : kNoValue;
-  }
-  if (op == "Pad" && same_type) {
-    const std::vector<Dim> pads = dims_attribute(node, "pads");
-    return std::all_of(pads.begin(), pads.end(), [](const Dim& pad) { return pad == Dim(0); }) ? node.inputs[0] : kNoValue;
-  }
-  if ((op == "Add" || op == "Sub" || op == "Mul" || op == "Div") && node.inputs.size() == 2) {
-    const double neutral = op == "Add" || op == "Sub" ? 0 : 1;
-    const bool commutes = op == "Add" || op == "Mul";
-    for (int i : {0, 1}) {
-      if (i == 0 && !commutes) continue;
-      const auto scalar = scalar_of(graph, node.inputs[i]);
-      const Value& other = graph[node.inputs[1 - i]];
-      if (scalar && *scalar == neutral && other.shape && out.shape && *other.shape == *out.shape) return node.inputs[1 - i];
-    }
-  }
-  if (op == "Pow" && node.inputs.size() == 2 && scalar_of(graph, node.inputs[1]) == 1.0 && same_type) return node.inputs[0];
-  return kNoValue;
+  if (node.op->kind == OpRow::Kind::View) return forwards_same_shape(graph, node);
+  return node.op->forwards ? node.op->forwards(graph, node) : kNoValue;
 }
 
 }  // namespace

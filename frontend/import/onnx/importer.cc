@@ -82,6 +82,8 @@ Opsets opsets_of(const google::protobuf::RepeatedPtrField<tc_onnx::OperatorSetId
   return opsets;
 }
 
+bool is_branch(const Node& node) { return node.op->traits.control == OpTraits::Control::Branch; }
+
 // One model being imported.
 class OnnxImporter {
  public:
@@ -318,7 +320,7 @@ class OnnxImporter {
     for (const std::string& name : proto.input()) node.inputs.push_back(name.empty() ? kNoValue : resolve(name, scope, who));
     while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
 
-    if (node.op->name == "If" && inline_branch(proto, node, scope, depth)) return;
+    if (is_branch(node) && inline_branch(proto, node, scope, depth)) return;
     std::map<std::string, const tc_onnx::AttributeProto*> graphs;
     for (const auto& attribute : proto.attribute()) {
       if (attribute.has_g()) {
@@ -464,13 +466,14 @@ class OnnxImporter {
 
   std::vector<Formal> formal_inputs(const Node& node, const NameScope& scope) const {
     std::vector<Formal> result;
-    if (node.op->name == "If") return result;
+    if (is_branch(node)) return result;
     auto shape = [&](ValueId id) { return *(*scope.graph)[id].shape; };
-    const size_t optional = node.op->name == "Loop" ? 2 : 0;
+    const bool loop = node.op->traits.control == OpTraits::Control::Loop;
+    const size_t optional = loop ? 2 : 0;
     for (size_t i = optional; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue) fail(ErrorKind::Model, node.origin.str(), " leaves out input ", i);
     }
-    if (node.op->name == "Loop") {
+    if (loop) {
       result.push_back({DType::I64, {}});
       result.push_back({DType::Bool, {}});
       for (size_t i = 2; i < node.inputs.size(); ++i) {
@@ -493,7 +496,7 @@ class OnnxImporter {
     // Then before else: the order in which their captures become inputs of the node.
     std::vector<std::string> order;
     for (const auto& [name, attribute] : graphs) order.push_back(name);
-    if (node.op->name == "If") order = {"then_branch", "else_branch"};
+    if (is_branch(node)) order = {"then_branch", "else_branch"};
     std::vector<ValueId> captured;
     std::vector<std::string> impossible;
     std::optional<Error> refusal;
@@ -509,7 +512,7 @@ class OnnxImporter {
         import_graph(found->second->g(), inner, &formal, depth + 1);
       } catch (const Error& error) {
         // A branch that the bound shapes contradict cannot be what a correct run takes.
-        if (node.op->name != "If" || error.kind() != ErrorKind::Shape || !impossible.empty()) throw;
+        if (!is_branch(node) || error.kind() != ErrorKind::Shape || !impossible.empty()) throw;
         impossible.push_back(name);
         refusal = error;
         continue;

@@ -1,0 +1,50 @@
+"""Operators are known by the traits of their rows: outside of ir/ops no source file has the name of one in
+quotes, or asks for a row's category, but for the lines listed here."""
+
+import re
+
+from .support import ROOT
+
+FOLDERS = ["ir", "frontend/import", "frontend/pipeline", "frontend/profile", "scheduler", "codegen", "tuner", "runtime"]
+
+# The operators that a file may name, and why.
+ALLOWED = {
+    "ir/passes/counted_loops.cc": ({"Range", "Scan"}, "the pass makes them"),
+    "ir/passes/fold_batch_norm.cc": ({"Add", "Mul"}, "the pass makes them"),
+    "ir/passes/merge.cc": ({"Reshape"}, "the pass makes them"),
+    "ir/passes/recover_normalizations.cc": ({"LayerNormalization", "ReduceMean"},
+                                            "makes the first of a pattern that is written with the second"),
+    "ir/passes/simplify.cc": ({"Cast"}, "the pass makes them, and gives those that are there another type"),
+    "frontend/pipeline/layout.cc": ({"Reorder"}, "the layout's changes are nodes that it makes"),
+    "frontend/import/onnx/importer.cc": ({"Constant", "Identity"},
+                                         "an operator of the file format without a node, and one that it makes"),
+}
+
+
+def operators():
+    """Names of all rows, from the page that is generated of the op table."""
+    page = (ROOT / "docs/operators.md").read_text()
+    return set(re.findall(r"^\| (\w+) \|", page, re.MULTILINE)) - {"op"}
+
+
+def sources():
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            name = str(path.relative_to(ROOT))
+            if path.suffix in (".cc", ".h") and not name.startswith("ir/ops/"):
+                yield name, re.sub(r"//.*", "", path.read_text())
+
+
+def test_no_pass_names_an_operator():
+    known = operators()
+    assert {"Conv", "MatMul", "Einsum"} <= known
+    named = {}
+    for file, text in sources():
+        found = set(re.findall(r'"(\w+)"', text)) & known
+        if found:
+            named[file] = found
+    assert named == {file: names for file, (names, _) in ALLOWED.items()}
+
+
+def test_the_category_is_for_the_docs():
+    assert [file for file, text in sources() if re.search(r"(\.|->)category\b", text)] == []
