@@ -66,6 +66,19 @@ const std::vector<PrimitiveRow>& primitive_table();
 // applied so far (the graph's choice of layouts), with no measurement. Always legal. With a tolerance
 // above 0 it may choose an algorithm of which twenty layers stay within it.
 std::vector<std::string> default_trace(const Schedule& start, int threads, double tolerance = 0);
+// What the default makes of one of its strategies (scheduler/default/strategy.h) for a kernel.
+struct StrategyReport {
+  std::string name;                // "Winograd"
+  bool taken = false;              // by the default: one at most
+  double cycles = 0;               // predicted by its closed form; 0 where it does not apply
+  double plain = 0;                // predicted for the same sums without the algorithm; 0 for what is no algorithm
+  std::string plan;                // in words; empty where it does not apply
+  std::string rejected;            // why it is not taken; empty where it is
+};
+// All strategies in the order of their table. Takes longer than the default, which leaves out what cannot win.
+std::vector<StrategyReport> default_report(const Schedule& start, int threads, double tolerance = 0);
+// A line for each strategy, and one more for the plan of that which is taken.
+std::string str(const std::vector<StrategyReport>& report);
 // Whole traces of the algorithms within the tolerance, whether the closed forms see a gain or not: for
 // those who measure.
 std::vector<std::vector<std::string>> algorithm_traces(const Schedule& start, int threads, double tolerance);

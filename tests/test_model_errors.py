@@ -1,6 +1,7 @@
 """What the compiler says of models that it cannot take, in full: tests/golden/model_errors.txt lists
 the cases below with their error; TC_UPDATE rewrites it."""
 
+import json
 import os
 import re
 
@@ -479,7 +480,7 @@ def test_kernels_that_inspect_cannot_show(tmp_path, capsys):
 
     assert "no kernel is called 'gemm'; the kernels are " in answer("--kernel=gemm")
     assert "several kernels fit 'conv': " in answer("--kernel=conv")
-    assert "--dump=poem: a kernel's texts are statements, trace, " in answer("--kernel=0", "--dump=poem")
+    assert "--dump=poem: a kernel's texts are statements, default, trace, " in answer("--kernel=0", "--dump=poem")
 
 
 def test_inspect_heeds_the_tolerance(tmp_path, capsys):
@@ -494,3 +495,24 @@ def test_inspect_heeds_the_tolerance(tmp_path, capsys):
                      "--no-time", f"--tolerance={tolerance}"]) == 0
         algorithms.append("algorithm macc winograd" in capsys.readouterr().out)
     assert algorithms == [False, True]
+
+
+def test_inspect_shows_why_the_default_took_a_strategy(tmp_path, capsys):
+    weights = numpy.random.default_rng(1).standard_normal((64, 64, 3, 3)).astype(numpy.float32)
+    graph = onnx.parser.parse_graph("g (float[1,64,28,28] x) => (float[1,64,28,28] y) { a = Conv<pads=[1,1,1,1]>(x, w) y = Conv<pads=[1,1,1,1]>(a, w) }")
+    graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    for tolerance, taken, refusal in (("0", "direct convolution", "Winograd: a tolerance of 0 allows no other algorithm"),
+                                      ("1e-4", "Winograd", "direct convolution: Winograd gains")):
+        assert main(["inspect", str(path), "--target=x86-64-v3", "--threads=1", "--kernel=1", "--dump=default",
+                     f"--tolerance={tolerance}"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == "-- default"
+        assert [line[2:].startswith(taken) for line in lines if line.startswith("* ")] == [True]
+        name, reason = refusal.split(": ")
+        assert [reason in line for line in lines if line.startswith("  " + name)] == [True]
+        assert sum("no: " in line for line in lines) == len(lines) - 2
+    assert main(["inspect", "--json", str(path), "--target=x86-64-v3", "--kernel=1", "--dump=default"]) == 0
+    rows = json.loads(capsys.readouterr().out)["strategies"]
+    assert [row["strategy"] for row in rows if row["taken"]] == ["Winograd"]

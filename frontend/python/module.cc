@@ -126,6 +126,7 @@ py::dict report_dict(const KernelReport& report) {
   py::dict result;
   result["label"] = report.label;
   result["kernel"] = report.kernel;
+  result["layout_lines"] = report.layout_lines;
   result["trace"] = report.trace;
   result["algorithm"] = report.algorithm;
   result["statements"] = report.statements;
@@ -200,6 +201,22 @@ void add_schedule(py::module_& module) {
              return predicted_seconds(s.finish(), s.target(), threads);
            })
       .def("default_trace", [](const Schedule& s, int threads) { return default_trace(s, threads); })
+      // The report as text, and a dict for each strategy.
+      .def("default_report", [](const Schedule& s, int threads, double tolerance) {
+        const std::vector<StrategyReport> report = default_report(s, threads, tolerance);
+        py::list rows;
+        for (const StrategyReport& each : report) {
+          py::dict row;
+          row["strategy"] = each.name;
+          row["taken"] = each.taken;
+          row["cycles"] = each.cycles;
+          row["plain_cycles"] = each.plain;
+          row["plan"] = each.plan;
+          row["rejected"] = each.rejected;
+          rows.append(row);
+        }
+        return py::make_tuple(str(report), rows);
+      })
       .def("compile", [](const Schedule& s, int threads) {
         py::gil_scoped_release release;
         return compile_kernel(s.finish(), s.target(), threads);

@@ -22,7 +22,7 @@ from .profile import limits_text, profile
 from .tune import tune
 
 _SUFFIXES = {"shared": ".so", "static": ".a", "executable": "", "object": ".o"}
-_KERNEL_TEXTS = ("statements", "trace", "tree", "loops", "llvm", "assembly")
+_KERNEL_TEXTS = ("statements", "default", "trace", "tree", "loops", "llvm", "assembly")
 # The five texts that `--dump=all` prints for a kernel.
 _ALL_TEXTS = ("statements", "trace", "tree", "loops", "assembly")
 
@@ -273,6 +273,8 @@ def _inspect_kernel(arguments):
             part = kernel.text
         elif name == "trace":
             part = "\n".join(schedule.trace)
+        elif name == "default":
+            part, result["strategies"] = kernel.default_report(arguments.tolerance)
         else:
             part = getattr(schedule, name)
         result[name] = part
@@ -412,7 +414,7 @@ def _parser():
     added = command("inspect", _inspect, "Show what the compiler does.", either)
     compiling(added)
     added.add_argument("--kernel", help="a kernel's number or label: statements, trace, tree, "
-                                        "loops, assembly")
+                                        "loops, assembly; default and llvm where --dump asks")
     added.add_argument("--dump", metavar="WHAT",
                        help="a graph pass, all of them, or plan (steps and memory); with --kernel "
                             "one of its texts or all")

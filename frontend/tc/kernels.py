@@ -174,6 +174,7 @@ class Kernel:
     def __init__(self, report, target, threads):
         self.label = report["label"]
         self.text = report["statements"]
+        self.layout_lines = list(report["layout_lines"])
         self.trace = list(report["trace"])
         self.multiply_adds = report["multiply_adds"]
         self.flops = report["flops"]
@@ -186,6 +187,12 @@ class Kernel:
         one gives the loops as the statements stand)."""
         schedule = Schedule(_tc.Schedule(self.text, self.target))
         return schedule.apply("\n".join(self.trace if trace is None else trace))
+
+    def default_report(self, tolerance=1e-4):
+        """What the analytic default makes of each strategy (predicted cycles, plan, why it is not taken), as text and
+        as a list of dicts. A tuned kernel has another schedule than the one that is taken here."""
+        start = self.schedule(self.layout_lines)
+        return start._native.default_report(self._threads, tolerance)
 
     def compile(self, schedule=None, threads=1):
         """The kernel alone as a module: its inputs are the kernel's inputs and packed constants."""

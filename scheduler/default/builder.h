@@ -1,6 +1,8 @@
 // What the analytic default is built with: applying lines, asking about accesses and loops.
 #pragma once
 
+#include <cmath>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +13,7 @@
 
 namespace tc {
 
-// A way of scheduling that does not fit the kernel; the next simpler one is tried.
+// A strategy that does not fit the kernel, and why.
 struct Abandon {
   std::string why;
 };
@@ -76,19 +78,37 @@ std::vector<std::string> moved(std::vector<std::string> list, int64_t move);
 void schedule_statement(TraceBuilder& builder, const std::string& statement,
                         const StatementKnobs& knobs = {}, bool isolate = true);
 
-// Ways of scheduling, most special first; each throws Abandon where the kernel is not of its kind.
-// A convolution whose error may grow to the tolerance.
-void schedule_winograd(TraceBuilder& builder, double tolerance, bool always = false, const WinogradKnobs& knobs = {});
-AlgorithmChoices<WinogradKnobs> winograd_choices(const TraceBuilder& builder, double tolerance);
-// What the closed forms predict for it; infinite where it is not of that kind.
-double winograd_cycles(TraceBuilder builder, double tolerance);
-// A sum of products on the target's matrix unit, whose error may grow to the tolerance, where the closed
-// forms predict fewer cycles than for the others, or always.
-void schedule_matrix(TraceBuilder& builder, double tolerance, bool always = false, const MatrixKnobs& knobs = {});
-AlgorithmChoices<MatrixKnobs> matrix_choices(const TraceBuilder& builder, double tolerance);
-// One reduction into a private buffer, with an initialisation and elementwise statements after it. Returns the knobs
-// with the choice that it took.
-ReductionKnobs schedule_reduction(TraceBuilder& builder, const ReductionKnobs& knobs = {});
+// What a strategy's closed form predicts for a kernel. An algorithm's form is compared with another one for the same
+// sums without the algorithm, which makes the same assumptions, so that their common errors cancel out.
+struct Prediction {
+  double cycles = INFINITY;      // by the closed form; infinite where nothing fits
+  double plain = INFINITY;       // of the same sums without the algorithm
+  double gain = 1;               // share of `plain` that cycles have to stay within: what the form leaves out
+  double factor = 1;             // of cycles where algorithms are compared with each other: the same
+  std::string unless;            // why it is not taken in spite of its cycles; mostly empty
+
+  bool pays() const { return unless.empty() && cycles <= gain * plain; }
+  double compared() const { return factor * cycles; }
+};
+
+// What an algorithm's knobs can be, and what follows from them.
+template <class Knobs>
+struct AlgorithmChoices {
+  Knobs chosen;                  // by the closed forms
+  Prediction prediction;         // of these
+  std::vector<int64_t> kinds;    // that the tolerance allows: outputs of Winograd's tiles, numbers of algorithms by terms
+  std::function<double(const Knobs&)> cycles;          // predicted; infinite where the knobs are of no use
+  std::function<TraceBuilder(const Knobs&)> apply;          // all lines; those of knobs that are 0 by the closed forms
+  std::string plan;              // the chosen one in words
+};
+
+// The implementations of the strategies (scheduler/default/strategy.h); each throws Abandon with the reason where the
+// kernel is not of its kind.
+// A convolution by Winograd's algorithm, whose error may grow to the tolerance.
+AlgorithmChoices<WinogradKnobs> winograd_choices(const TraceBuilder& start, double tolerance);
+// A sum of products on the target's matrix unit, whose error may grow to the tolerance. Those algorithms that cannot
+// be the cheapest are left out unless `all` are asked for.
+AlgorithmChoices<MatrixKnobs> matrix_choices(const TraceBuilder& start, double tolerance, bool all);
 // Statements that share outer iterators: rows.
 void schedule_rows(TraceBuilder& builder, const RowKnobs& knobs = {});
 // Every statement for itself.

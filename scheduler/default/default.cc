@@ -1,48 +1,66 @@
-// The analytic default schedule: ways of scheduling, most special first.
-#include "scheduler/default/builder.h"
-#include "scheduler/legality/legality.h"
+// The analytic default: what the table of strategies decides, as lines, schedules and reports.
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+#include "scheduler/default/strategy.h"
 
 namespace tc {
 namespace {
 
+// Without any strategy the statements stay in their order.
 ScheduleState default_state(const ScheduleState& start, int threads, double tolerance) {
-  if (start.ordered) {
-    fail(ErrorKind::Schedule, "schedule of kernel '", start.kernel->kernel.name, "' has lines of order already; the "
-         "default follows on rewrites only");
-  }
-  for (int way = tolerance > 0 ? 0 : 2; way < 5; ++way) {
-    TraceBuilder builder(start, threads);
-    try {
-      if (way == 0) schedule_matrix(builder, tolerance);
-      else if (way == 1) schedule_winograd(builder, tolerance);
-      else if (way == 2) schedule_reduction(builder);
-      else if (way == 3) schedule_rows(builder);
-      else schedule_separately(builder);
-      if (!check_state(builder.state())) return builder.state();
-    } catch (const Abandon&) {
-    }
-  }
-  return start;
+  const Decision decision = decide(StrategyInput(start, threads, tolerance));
+  return decision.result ? decision.result->state() : start;
+}
+
+// 3 digits: "1.25e+06".
+std::string rounded(double cycles) {
+  std::ostringstream out;
+  out << std::setprecision(3) << cycles;
+  return out.str();
 }
 
 }  // namespace
 
 std::vector<std::string> default_trace(const Schedule& start, int threads, double tolerance) {
   const ScheduleState& from = ScheduleAccess::state(start);
-  const std::vector<std::string>& trace = default_state(from, threads, tolerance).trace;
+  const std::vector<std::string> trace = default_state(from, threads, tolerance).trace;
   return {trace.begin() + static_cast<std::ptrdiff_t>(start.trace().size()), trace.end()};
+}
+
+std::vector<StrategyReport> default_report(const Schedule& start, int threads, double tolerance) {
+  return decide(StrategyInput(ScheduleAccess::state(start), threads, tolerance, true)).reports;
+}
+
+std::string str(const std::vector<StrategyReport>& report) {
+  size_t width = 0;
+  for (const StrategyReport& each : report) width = std::max(width, each.name.size());
+  std::string result;
+  for (const StrategyReport& each : report) {
+    result += (each.taken ? "* " : "  ") + each.name + std::string(width - each.name.size(), ' ');
+    if (!each.plan.empty()) {
+      result += "  " + rounded(each.cycles) + " cycles";
+      if (each.plain > 0) result += " of " + rounded(each.plain) + " of the plain sums";
+      result += ": " + each.plan;
+    }
+    if (!each.rejected.empty()) result += (each.plan.empty() ? "  no: " : "; no: ") + each.rejected;
+    result += "\n";
+  }
+  const bool none = std::none_of(report.begin(), report.end(), [](const StrategyReport& each) { return each.taken; });
+  return none ? result + "* none: the loops stay as the statements have them\n" : result;
 }
 
 std::vector<std::vector<std::string>> algorithm_traces(const Schedule& start, int threads, double tolerance) {
   std::vector<std::vector<std::string>> result;
-  if (tolerance <= 0) return result;
-  for (const bool matrix : {true, false}) {
-    TraceBuilder builder(ScheduleAccess::state(start), threads);
+  const StrategyInput input(ScheduleAccess::state(start), threads, tolerance, true);
+  for (const Strategy& each : strategies()) {
+    if (each.kind != StrategyKind::Algorithm) continue;
+    StrategyKnobs knobs;
     try {
-      if (matrix) schedule_matrix(builder, tolerance, true);
-      else schedule_winograd(builder, tolerance, true);
-      if (!check_state(builder.state())) result.push_back(builder.state().trace);
+      result.push_back(apply_strategy(each, input, knobs).state().trace);
     } catch (const Abandon&) {
+      // It has no trace.
     }
   }
   return result;

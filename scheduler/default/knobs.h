@@ -1,8 +1,8 @@
 // What of the ways of scheduling can be chosen, as plain numbers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 namespace tc {
@@ -46,13 +46,50 @@ struct MatrixKnobs {
   int64_t bands = 0, panels = 0;     // how many
   int64_t blocks = 0, tiles = 0;     // accumulators at a time: blocks of features, tiles of rows
 };
-// What an algorithm's knobs can be, and the cycles that its closed forms predict for them; infinite where they
-// are of no use.
-template <class Knobs>
-struct AlgorithmChoices {
-  Knobs chosen;                  // by the closed forms
-  std::vector<int64_t> kinds;    // that the tolerance allows: outputs of Winograd's tiles, numbers of algorithms by terms
-  std::function<double(const Knobs&)> cycles;
+// All that can be chosen, of whatever strategy.
+struct StrategyKnobs {
+  ReductionKnobs reduction;
+  RowKnobs rows;
+  WinogradKnobs winograd;
+  MatrixKnobs matrix;
 };
+
+// The names of knobs, as the tuner's space and reports show them.
+template <class Knobs>
+struct KnobName {
+  int64_t Knobs::*knob;
+  const char* name;
+};
+inline constexpr KnobName<ReductionKnobs> kReductionKnobNames[] = {
+    {&ReductionKnobs::choice, "iterators of lanes and columns"}, {&ReductionKnobs::vectors, "vectors of the tile"},
+    {&ReductionKnobs::columns, "columns of the tile"},           {&ReductionKnobs::rows, "rows of the tile"},
+    {&ReductionKnobs::sum_order, "order of sums"},               {&ReductionKnobs::sum_block, "block of sums"},
+    {&ReductionKnobs::unroll, "copies of the sum"},              {&ReductionKnobs::windows, "loops over windows"},
+    {&ReductionKnobs::outer_order, "order of outer loops"},      {&ReductionKnobs::outer_block, "block of outer loops"},
+    {&ReductionKnobs::apart, "epilogue"},                        {&ReductionKnobs::outside, "sums outside of the tile"},
+    {&ReductionKnobs::isolate, "isolated loops"},                {&ReductionKnobs::parallel, "parallel loops"}};
+inline constexpr KnobName<RowKnobs> kRowKnobNames[] = {{&RowKnobs::rows, "rows of a trip"},
+                                                       {&RowKnobs::isolate, "isolated loops"},
+                                                       {&RowKnobs::parallel, "parallel loops"}};
+inline constexpr KnobName<StatementKnobs> kStatementKnobNames[] = {{&StatementKnobs::lane, "lanes"},
+                                                                   {&StatementKnobs::order, "order"},
+                                                                   {&StatementKnobs::copies, "copies"}};
+inline constexpr KnobName<WinogradKnobs> kWinogradKnobNames[] = {{&WinogradKnobs::outputs, "outputs of a Winograd tile"},
+                                                                 {&WinogradKnobs::rows, "rows of a block of tiles"},
+                                                                 {&WinogradKnobs::columns, "columns of a block of tiles"},
+                                                                 {&WinogradKnobs::vectors, "vectors of the products' tile"},
+                                                                 {&WinogradKnobs::tile, "columns of the products' tile"}};
+inline constexpr KnobName<MatrixKnobs> kMatrixKnobNames[] = {{&MatrixKnobs::algorithm, "algorithm of products"},
+                                                             {&MatrixKnobs::bands, "bands of rows"},
+                                                             {&MatrixKnobs::panels, "panels of features"},
+                                                             {&MatrixKnobs::blocks, "blocks of accumulators"},
+                                                             {&MatrixKnobs::tiles, "rows of accumulators"}};
+template <class Knobs, size_t count>
+const char* name_of(const KnobName<Knobs> (&names)[count], int64_t Knobs::*knob) {
+  for (const KnobName<Knobs>& each : names) {
+    if (each.knob == knob) return each.name;
+  }
+  return "";
+}
 
 }  // namespace tc

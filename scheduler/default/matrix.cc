@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "scheduler/algebra/algorithms.h"
 #include "scheduler/cost/tile_cost.h"
@@ -21,10 +22,9 @@ namespace {
 constexpr double kShareOfCache = 0.7;      // of the second cache, for a band's input and a panel
 constexpr double kZero = 1, kStore = 3;    // cycles per native vector of what waits in memory
 constexpr double kStart = 300;             // cycles of a band and panel, before and after the products
-constexpr double kWinogradSlower = 1.4;    // than its closed forms, which know nothing of its transforms' spills
-// The same of one product on vectors, in tiles like those in f32, whose closed form errs as theirs does. Measured on
-// Zen 4, where all but the products is cheaper than the form has it.
-constexpr double kGainAlike = 0.92, kWinogradSlowerAlike = 1.15;
+// One product on vectors, in register tiles like those in f32, has a closed form that errs as theirs does: less is asked
+// of it against the sums in f32, and against other algorithms it counts more than a tile unit's. Measured on Zen 4.
+constexpr double kGainAlike = 0.92, kFactorAlike = 1.4 / 1.15;
 constexpr double kLoad = 0.75;             // cycles per vector of products loaded, or number spread over one
 constexpr int64_t kBandOfSymbolic = 128;   // rows, at most
 constexpr int64_t kAll = int64_t{1} << 40;  // rows of a band, blocks of a panel
@@ -38,40 +38,53 @@ constexpr double kPairNear = 1.25, kPairFar = 1.2;
 // Finds the plan with the least cycles by closed forms.
 class MatrixScheduler {
  public:
-  MatrixScheduler(TraceBuilder& builder, double tolerance, const TermsAlgorithm& algorithm)
-      : b_(builder), tolerance_(tolerance), algorithm_(algorithm),
-        format_(*builder.target().matrix.format(algorithm.operand)) {
+  MatrixScheduler(TraceBuilder builder, const TermsAlgorithm& algorithm)
+      : b_(std::move(builder)), algorithm_(&algorithm), format_(*b_.target().matrix.format(algorithm.operand)) {
     whole_.band = kernel().parameters.empty() ? kAll : kBandOfSymbolic;
     whole_.panel = kAll;
+    find();
   }
 
-  // The best plan; to be asked once.
-  MatrixKnobs chosen() {
-    find();
-    return choose().knobs;
-  }
-  // After chosen().
+  // Finds the plan with the least cycles; all below is to be asked after it.
+  void find_best() { best_ = choose(); }
+
+  const MatrixKnobs& chosen() const { return best_.knobs; }
   double cycles_of(const MatrixKnobs& knobs) const { return plan_of(knobs).cycles; }
 
-  void run(bool always, const MatrixKnobs& knobs) {
-    const TraceBuilder before = b_;
-    find();
-    if (!always && unit().vectors && algorithm_.sums() > 1 && direct_stream() == 0) {
-      throw Abandon{"weights that stay in the second cache"};
-    }
-    const BandPlan plan = knobs.bands > 0 ? plan_of(knobs) : choose();
+  Prediction prediction() const {
+    const bool alike = unit().vectors && algorithm_->terms == 1;
+    Prediction result{best_.cycles, direct_cycles(), alike ? kGainAlike : kGain, alike ? kFactorAlike : 1, ""};
+    if (stays_in_cache()) result.unless = "its weights stay in the second cache, from where f32 is as fast";
+    return result;
+  }
+
+  // Cycles of the products alone, with accumulators that are all full: no plan has fewer. To be asked at any time.
+  double least_cycles() const {
+    const double products = 0.5 * algorithm_->terms * (algorithm_->terms + 1);
+    const double at_once = static_cast<double>(unit().rows * unit().columns * depth());
+    return turns() * algorithm_->slower * products * format_.cycles * all_rows_ * features_ * steps_ / at_once;
+  }
+
+  // Several products on vectors take longer than those in f32 and gain where fewer bytes come from afar.
+  bool stays_in_cache() const { return unit().vectors && algorithm_->sums() > 1 && direct_stream() == 0; }
+
+  std::string plan_in_words() const {
+    return text(algorithm_->name, ", ", best_.knobs.bands, " bands of rows, ", best_.knobs.panels,
+                " panels of features, accumulators of ", best_.blocks, " blocks of features by ", best_.tiles,
+                unit().vectors ? " rows" : " tiles of rows");
+  }
+
+  // All lines.
+  TraceBuilder run(const MatrixKnobs& knobs) const {
+    const BandPlan plan = knobs.bands > 0 ? plan_of(knobs) : best_;
     if (plan.cycles == INFINITY) throw Abandon{"sizes that do not fit"};
-    const bool alike = unit().vectors && algorithm_.terms == 1;
-    const double gain = alike ? kGainAlike : kGain, slower = alike ? kWinogradSlowerAlike : kWinogradSlower;
-    if (!always && plan.cycles > gain * direct_cycles()) throw Abandon{"no gain over the products in f32"};
-    if (!always && plan.cycles > slower * winograd_cycles(before, tolerance_)) {
-      throw Abandon{"no gain over another algorithm"};
-    }
+    TraceBuilder result = b_;
     {
       Trust trust;   // the order is checked once, as a whole
-      apply_plan(b_, macc_, algorithm_, plan);
+      apply_plan(result, macc_, *algorithm_, plan);
     }
-    if (auto found = find_violation(b_.state().kernel, b_.state().tree)) throw Abandon{*found};
+    if (auto found = find_violation(result.state().kernel, result.state().tree)) throw Abandon{*found};
+    return result;
   }
 
  private:
@@ -106,13 +119,13 @@ class MatrixScheduler {
     }
     all_rows_ = other;
     // Of more rows several products on vectors are more work than those in f32, however few bytes they read.
-    if (unit().vectors && algorithm_.terms > 1 && !is_row()) throw Abandon{"more than one row"};
+    if (unit().vectors && algorithm_->terms > 1 && !is_row()) throw Abandon{"more than one row"};
     TraceBuilder trial = b_;
-    if (auto refused = refusal(trial, whole_.line(macc_, algorithm_))) throw Abandon{*refused};
-    trial.apply(whole_.line(macc_, algorithm_));
+    if (auto refused = refusal(trial, whole_.line(macc_, *algorithm_))) throw Abandon{*refused};
+    trial.apply(whole_.line(macc_, *algorithm_));
     const int64_t groups = trial.statement(macc_).iterators.rbegin()[1].extent.constant();
     for (const MatrixUnit::Format& each : unit().formats) {
-      if (each.operand == algorithm_.operand && each.groups == groups) format_ = each;
+      if (each.operand == algorithm_->operand && each.groups == groups) format_ = each;
     }
   }
 
@@ -144,7 +157,7 @@ class MatrixScheduler {
 
   std::optional<Sizes> try_plan(const BandPlan& plan) const {
     TraceBuilder trial = b_;
-    if (!trial.attempt(plan.line(macc_, algorithm_))) return std::nullopt;
+    if (!trial.attempt(plan.line(macc_, *algorithm_))) return std::nullopt;
     Sizes sizes;
     const Statement& start = trial.statement(start_of(trial));
     const size_t band = band_position(start);
@@ -159,12 +172,12 @@ class MatrixScheduler {
     sizes.blocks = extent(band + 3);
     const size_t count = start.iterators.size();
     sizes.rows = extent(count - 2);
-    sizes.tiles = extent(count - 3 - loops_over_orders(algorithm_));
-    for (size_t i = band + 4; i + 3 + loops_over_orders(algorithm_) < count; ++i) sizes.lines *= extent(i);
+    sizes.tiles = extent(count - 3 - loops_over_orders(*algorithm_));
+    for (size_t i = band + 4; i + 3 + loops_over_orders(*algorithm_) < count; ++i) sizes.lines *= extent(i);
     const Statement& sum = trial.statement(macc_);
     sizes.digits_are_rows = sizes.rows != plan.rows;
     const size_t inside = sizes.digits_are_rows ? 5 : 6;   // terms, and the unit's four
-    const size_t depths = count - 2 - loops_over_orders(algorithm_);
+    const size_t depths = count - 2 - loops_over_orders(*algorithm_);
     for (size_t i = depths; i + inside < sum.iterators.size(); ++i) {   // depth and taps
       const auto extent = static_cast<double>(sum.iterators[i].extent.constant());
       sizes.sums *= extent;
@@ -203,7 +216,7 @@ class MatrixScheduler {
       if (!sizes) continue;
       // Accumulators of equal height: one of each order of products, or an even number.
       const int64_t flat = sizes->tiles, least = parts(flat, unit().rows);
-      if (algorithm_.sums() == 1) {
+      if (algorithm_->sums() == 1) {
         plan.tiles = std::min<int64_t>(least, blocks == 1 ? 3 : 2);
         plan.blocks = std::min<int64_t>(least == 1 ? 4 : 2, blocks);
       } else if (least > 1 && kernel().parameters.empty() && pays_in_pairs(*sizes)) {
@@ -263,7 +276,7 @@ class MatrixScheduler {
              plan.tiles <= (is_row() ? 1 : most_rows(plan.blocks));
     }
     if (sizes.digits_are_rows) return plan.tiles == 1 && plan.blocks <= 2;
-    return algorithm_.sums() > 1 ? plan.blocks == 1 && plan.tiles <= 2 : plan.blocks * plan.tiles <= 4;
+    return algorithm_->sums() > 1 ? plan.blocks == 1 && plan.tiles <= 2 : plan.blocks * plan.tiles <= 4;
   }
 
   // Of infinite cycles where the knobs do not fit the kernel or the unit.
@@ -287,7 +300,7 @@ class MatrixScheduler {
 
   // Whether the constant's part of a block stays in the first cache from one accumulator to the next.
   bool stays_near(const Sizes& sizes) const {
-    const double element_bytes = algorithm_.terms * static_cast<double>(size_of(algorithm_.operand));
+    const double element_bytes = algorithm_->terms * static_cast<double>(size_of(algorithm_->operand));
     return sizes.sums * depth() * unit().columns * element_bytes <= static_cast<double>(b_.target().l1_bytes);
   }
   // Sums by order, of two accumulators at a time: the constant's tiles are loaded once for both, but each
@@ -305,7 +318,7 @@ class MatrixScheduler {
 
   int64_t banded_extent(const BandPlan& plan) const {
     TraceBuilder trial = b_;
-    trial.apply(plan.line(macc_, algorithm_));
+    trial.apply(plan.line(macc_, *algorithm_));
     const Statement& tail = trial.kernel().statements.back();
     // Behind panels, pairs and blocks: what is divided into bands; here there is one.
     return tail.iterators.at(band_position(tail) + 4).extent.constant();
@@ -313,7 +326,7 @@ class MatrixScheduler {
 
   // Of the weights that a pair of blocks and a depth have in all.
   double pair_bytes(const BandPlan& plan, const Sizes& sizes) const {
-    const int64_t of_a_step = plan.blocks * unit().columns * depth() * algorithm_.terms * size_of(algorithm_.operand);
+    const int64_t of_a_step = plan.blocks * unit().columns * depth() * algorithm_->terms * size_of(algorithm_->operand);
     return static_cast<double>(of_a_step) * sizes.sums;
   }
 
@@ -331,25 +344,25 @@ class MatrixScheduler {
     const auto chunks = static_cast<double>(sizes->images * sizes->bands);
     // Products at a time, of all terms of each operand, which are loaded.
     const double at_once = static_cast<double>(plan.blocks * plan.tiles);
-    const double products = algorithm_.terms * (sizes->digits_are_rows ? 1 : 0.5 * (algorithm_.terms + 1));
+    const double products = algorithm_->terms * (sizes->digits_are_rows ? 1 : 0.5 * (algorithm_->terms + 1));
     const double row_share = static_cast<double>(sizes->rows) / unit().rows;
-    const double element_bytes = algorithm_.terms * static_cast<double>(size_of(algorithm_.operand));
+    const double element_bytes = algorithm_->terms * static_cast<double>(size_of(algorithm_->operand));
     const double operand_bytes = element_bytes * depth() *
                                  static_cast<double>(plan.blocks * unit().columns + plan.tiles * sizes->rows);
-    double step = std::max(turns() * algorithm_.slower * products * at_once * format_.cycles * row_share,
+    double step = std::max(turns() * algorithm_->slower * products * at_once * format_.cycles * row_share,
                            operand_bytes / b_.target().l2_bandwidth);
     // All terms of a group add up in the sum of the last order, one after the other.
     if (unit().vectors) {
-      step = std::max(step, static_cast<double>(format_.groups * algorithm_.terms * b_.target().latency));
+      step = std::max(step, static_cast<double>(format_.groups * algorithm_->terms * b_.target().latency));
       step = std::max(step, format_.groups * static_cast<double>(plan.blocks + plan.tiles) * kLoad * turns());
     }
-    if (algorithm_.sums() > 1 && plan.tiles > 1) step *= stays_near(*sizes) ? kPairNear : kPairFar;
+    if (algorithm_->sums() > 1 && plan.tiles > 1) step *= stays_near(*sizes) ? kPairNear : kPairFar;
     const double steps = pairs * lines / static_cast<double>(plan.tiles) * sizes->sums;
     const auto of_an_accumulator = static_cast<double>(sizes->rows * unit().columns);
     const double results = pairs * static_cast<double>(plan.blocks) * lines * of_an_accumulator;
-    const double store = turns() * kStore * algorithm_.sums() * vectors(results);
+    const double store = turns() * kStore * algorithm_->sums() * vectors(results);
     const double input = vectors(sizes->input);
-    const double of_a_vector = algorithm_.divide + algorithm_.terms * kZero;
+    const double of_a_vector = algorithm_->divide + algorithm_->terms * kZero;
     const double divide = turns() * static_cast<double>(sizes->panels) * input * of_a_vector;
     const auto cache = static_cast<double>(b_.target().l2_bytes);
     const double pair = pair_bytes(plan, *sizes), weights = pairs * pair;
@@ -387,11 +400,11 @@ class MatrixScheduler {
     return unit().vectors && is_row() ? one * b_.threads() : one;
   }
 
-  TraceBuilder& b_;
-  const double tolerance_;
-  const TermsAlgorithm& algorithm_;
+  TraceBuilder b_;
+  const TermsAlgorithm* algorithm_;
   MatrixUnit::Format format_;              // after find(): of the sum's depth
   BandPlan whole_;                         // one band and panel, as far as sizes are known
+  BandPlan best_;                          // after find_best()
   std::string macc_;
   double steps_ = 1, features_ = 1, all_rows_ = 1;
 };
@@ -409,43 +422,73 @@ std::vector<int64_t> allowed(const MatrixUnit& unit, double tolerance) {
 
 const TermsAlgorithm& numbered(int64_t number) { return kTermsAlgorithms[number - 1]; }
 
-}  // namespace
+// An algorithm whose plan is known.
+struct Prepared {
+  int64_t number = 0;
+  MatrixScheduler scheduler;
+  Prediction prediction;
+};
 
-void schedule_matrix(TraceBuilder& builder, double tolerance, bool always, const MatrixKnobs& knobs) {
-  Abandon why{"no matrix unit for the tolerance"};
-  for (const int64_t number : allowed(builder.target().matrix, tolerance)) {
-    if (knobs.algorithm > 0 && knobs.algorithm != number) continue;
+// Those that fit the kernel, the cheapest that gains over f32 first, then the others that do. Appends to `refused` why
+// the others do not fit.
+std::vector<Prepared> prepare(const TraceBuilder& start, double tolerance, bool all, std::string& refused) {
+  std::vector<Prepared> result;
+  double least = INFINITY;
+  for (const int64_t number : allowed(start.target().matrix, tolerance)) {
     try {
-      TraceBuilder trial = builder;
-      MatrixScheduler(trial, tolerance, numbered(number)).run(always, knobs);
-      builder = trial;
-      return;
+      MatrixScheduler scheduler(start, numbered(number));
+      if (!all && scheduler.stays_in_cache()) throw Abandon{"weights that stay in the second cache"};
+      if (!all && scheduler.least_cycles() >= kGain * least) continue;
+      scheduler.find_best();
+      const Prediction prediction = scheduler.prediction();
+      if (prediction.pays() && prediction.cycles < kGain * least) least = prediction.cycles;
+      result.push_back({number, std::move(scheduler), prediction});
     } catch (const Abandon& abandoned) {
-      why = abandoned;
+      refused += text(refused.empty() ? "" : "; ", numbered(number).name, ": ", abandoned.why);
     }
   }
-  throw why;
+  // The forms of different formats do not err alike: what is further down in the table has to gain as much over the best
+  // so far as over the sums in f32.
+  std::stable_sort(result.begin(), result.end(), [&](const Prepared& a, const Prepared& b) {
+    const auto rank = [&](const Prepared& each) {
+      return !each.prediction.pays() ? 2 : each.prediction.cycles == least ? 0 : 1;
+    };
+    return std::pair(rank(a), a.prediction.cycles) < std::pair(rank(b), b.prediction.cycles);
+  });
+  return result;
 }
 
-AlgorithmChoices<MatrixKnobs> matrix_choices(const TraceBuilder& builder, double tolerance) {
-  const auto own = std::make_shared<std::deque<TraceBuilder>>();
-  const auto schedulers = std::make_shared<std::map<int64_t, MatrixScheduler>>();
+}  // namespace
+
+AlgorithmChoices<MatrixKnobs> matrix_choices(const TraceBuilder& start, double tolerance, bool all) {
+  std::string refused;
+  const auto prepared = std::make_shared<const std::vector<Prepared>>(prepare(start, tolerance, all, refused));
+  if (prepared->empty()) throw Abandon{refused.empty() ? "the target has no matrix unit for the tolerance" : refused};
+  const Prepared& best = prepared->front();
   AlgorithmChoices<MatrixKnobs> result;
-  for (const int64_t number : allowed(builder.target().matrix, tolerance)) {
-    own->push_back(builder);
-    try {
-      MatrixScheduler scheduler(own->back(), tolerance, numbered(number));
-      MatrixKnobs chosen = scheduler.chosen();
-      chosen.algorithm = number;
-      if (result.kinds.empty()) result.chosen = chosen;
-      result.kinds.push_back(number);
-      schedulers->emplace(number, scheduler);
-    } catch (const Abandon&) {
+  result.chosen = best.scheduler.chosen();
+  result.chosen.algorithm = best.number;
+  result.prediction = best.prediction;
+  result.plan = best.scheduler.plan_in_words();
+  for (const Prepared& each : *prepared) result.kinds.push_back(each.number);
+  std::sort(result.kinds.begin(), result.kinds.end());
+  result.cycles = [prepared](const MatrixKnobs& knobs) {
+    for (const Prepared& each : *prepared) {
+      if (each.number == knobs.algorithm) return each.scheduler.cycles_of(knobs);
     }
-  }
-  if (result.kinds.empty()) throw Abandon{"no matrix unit for the tolerance"};
-  result.cycles = [own, schedulers](const MatrixKnobs& knobs) {
-    return schedulers->at(knobs.algorithm).cycles_of(knobs);
+    return static_cast<double>(INFINITY);
+  };
+  result.apply = [prepared](const MatrixKnobs& knobs) {
+    Abandon why{"no such algorithm"};
+    for (const Prepared& each : *prepared) {
+      if (knobs.algorithm > 0 && knobs.algorithm != each.number) continue;
+      try {
+        return each.scheduler.run(knobs);
+      } catch (const Abandon& abandoned) {
+        why = abandoned;
+      }
+    }
+    throw why;
   };
   return result;
 }

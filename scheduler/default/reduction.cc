@@ -25,18 +25,25 @@ int64_t widest_tile(const Target& target) {
 
 }  // namespace
 
-void ReductionScheduler::run() {
-  prepare();
-  choose();
+TraceBuilder ReductionScheduler::run(const ReductionChoice& choice, const ReductionKnobs& knobs) {
+  knobs_ = knobs;
+  take(choice);
   if (choice_.over_reduction) {
     schedule_over_reduction();
   } else {
     schedule_over_outputs();
   }
   b_.parallelise(knobs_.parallel);
+  return b_;
 }
 
-void ReductionScheduler::prepare() {
+Choice ReductionScheduler::with_tile(const ReductionChoice& choice) const {
+  ReductionScheduler copy = *this;
+  copy.take(choice);
+  return copy.choice_;
+}
+
+ReductionScheduler::ReductionScheduler(const TraceBuilder& start) : b_(start) {
   find_statements();
   stage();
   join_groups();
@@ -417,26 +424,12 @@ size_t ReductionScheduler::reductions() const {
   return macc().iterators.size() - outputs().size();
 }
 
-void ReductionScheduler::choose() {
-  const std::vector<ReductionChoice> all = choices();
-  bool broadcasts = true;
-  if (knobs_.choice > static_cast<int64_t>(all.size())) throw Abandon{"no such choice"};
-  double best = INFINITY;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (knobs_.choice > 0 && knobs_.choice != static_cast<int64_t>(i) + 1) continue;
-    if (refused_.contains(i)) continue;
-    TileChoice tile = choose_tile(all[i].problem, b_.target());
-    tile.cycles *= all[i].preference;
-    if (tile.cycles >= best) continue;
-    best = tile.cycles;
-    chosen_ = i;
-    choice_ = all[i].choice;
-    choice_.tile = tile;
-    broadcasts = std::any_of(all[i].problem.operands.begin(), all[i].problem.operands.end(), [&](const auto& operand) {
-      return !operand.along_vector || operand.taps > 0;
-    });
-  }
-  if (best == INFINITY) throw Abandon{"no iterator to vectorise"};
+void ReductionScheduler::take(const ReductionChoice& choice) {
+  choice_ = choice.choice;
+  const bool broadcasts =
+      std::any_of(choice.problem.operands.begin(), choice.problem.operands.end(), [&](const auto& operand) {
+        return !operand.along_vector || operand.taps > 0;
+      });
   if (!choice_.over_reduction && !broadcasts) shrink_tile();
   if (knobs_.vectors > 0) choice_.tile.vectors = knobs_.vectors;
   if (knobs_.columns > 0) choice_.tile.columns = knobs_.columns;
@@ -559,21 +552,43 @@ bool ReductionScheduler::cuts_lanes(const std::string& iterator, const std::stri
   });
 }
 
-ReductionKnobs schedule_reduction(TraceBuilder& builder, const ReductionKnobs& knobs) {
-  const TraceBuilder start = builder;
-  for (std::set<size_t> refused;;) {
-    ReductionScheduler scheduler(builder, knobs, refused);
+PreparedReduction::PreparedReduction(const TraceBuilder& start) : scheduler(start), choices(scheduler.choices()) {
+  for (size_t i = 0; i < choices.size(); ++i) {
+    TileChoice& tile = choices[i].choice.tile;
+    tile = choose_tile(choices[i].problem, start.target());
+    tile.cycles *= choices[i].preference;
+    if (tile.cycles < INFINITY) by_cycles.push_back(i);
+  }
+  if (by_cycles.empty()) throw Abandon{"no iterator to vectorise"};
+  std::stable_sort(by_cycles.begin(), by_cycles.end(), [&](size_t a, size_t b) {
+    return choices[a].choice.tile.cycles < choices[b].choice.tile.cycles;
+  });
+}
+
+TraceBuilder PreparedReduction::apply(ReductionKnobs& knobs, std::vector<std::string>* refused) const {
+  if (knobs.choice > static_cast<int64_t>(choices.size())) throw Abandon{"no such choice"};
+  if (knobs.choice > 0) return ReductionScheduler(scheduler).run(choices[static_cast<size_t>(knobs.choice - 1)], knobs);
+  Abandon last;
+  for (const size_t i : by_cycles) {
     try {
-      scheduler.run();
-      ReductionKnobs taken = knobs;
-      taken.choice = static_cast<int64_t>(*scheduler.chosen()) + 1;
-      return taken;
-    } catch (const Abandon&) {
-      if (knobs.choice > 0 || !scheduler.chosen()) throw;
-      refused.insert(*scheduler.chosen());
-      builder = start;
+      TraceBuilder result = ReductionScheduler(scheduler).run(choices[i], knobs);
+      knobs.choice = static_cast<int64_t>(i) + 1;
+      return result;
+    } catch (const Abandon& abandoned) {
+      last = abandoned;
+      if (refused != nullptr) refused->push_back(in_words(choices[i].choice) + ": " + abandoned.why);
     }
   }
+  throw last;
+}
+
+std::string in_words(const Choice& choice) {
+  std::string result = text(choice.lanes, choice.over_reduction ? " partial sums along " : " lanes along ", choice.vector);
+  const TileChoice& tile = choice.tile;
+  if (!choice.over_reduction) result += text(", tiles of ", tile.vectors, tile.vectors == 1 ? " vector" : " vectors");
+  if (choice.columns.empty()) return result;
+  return result + text(choice.over_reduction ? ", tiles of " : " by ", tile.columns,
+                       tile.columns == 1 ? " column along " : " columns along ", choice.columns);
 }
 
 }  // namespace tc

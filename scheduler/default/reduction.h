@@ -3,12 +3,12 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "scheduler/cost/tile_cost.h"
 #include "scheduler/default/builder.h"
+#include "scheduler/default/classify.h"
 
 namespace tc {
 
@@ -25,7 +25,7 @@ struct Choice {
 
 // A choice that the kernel has, and what the closed forms need to judge its tiles.
 struct ReductionChoice {
-  Choice choice;                 // without a tile
+  Choice choice;                 // with the tile of the least cycles, `preference` among them
   TileProblem problem;
   double preference = 1;         // factor on the predicted cycles
   int64_t rows = 1;              // extent of the iterator that `ReductionKnobs::rows` would tile
@@ -34,23 +34,24 @@ struct ReductionChoice {
 
 class ReductionScheduler {
  public:
-  // `refused`: choices, as choices() counts them, that are not to be taken.
-  explicit ReductionScheduler(TraceBuilder& builder, ReductionKnobs knobs = {}, std::set<size_t> refused = {})
-      : b_(builder), knobs_(knobs), refused_(std::move(refused)) {}
-  // All lines of the schedule.
-  void run();
-  // The rewrites that every choice begins with.
-  void prepare();
-  // The choice that run() took, as choices() counts them; nothing where it abandoned before.
-  std::optional<size_t> chosen() const { return chosen_; }
-  // All choices of iterators, after prepare(); the default takes the cheapest.
+  // Applies the rewrites that every choice begins with; throws Abandon where the kernel is no such reduction.
+  explicit ReductionScheduler(const TraceBuilder& start);
+  // All lines of a schedule with this choice; to be asked once.
+  TraceBuilder run(const ReductionChoice& choice, const ReductionKnobs& knobs);
+  // The choice with the tile that run() takes without knobs: the cheapest one, or a smaller one where that is known to
+  // be better than the closed forms have it.
+  Choice with_tile(const ReductionChoice& choice) const;
+  // All choices of iterators.
   std::vector<ReductionChoice> choices() const;
+  // What its tile of outputs computes, by its subscripts.
+  ReductionClass reduction_class() const { return classify(macc()); }
   // Number of iterators that are summed over.
   size_t reductions() const;
+  // After the rewrites.
+  const Kernel& kernel() const;
 
  private:
   const Statement& macc() const;
-  const Kernel& kernel() const;
   // One reduction; the statements before it initialise what it adds to, those after it are
   // elementwise.
   void find_statements();
@@ -91,7 +92,7 @@ class ReductionScheduler {
                                    const std::string& columns, int64_t lanes) const;
   // Lanes along `vector`, so many of them; `outer` counts blocks of them that exist already.
   ReductionChoice choice_for(const std::string& vector, const std::string& columns, const std::string& outer, int64_t width) const;
-  void choose();
+  void take(const ReductionChoice& choice);
   void shrink_tile();
   std::string fresh(const std::string& base) const;
   // Reduction iterators in the order in which they run: those along the innermost dimension of what
@@ -146,10 +147,8 @@ class ReductionScheduler {
   // Lanes along the reduction: partial sums, added up at the end.
   void schedule_over_reduction();
 
-  TraceBuilder& b_;
+  TraceBuilder b_;
   ReductionKnobs knobs_;
-  std::set<size_t> refused_;
-  std::optional<size_t> chosen_;
   std::string init_, macc_;
   std::vector<std::string> tails_;
   std::string packed_, packed_at_;  // the statement that packs an input, and the loop that holds it
@@ -157,5 +156,21 @@ class ReductionScheduler {
   std::string vector_outer_;       // counts the tiles along the vector; empty where there is one
   std::string group_;              // counts the groups where each has one such tile
 };
+
+// A reduction after the rewrites that every choice begins with, and all its choices.
+struct PreparedReduction {
+  explicit PreparedReduction(const TraceBuilder& start);
+
+  // The schedule by the cheapest choice whose lines are accepted, or by the choice that the knobs name. Writes into the
+  // knobs which one it is, and appends to `refused`, if there is one, what was refused before.
+  TraceBuilder apply(ReductionKnobs& knobs, std::vector<std::string>* refused) const;
+  const ReductionChoice& cheapest() const { return choices[by_cycles.front()]; }
+
+  ReductionScheduler scheduler;
+  std::vector<ReductionChoice> choices;    // `ReductionKnobs::choice` counts them from 1
+  std::vector<size_t> by_cycles;           // at least one
+};
+// "16 lanes along f, tiles of 2 vectors by 14 columns along x".
+std::string in_words(const Choice& choice);
 
 }  // namespace tc

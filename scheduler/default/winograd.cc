@@ -28,6 +28,8 @@ constexpr double kHeld = 24 << 20;     // bytes of a filter that the third cache
 constexpr double kShareOfBandwidth = 0.4;
 // Large filters have to pay for their room: so much of the cycles for each MB.
 constexpr double kPriceOfMemory = 0.01;
+// Where algorithms are compared: of the closed form's cycles, which leaves out that the transforms spill registers.
+constexpr double kSpills = 1.4;
 // What comes from beyond the second cache is asked for a point ahead: so much of the shorter time remains.
 constexpr double kNotOverlapped = 0.25, kNotOverlappedFromMemory = 0.5;
 
@@ -48,38 +50,37 @@ struct Blocking {
 
 class WinogradScheduler {
  public:
-  WinogradScheduler(TraceBuilder& builder, double tolerance) : b_(builder), tolerance_(tolerance) {}
-
-  // Predicted cycles of the best blocks.
-  double cycles() {
-    find();
-    return choose().cycles;
-  }
+  WinogradScheduler(TraceBuilder builder, double tolerance) : b_(std::move(builder)), tolerance_(tolerance) {}
 
   // The best blocks and all that are allowed; to be asked once.
   AlgorithmChoices<WinogradKnobs> choices() {
     find();
-    const Blocking best = choose();
-    if (best.algebra == nullptr) throw Abandon{"no blocks of tiles that fit"};
+    if (algebras().empty()) throw Abandon{"no algorithm of so many taps within the tolerance"};
+    best_ = choose();
+    if (best_.algebra == nullptr) throw Abandon{"no blocks of tiles that fit the caches"};
     AlgorithmChoices<WinogradKnobs> result;
-    result.chosen = {best.algebra->outputs, best.rows, best.columns, best.tile.vectors, best.tile.columns};
+    result.chosen = {best_.algebra->outputs, best_.rows, best_.columns, best_.tile.vectors, best_.tile.columns};
+    result.prediction = {best_.cycles, direct_, kGain, kSpills, ""};
     for (const Winograd* each : algebras()) result.kinds.push_back(each->outputs);
+    result.plan = text("F(", best_.algebra->outputs, ", ", taps_, "), blocks of ", best_.rows, " x ", best_.columns,
+                       " tiles, register tiles of ", best_.tile.vectors, " vectors of features by ", best_.tile.columns,
+                       " tiles");
     return result;
   }
   // After choices().
   double cycles_of(const WinogradKnobs& knobs) const { return blocking_of(knobs).cycles; }
 
-  void run(bool always, const WinogradKnobs& knobs) {
-    find();
-    const Blocking plan = knobs.outputs > 0 ? blocking_of(knobs) : choose();
-    const bool gains = always || plan.cycles <= kGain * direct_;
-    if (plan.algebra == nullptr || !gains) throw Abandon{"no gain over the direct convolution"};
+  // All lines; after choices().
+  TraceBuilder run(const WinogradKnobs& knobs) {
+    const Blocking plan = knobs.outputs > 0 ? blocking_of(knobs) : best_;
+    if (plan.algebra == nullptr) throw Abandon{"no blocks of tiles of these sizes"};
     {
       Trust trust;   // the order is checked once, as a whole
       rewrite(plan);
       order();
     }
     if (auto found = find_violation(b_.state().kernel, b_.state().tree)) throw Abandon{*found};
+    return b_;
   }
 
  private:
@@ -447,8 +448,9 @@ class WinogradScheduler {
     b_.parallelise();
   }
 
-  TraceBuilder& b_;
-  const double tolerance_;
+  TraceBuilder b_;
+  double tolerance_;
+  Blocking best_;
   std::string macc_;
   std::string filter_;                  // the constant
   Shape shape_;
@@ -461,24 +463,13 @@ class WinogradScheduler {
 
 }  // namespace
 
-void schedule_winograd(TraceBuilder& builder, double tolerance, bool always, const WinogradKnobs& knobs) {
-  WinogradScheduler(builder, tolerance).run(always, knobs);
-}
-
-AlgorithmChoices<WinogradKnobs> winograd_choices(const TraceBuilder& builder, double tolerance) {
-  const auto own = std::make_shared<TraceBuilder>(builder);
-  const auto scheduler = std::make_shared<WinogradScheduler>(*own, tolerance);
-  AlgorithmChoices<WinogradKnobs> result = scheduler->choices();
-  result.cycles = [own, scheduler](const WinogradKnobs& knobs) { return scheduler->cycles_of(knobs); };
+AlgorithmChoices<WinogradKnobs> winograd_choices(const TraceBuilder& start, double tolerance) {
+  WinogradScheduler prepared(start, tolerance);
+  AlgorithmChoices<WinogradKnobs> result = prepared.choices();
+  const auto scheduler = std::make_shared<const WinogradScheduler>(std::move(prepared));
+  result.cycles = [scheduler](const WinogradKnobs& knobs) { return scheduler->cycles_of(knobs); };
+  result.apply = [scheduler](const WinogradKnobs& knobs) { return WinogradScheduler(*scheduler).run(knobs); };
   return result;
-}
-
-double winograd_cycles(TraceBuilder builder, double tolerance) {
-  try {
-    return WinogradScheduler(builder, tolerance).cycles();
-  } catch (const Abandon&) {
-    return INFINITY;
-  }
 }
 
 TraceAlgorithm algorithm_of(const std::vector<std::string>& trace) {

@@ -8,9 +8,10 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <type_traits>
 
 #include "ir/error.h"
-#include "scheduler/default/reduction.h"
+#include "scheduler/default/strategy.h"
 #include "scheduler/legality/trust.h"
 #include "scheduler/search/sketch.h"
 
@@ -18,8 +19,6 @@ namespace tc {
 namespace {
 
 using Point = ScheduleSpace::Point;
-
-enum Way : int64_t { kReduction = 1, kRows = 2, kSeparate = 3, kWinograd = 4, kMatrix = 5 };
 
 // A dimension and where its value goes.
 struct Axis {
@@ -32,16 +31,20 @@ struct Axis {
   int64_t MatrixKnobs::*matrix = nullptr;
   double penalty = 0;              // on the predicted cycles, where it is not as in the default
 
-  bool is_of(int64_t way) const {
-    if (way == kReduction) return reduction != nullptr;
-    if (way == kWinograd) return winograd != nullptr;
-    if (way == kMatrix) return matrix != nullptr;
-    return rows != nullptr || of_statement != nullptr;
+  bool is_of(KnobGroup group) const {
+    switch (group) {
+      case KnobGroup::Reduction: return reduction != nullptr;
+      case KnobGroup::Winograd: return winograd != nullptr;
+      case KnobGroup::Matrix: return matrix != nullptr;
+      case KnobGroup::Rows: return rows != nullptr || of_statement != nullptr;
+    }
+    return false;
   }
 };
 
 constexpr size_t kMostStatements = 8;   // with knobs of their own
 constexpr int64_t kMostMoves = 10;
+constexpr int kFamilyOfTiles = 100;     // above all numbers of strategies
 
 std::vector<int64_t> up_to(int64_t last) {
   std::vector<int64_t> values;
@@ -62,26 +65,15 @@ void with_value(std::vector<int64_t>& values, int64_t value) {
 
 }  // namespace
 
-// What a point says to the ways of scheduling.
-struct Knobs {
-  ReductionKnobs reduction;
-  RowKnobs rows;
-  WinogradKnobs winograd;
-  MatrixKnobs matrix;
-};
-
 struct ScheduleSpace::State {
-  ScheduleState start;
+  StrategyInput input;
   int threads = 1;
-  double tolerance = 0;
-  std::vector<int64_t> ways;
+  std::vector<int64_t> ways;       // numbers of the strategies that apply
+  int64_t by_default = 0;          // the one that the default takes
+  int64_t plain_way = 0;           // the first that is no algorithm
   int64_t taken = 0;               // the choice of a reduction's default, from 1
-  std::vector<ReductionChoice> choices;
-  size_t reductions = 0;
   bool large = false;              // what is read does not fit the second cache
-  double separate_cycles = 1;      // of rows and separate statements
-  AlgorithmChoices<WinogradKnobs> winograd;
-  AlgorithmChoices<MatrixKnobs> matrix;
+  double statement_cycles = 1;     // of rows and separate statements
   std::vector<Axis> axes;
   std::vector<Dimension> dimensions;
   Point default_point;
@@ -89,7 +81,11 @@ struct ScheduleSpace::State {
   size_t choice = 0, vectors = 0, columns = 0, rows = 0, sum_order = 0, sum_block = 0, unroll = 0,
          outer_order = 0, outer_block = 0, outside = 0;
 
-  bool is_algorithm(const Point& point) const { return value(point, 0) >= kWinograd; }
+  const Strategy& way_of(const Point& point) const { return strategy(value(point, 0)); }
+  bool is_algorithm(const Point& point) const { return way_of(point).kind == StrategyKind::Algorithm; }
+  const std::vector<ReductionChoice>& choices() const { return input.reduction().choices; }
+  size_t reductions() const { return input.reduction().scheduler.reductions(); }
+  const Target& target() const { return input.target(); }
   int64_t value(const Point& point, size_t axis) const {
     return dimensions[axis].values[static_cast<size_t>(point[axis])];
   }
@@ -104,7 +100,7 @@ struct ScheduleSpace::State {
     return index;
   }
   const ReductionChoice& choice_of(const Point& point) const {
-    return choices[static_cast<size_t>(value(point, choice) - 1)];
+    return choices()[static_cast<size_t>(value(point, choice) - 1)];
   }
 
   size_t add(const std::string& name, std::vector<int64_t> values, size_t ordered_from, Axis axis) {
@@ -113,143 +109,126 @@ struct ScheduleSpace::State {
     axes.push_back(std::move(axis));
     return axes.size() - 1;
   }
-  size_t add(const std::string& name, std::vector<int64_t> values, size_t ordered_from,
-             int64_t ReductionKnobs::*knob, double penalty) {
+  size_t add(int64_t ReductionKnobs::*knob, std::vector<int64_t> values, size_t ordered_from, double penalty) {
     Axis axis;
     axis.reduction = knob;
     axis.penalty = penalty;
-    return add(name, std::move(values), ordered_from, axis);
+    return add(name_of(kReductionKnobNames, knob), std::move(values), ordered_from, axis);
   }
 
-  // Returns the knobs with the choice that a reduction took where they leave it open.
-  Knobs attempt(TraceBuilder& builder, int64_t way, Knobs knobs) const {
-    if (way == kReduction) knobs.reduction = schedule_reduction(builder, knobs.reduction);
-    else if (way == kRows) schedule_rows(builder, knobs.rows);
-    else if (way == kSeparate) schedule_separately(builder, knobs.rows);
-    else if (way == kWinograd) schedule_winograd(builder, tolerance, true, knobs.winograd);
-    else schedule_matrix(builder, tolerance, true, knobs.matrix);
-    if (auto refused = check_state(builder.state())) throw Abandon{*refused};
-    return knobs;
-  }
-
-  // Whether the default goes this way, where it came to it.
-  bool is_default(int64_t way) const {
-    TraceBuilder builder(start, threads);
-    try {
-      if (way == kWinograd) schedule_winograd(builder, tolerance);
-      else schedule_matrix(builder, tolerance);
-      return !check_state(builder.state());
-    } catch (const Abandon&) {
-      return false;
-    }
-  }
-
+  // Each strategy that applies and is legal as the closed forms choose it. Of those with a register tile that is one at
+  // most.
   void find_ways() {
-    if (start.ordered) {
-      fail(ErrorKind::Schedule, "the schedule of kernel '", start.kernel->kernel.name,
+    if (input.builder().state().ordered) {
+      fail(ErrorKind::Schedule, "the schedule of kernel '", input.kernel().name,
            "' has ordered loops already; the space of the default begins with rewrites only");
     }
-    for (int64_t way : {kReduction, kRows, kSeparate, kWinograd, kMatrix}) {
-      if (way >= kWinograd && tolerance <= 0) break;
-      TraceBuilder builder(start, threads);
+    const Decision decision = decide(input);
+    by_default = decision.taken;
+    for (size_t i = 0; i < strategies().size(); ++i) {
+      const Strategy& each = strategies()[i];
+      const auto number = static_cast<int64_t>(i) + 1;
+      if (decision.reports[i].plan.empty()) continue;   // it does not apply
+      StrategyKnobs knobs = number == decision.taken ? decision.knobs : StrategyKnobs{};
       try {
-        if (way == kWinograd) winograd = winograd_choices(builder, tolerance);
-        if (way == kMatrix) matrix = matrix_choices(builder, tolerance);
-        const Knobs attempted = attempt(builder, way, {});
-        if (way == kReduction) taken = attempted.reduction.choice;
-        ways.push_back(way);
+        if (number != decision.taken) apply_strategy(each, input, knobs);
       } catch (const Abandon&) {
+        continue;
       }
+      if (each.group == KnobGroup::Reduction) taken = knobs.reduction.choice;
+      if (each.kind != StrategyKind::Algorithm && plain_way == 0) plain_way = number;
+      if (each.group == KnobGroup::Rows && statement_cycles == 1) statement_cycles = decision.reports[i].cycles;
+      ways.push_back(number);
     }
   }
 
-  bool has(int64_t way) const { return std::find(ways.begin(), ways.end(), way) != ways.end(); }
+  // Number of the strategy with these knobs; 0 where none applies.
+  int64_t way_with(KnobGroup group) const {
+    for (const int64_t way : ways) {
+      if (strategy(way).group == group) return way;
+    }
+    return 0;
+  }
 
   // Knobs of an algorithm, at what the closed forms choose for the default.
-  template <class Algorithm>
-  void add_algorithm(const std::string& name, std::vector<int64_t> values, const Algorithm& algorithm,
-                     int64_t Algorithm::*knob, int64_t Algorithm::*Axis::*place, size_t ordered_from = 0) {
-    with_value(values, algorithm.*knob);
+  template <class Names, class Algorithm>
+  void add_algorithm(const Names& names, int64_t Algorithm::*knob, std::vector<int64_t> values, const Algorithm& chosen,
+                     size_t ordered_from = 0) {
+    with_value(values, chosen.*knob);
     Axis axis;
-    axis.*place = knob;
-    const size_t added = add(name, std::move(values), ordered_from, axis);
+    if constexpr (std::is_same_v<Algorithm, WinogradKnobs>) axis.winograd = knob;
+    else axis.matrix = knob;
+    const size_t added = add(name_of(names, knob), std::move(values), ordered_from, axis);
     default_point.resize(axes.size(), 0);
-    default_point[added] = index_of(added, algorithm.*knob);
+    default_point[added] = index_of(added, chosen.*knob);
   }
 
   void add_winograd() {
     using K = WinogradKnobs;
-    const auto place = &Axis::winograd;
-    std::vector<int64_t> outputs = winograd.kinds;
+    const auto& names = kWinogradKnobNames;
+    const K& chosen = input.winograd().chosen;
+    std::vector<int64_t> outputs = input.winograd().kinds;
     std::sort(outputs.begin(), outputs.end());
-    add_algorithm("outputs of a Winograd tile", outputs, winograd.chosen, &K::outputs, place, outputs.size());
-    add_algorithm("rows of a block of tiles", {1, 2, 3, 4, 5, 6, 7, 8}, winograd.chosen, &K::rows, place);
-    add_algorithm("columns of a block of tiles", {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64},
-                  winograd.chosen, &K::columns, place);
-    add_algorithm("vectors of the products' tile", {1, 2, 3, 4, 6}, winograd.chosen, &K::vectors, place);
-    add_algorithm("columns of the products' tile", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 20, 24, 28},
-                  winograd.chosen, &K::tile, place);
+    add_algorithm(names, &K::outputs, outputs, chosen, outputs.size());
+    add_algorithm(names, &K::rows, {1, 2, 3, 4, 5, 6, 7, 8}, chosen);
+    add_algorithm(names, &K::columns, {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64}, chosen);
+    add_algorithm(names, &K::vectors, {1, 2, 3, 4, 6}, chosen);
+    add_algorithm(names, &K::tile, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 20, 24, 28}, chosen);
   }
 
   void add_matrix() {
     using K = MatrixKnobs;
-    const auto place = &Axis::matrix;
-    add_algorithm("algorithm of products", matrix.kinds, matrix.chosen, &K::algorithm, place, matrix.kinds.size());
-    add_algorithm("bands of rows", {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}, matrix.chosen, &K::bands, place);
-    if (threads > 1) add_algorithm("panels of features", {1, 2, 4, 8}, matrix.chosen, &K::panels, place);
+    const auto& names = kMatrixKnobNames;
+    const K& chosen = input.matrix().chosen;
+    const std::vector<int64_t>& kinds = input.matrix().kinds;
+    add_algorithm(names, &K::algorithm, kinds, chosen, kinds.size());
+    add_algorithm(names, &K::bands, {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}, chosen);
+    if (threads > 1) add_algorithm(names, &K::panels, {1, 2, 4, 8}, chosen);
     // As many as the registers of a unit hold, or those of vectors.
-    const bool of_vectors = start.target.matrix.vectors;
+    const bool of_vectors = target().matrix.vectors;
     std::vector<int64_t> blocks = {1, 2, 3, 4}, tiles = {1, 2, 3};
     if (of_vectors) blocks.insert(blocks.end(), {5, 6, 7});
     if (of_vectors) tiles.insert(tiles.end(), {4, 5, 6, 7, 8, 10, 12, 14, 20, 28});
-    add_algorithm("blocks of accumulators", blocks, matrix.chosen, &K::blocks, place);
-    add_algorithm("rows of accumulators", tiles, matrix.chosen, &K::tiles, place);
+    add_algorithm(names, &K::blocks, blocks, chosen);
+    add_algorithm(names, &K::tiles, tiles, chosen);
   }
 
   void add_reduction() {
-    TraceBuilder builder(start, threads);
-    ReductionScheduler scheduler(builder);
-    scheduler.prepare();
-    choices = scheduler.choices();
-    reductions = scheduler.reductions();
     double bytes = 0;
-    for (const Buffer& buffer : builder.kernel().buffers) {
+    for (const Buffer& buffer : input.reduction().scheduler.kernel().buffers) {
       double size = static_cast<double>(size_of(buffer.dtype));
       for (const Affine& extent : buffer.shape) {
         size *= extent.is_constant() ? static_cast<double>(extent.constant()) : kAssumedSymbolic;
       }
       if (buffer.scope != Scope::Local) bytes += size;
     }
-    large = bytes > 0.5 * static_cast<double>(start.target.l2_bytes);
-    std::vector<int64_t> numbers(choices.size());
+    large = bytes > 0.5 * static_cast<double>(target().l2_bytes);
+    std::vector<int64_t> numbers(choices().size());
     std::iota(numbers.begin(), numbers.end(), 1);
     std::vector<int64_t> vector_counts = {1, 2, 3, 4, 5, 6, 8};
     std::vector<int64_t> column_counts = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32};
-    const TileChoice tile = choose_tile(choices.at(static_cast<size_t>(taken - 1)).problem, start.target);
+    const TileChoice& tile = choices().at(static_cast<size_t>(taken - 1)).choice.tile;
     with_value(vector_counts, tile.vectors);
     with_value(column_counts, tile.columns);
     using K = ReductionKnobs;
-    choice = add("iterators of lanes and columns", numbers, numbers.size(), &K::choice, 0);
-    vectors = add("vectors of the tile", vector_counts, 0, &K::vectors, 0);
-    columns = add("columns of the tile", column_counts, 0, &K::columns, 0);
-    rows = add("rows of the tile", {0, 1, 2, 3, 4}, 1, &K::rows, 0.01);
-    const auto moves = std::min<int64_t>(kMostMoves, 2 * static_cast<int64_t>(reductions + 1));
-    sum_order = add("order of sums", up_to(moves), static_cast<size_t>(moves) + 1, &K::sum_order, 0.04);
-    sum_block = add("block of sums", {0, 2, 4, 8, 16, 32, 64, 128, 256}, 1, &K::sum_block,
-                    large ? 0 : 0.02);
-    unroll = add("copies of the sum", {0, 1, 2, 4, 8, 16}, 1, &K::unroll, 0.02);
-    add("loops over windows", {0, 1, 2}, 3, &K::windows, 0.03);
+    choice = add(&K::choice, numbers, numbers.size(), 0);
+    vectors = add(&K::vectors, vector_counts, 0, 0);
+    columns = add(&K::columns, column_counts, 0, 0);
+    rows = add(&K::rows, {0, 1, 2, 3, 4}, 1, 0.01);
+    const auto moves = std::min<int64_t>(kMostMoves, 2 * static_cast<int64_t>(reductions() + 1));
+    sum_order = add(&K::sum_order, up_to(moves), static_cast<size_t>(moves) + 1, 0.04);
+    sum_block = add(&K::sum_block, {0, 2, 4, 8, 16, 32, 64, 128, 256}, 1, large ? 0 : 0.02);
+    unroll = add(&K::unroll, {0, 1, 2, 4, 8, 16}, 1, 0.02);
+    add(&K::windows, {0, 1, 2}, 3, 0.03);
     size_t loops = 0;
-    for (const ReductionChoice& each : choices) loops = std::max(loops, each.loops);
+    for (const ReductionChoice& each : choices()) loops = std::max(loops, each.loops);
     const auto outer_moves = std::min<int64_t>(kMostMoves, 2 * static_cast<int64_t>(loops));
-    outer_order = add("order of outer loops", up_to(outer_moves), static_cast<size_t>(outer_moves) + 1,
-                      &K::outer_order, large ? 0.01 : 0.03);
-    outer_block = add("block of outer loops", {0, 2, 4, 8, 16, 32, 64}, 1, &K::outer_block,
-                      large ? 0.01 : 0.02);
-    add("epilogue", {0, 1, 2}, 3, &K::apart, 0.05);
-    outside = add("sums outside of the tile", {0, 1}, 2, &K::outside, large ? 0.05 : 0.15);
-    add("isolated loops", {0, 1}, 2, &K::isolate, 0.04);
-    if (threads > 1) add("parallel loops", {0, 1, 2}, 3, &K::parallel, 0.02);
+    outer_order = add(&K::outer_order, up_to(outer_moves), static_cast<size_t>(outer_moves) + 1, large ? 0.01 : 0.03);
+    outer_block = add(&K::outer_block, {0, 2, 4, 8, 16, 32, 64}, 1, large ? 0.01 : 0.02);
+    add(&K::apart, {0, 1, 2}, 3, 0.05);
+    outside = add(&K::outside, {0, 1}, 2, large ? 0.05 : 0.15);
+    add(&K::isolate, {0, 1}, 2, 0.04);
+    if (threads > 1) add(&K::parallel, {0, 1, 2}, 3, 0.02);
     default_point.resize(axes.size(), 0);
     default_point[choice] = index_of(choice, taken);
     default_point[vectors] = index_of(vectors, tile.vectors);
@@ -257,73 +236,64 @@ struct ScheduleSpace::State {
   }
 
   void add_rows() {
-    const bool together = has(kRows);
-    auto add_knob = [&](const std::string& name, std::vector<int64_t> values, size_t ordered_from,
-                        int64_t RowKnobs::*knob, double penalty) {
+    auto add_knob = [&](int64_t RowKnobs::*knob, std::vector<int64_t> values, size_t ordered_from, double penalty) {
       Axis axis;
       axis.rows = knob;
       axis.penalty = penalty;
-      add(name, std::move(values), ordered_from, axis);
+      add(name_of(kRowKnobNames, knob), std::move(values), ordered_from, axis);
     };
-    if (together) add_knob("rows of a trip", {0, 1, 2, 4, 8}, 1, &RowKnobs::rows, 0.05);
-    const auto& statements = start.kernel->kernel.statements;
+    const bool has_rows = std::any_of(ways.begin(), ways.end(), [&](int64_t way) { return has_row_count(strategy(way)); });
+    if (has_rows) add_knob(&RowKnobs::rows, {0, 1, 2, 4, 8}, 1, 0.05);
+    const auto& statements = input.kernel().statements;
     for (size_t i = 0; i < std::min(statements.size(), kMostStatements); ++i) {
-      auto add_own = [&](const char* name, std::vector<int64_t> values, size_t ordered_from,
-                         int64_t StatementKnobs::*knob, double penalty) {
+      auto add_own = [&](int64_t StatementKnobs::*knob, std::vector<int64_t> values, size_t ordered_from, double penalty) {
         Axis axis;
         axis.statement = i;
         axis.of_statement = knob;
         axis.penalty = penalty / static_cast<double>(statements.size());
-        add(text(name, " of ", statements[i].name), std::move(values), ordered_from, axis);
+        add(text(name_of(kStatementKnobNames, knob), " of ", statements[i].name), std::move(values), ordered_from, axis);
       };
       if (statements[i].iterators.size() > 1) {
-        add_own("lanes", {0, 1}, 2, &StatementKnobs::lane, 0.5);
+        add_own(&StatementKnobs::lane, {0, 1}, 2, 0.5);
         const auto moves = std::min<int64_t>(6, 2 * static_cast<int64_t>(statements[i].iterators.size()));
-        add_own("order", up_to(moves), static_cast<size_t>(moves) + 1, &StatementKnobs::order, 0.06);
+        add_own(&StatementKnobs::order, up_to(moves), static_cast<size_t>(moves) + 1, 0.06);
       }
       if (!statements[i].iterators.empty() && statements[i].reduction == Reduction::None) {
-        add_own("copies", {0, 1, 2, 4, 8, 16}, 1, &StatementKnobs::copies, 0.04);
+        add_own(&StatementKnobs::copies, {0, 1, 2, 4, 8, 16}, 1, 0.04);
       }
     }
-    add_knob("isolated loops", {0, 1}, 2, &RowKnobs::isolate, 0.04);
-    if (threads > 1) add_knob("parallel loops", {0, 1, 2}, 3, &RowKnobs::parallel, 0.02);
-    double cycles = 0;
-    for (const Statement& statement : statements) {
-      double instances = 1;
-      for (const Iterator& iterator : statement.iterators) {
-        instances *= static_cast<double>(extent_or(statement, iterator.name, kAssumedSymbolic));
-      }
-      const double lanes = std::max(1, start.target.lanes(DType::F32));
-      cycles += instances / lanes * (1 + static_cast<double>(loads_of(statement).size()));
-    }
-    separate_cycles = std::max(1.0, cycles);
+    add_knob(&RowKnobs::isolate, {0, 1}, 2, 0.04);
+    if (threads > 1) add_knob(&RowKnobs::parallel, {0, 1, 2}, 3, 0.02);
+  }
+
+  static bool has_row_count(const Strategy& which) {
+    const std::string name = name_of(kRowKnobNames, &RowKnobs::rows);
+    return std::find(which.choices.begin(), which.choices.end(), name) != which.choices.end();
   }
 
   State(const Schedule& schedule, int thread_count, double error_budget)
-      : start(ScheduleAccess::state(schedule)), threads(thread_count), tolerance(error_budget) {
+      : input(ScheduleAccess::state(schedule), thread_count, error_budget, true), threads(thread_count) {
     find_ways();
     if (ways.empty()) return;
     Axis axis;
     add("way", ways, ways.size(), axis);
-    if (has(kReduction)) add_reduction();
-    if (has(kRows) || has(kSeparate)) add_rows();
-    if (has(kWinograd)) add_winograd();
-    if (has(kMatrix)) add_matrix();
+    if (way_with(KnobGroup::Reduction) > 0) add_reduction();
+    if (way_with(KnobGroup::Rows) > 0) add_rows();
+    if (way_with(KnobGroup::Winograd) > 0) add_winograd();
+    if (way_with(KnobGroup::Matrix) > 0) add_matrix();
     default_point.resize(axes.size(), 0);
-    for (int64_t way : {kMatrix, kWinograd}) {
-      if (default_point[0] == 0 && has(way) && is_default(way)) default_point[0] = index_of(0, way);
-    }
+    default_point[0] = index_of(0, by_default);
   }
 
-  Knobs knobs_of(const Point& point) const {
-    Knobs knobs;
+  StrategyKnobs knobs_of(const Point& point) const {
+    StrategyKnobs knobs;
     knobs.rows.statements.resize(kMostStatements);
     knobs.matrix.panels = 1;
-    const int64_t way = value(point, 0);
+    const KnobGroup group = way_of(point).group;
     for (size_t axis = 1; axis < axes.size(); ++axis) {
       const int64_t knob = value(point, axis);
       const Axis& which = axes[axis];
-      if (!which.is_of(way)) continue;
+      if (!which.is_of(group)) continue;
       if (which.reduction != nullptr) knobs.reduction.*which.reduction = knob;
       if (which.rows != nullptr) knobs.rows.*which.rows = knob;
       if (which.of_statement != nullptr) knobs.rows.statements[which.statement].*which.of_statement = knob;
@@ -337,12 +307,12 @@ struct ScheduleSpace::State {
 
   Point canonical(Point point) const {
     if (axes.empty()) return point;
-    const int64_t way = value(point, 0);
+    const Strategy& way = way_of(point);
     for (size_t axis = 1; axis < axes.size(); ++axis) {
-      const bool common = axes[axis].rows == &RowKnobs::rows && way == kSeparate;
-      if (!axes[axis].is_of(way) || common) point[axis] = default_point[axis];
+      const bool common = axes[axis].rows == &RowKnobs::rows && !has_row_count(way);
+      if (!axes[axis].is_of(way.group) || common) point[axis] = default_point[axis];
     }
-    if (way != kReduction) return point;
+    if (way.group != KnobGroup::Reduction) return point;
     const ReductionChoice& which = choice_of(point);
     const bool sums = which.choice.over_reduction;
     point[vectors] = sums ? 0 : cut(point, vectors, which.problem.blocks);
@@ -360,7 +330,7 @@ struct ScheduleSpace::State {
       }
     }
     const bool divided = value(point, sum_block) > 0;
-    const auto loops = static_cast<int64_t>(reductions) + (divided ? 1 : 0) - (sums ? 1 : 0);
+    const auto loops = static_cast<int64_t>(reductions()) + (divided ? 1 : 0) - (sums ? 1 : 0);
     point[sum_order] = index_of(sum_order, plain_move(value(point, sum_order), loops));
     point[outer_order] = index_of(
         outer_order, plain_move(value(point, outer_order), static_cast<int64_t>(which.loops)));
@@ -374,11 +344,10 @@ struct ScheduleSpace::State {
     for (size_t axis = 1; axis < axes.size(); ++axis) {
       if (point[axis] != default_point[axis]) penalty += axes[axis].penalty;
     }
-    if (value(point, 0) == kWinograd) return winograd.cycles(knobs_of(point).winograd);
-    if (value(point, 0) == kMatrix) return cycles_of_matrix(knobs_of(point).matrix);
-    if (value(point, 0) != kReduction) {
-      return separate_cycles * penalty * (value(point, 0) == ways[0] ? 1 : 1.3);
-    }
+    const KnobGroup group = way_of(point).group;
+    if (group == KnobGroup::Winograd) return input.winograd().cycles(knobs_of(point).winograd);
+    if (group == KnobGroup::Matrix) return cycles_of_matrix(knobs_of(point).matrix);
+    if (group == KnobGroup::Rows) return statement_cycles * penalty * (value(point, 0) == plain_way ? 1 : 1.3);
     const ReductionChoice& which = choice_of(point);
     TileProblem problem = which.problem;
     int64_t width = value(point, columns);
@@ -388,13 +357,13 @@ struct ScheduleSpace::State {
     problem.others /= static_cast<double>(row_count);
     // Accumulators of more than a few times the registers never pay.
     constexpr int64_t kMostTimes = 3;
-    const int64_t parts = std::max(1, problem.lanes / std::max(1, start.target.lanes(DType::F32)));
+    const int64_t parts = std::max(1, problem.lanes / std::max(1, target().lanes(DType::F32)));
     const int64_t registers = value(point, vectors) * width * parts;
     const bool is_default = point == default_point;
-    if (!is_default && registers > kMostTimes * std::max(16, start.target.vector_registers)) {
+    if (!is_default && registers > kMostTimes * std::max(16, target().vector_registers)) {
       return INFINITY;
     }
-    return tile_cycles(problem, start.target, value(point, vectors), width) * which.preference * penalty;
+    return tile_cycles(problem, target(), value(point, vectors), width) * which.preference * penalty;
   }
 
   // Its closed forms try a rewrite: each is asked once.
@@ -402,7 +371,7 @@ struct ScheduleSpace::State {
     const std::array<int64_t, 5> key = {knobs.algorithm, knobs.bands, knobs.panels, knobs.blocks, knobs.tiles};
     const std::lock_guard lock(mutex);
     auto [found, fresh] = matrix_cycles.try_emplace(key, INFINITY);
-    if (fresh) found->second = matrix.cycles(knobs);
+    if (fresh) found->second = input.matrix().cycles(knobs);
     return found->second;
   }
   mutable std::mutex mutex;        // of what is known already
@@ -421,8 +390,8 @@ double ScheduleSpace::cycles(const Point& point) const { return state_->cycles(p
 
 int ScheduleSpace::family(const Point& point) const {
   if (point.empty()) return 0;
-  const int64_t way = state_->value(point, 0);
-  return way == kReduction ? 10 + point[state_->choice] : static_cast<int>(way);
+  const bool tiles = state_->way_of(point).group == KnobGroup::Reduction;
+  return tiles ? kFamilyOfTiles + point[state_->choice] : static_cast<int>(state_->value(point, 0));
 }
 
 std::vector<Point> ScheduleSpace::ranked(int count) const {
@@ -445,10 +414,10 @@ std::vector<Point> ScheduleSpace::ranked(int count) const {
     }
   };
   add(s.default_point);
-  if (!s.choices.empty()) {
+  if (const int64_t tiles = s.way_with(KnobGroup::Reduction); tiles > 0) {
     // All tiles of all choices.
     Point point = s.default_point;
-    point[0] = s.index_of(0, kReduction);
+    point[0] = s.index_of(0, tiles);
     auto size = [&](size_t axis) { return static_cast<int>(s.dimensions[axis].values.size()); };
     for (point[s.choice] = 0; point[s.choice] < size(s.choice); ++point[s.choice]) {
       for (point[s.vectors] = 0; point[s.vectors] < size(s.vectors); ++point[s.vectors]) {
@@ -498,15 +467,16 @@ std::vector<Point> ScheduleSpace::ranked(int count) const {
 }
 
 std::optional<Schedule> ScheduleSpace::State::build(const Point& point, std::string* why) const {
-  if (axes.empty()) return ScheduleAccess::schedule(start);
-  TraceBuilder builder(start, threads);
+  if (axes.empty()) return ScheduleAccess::schedule(input.builder().state());
+  std::optional<Schedule> made;
   try {
-    attempt(builder, value(point, 0), knobs_of(point));
+    StrategyKnobs knobs = knobs_of(point);
+    made = ScheduleAccess::schedule(apply_strategy(way_of(point), input, knobs).state());
   } catch (const Abandon& abandoned) {
     if (why != nullptr) *why = abandoned.why;
     return std::nullopt;
   }
-  Schedule schedule = ScheduleAccess::schedule(builder.state());
+  Schedule schedule = *made;
   const int64_t copies = straight_line_copies(schedule);
   if (copies > kMostStraightLine && point != default_point) {
     if (why != nullptr) *why = text("straight-line code of ", copies, " copies");

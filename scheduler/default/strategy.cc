@@ -1,0 +1,280 @@
+// The table of strategies.
+#include "scheduler/default/strategy.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tc {
+namespace {
+
+const char* name_of(ReductionClass which) {
+  switch (which) {
+    case ReductionClass::Direct: return "direct convolution";
+    case ReductionClass::Depthwise: return "depthwise convolution";
+    case ReductionClass::Grouped: return "grouped convolution";
+    case ReductionClass::Pooling: return "pooling";
+    case ReductionClass::MatrixVector: return "matrix x vector";
+    case ReductionClass::MatrixProduct: return "matrix product";
+    case ReductionClass::OneOperand: return "reduction of one operand";
+  }
+  return "";
+}
+
+Candidate candidate_of(const PreparedReduction& reduction) {
+  const ReductionChoice& cheapest = reduction.cheapest();
+  return {{cheapest.choice.tile.cycles, INFINITY, 1, 1, ""}, in_words(reduction.scheduler.with_tile(cheapest))};
+}
+
+// Lanes along an output.
+template <ReductionClass which>
+Candidate examine_tile(const StrategyInput& input) {
+  const PreparedReduction& reduction = input.reduction();
+  if (reduction.cheapest().choice.over_reduction) throw Abandon{"lanes along the reduction are predicted to be cheaper"};
+  const ReductionClass found = reduction.scheduler.reduction_class();
+  if (found != which) throw Abandon{text("the kernel is of another class: ", name_of(found))};
+  return candidate_of(reduction);
+}
+
+Candidate examine_partial_sums(const StrategyInput& input) {
+  const PreparedReduction& reduction = input.reduction();
+  if (!reduction.cheapest().choice.over_reduction) throw Abandon{"lanes along an output are predicted to be cheaper"};
+  return candidate_of(reduction);
+}
+
+TraceBuilder apply_reduction(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>* refused) {
+  return input.reduction().apply(knobs.reduction, refused);
+}
+
+Candidate examine_winograd(const StrategyInput& input) { return {input.winograd().prediction, input.winograd().plan}; }
+
+TraceBuilder apply_winograd(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>*) {
+  return input.winograd().apply(knobs.winograd);
+}
+
+Candidate examine_matrix(const StrategyInput& input) { return {input.matrix().prediction, input.matrix().plan}; }
+
+TraceBuilder apply_matrix(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>*) {
+  return input.matrix().apply(knobs.matrix);
+}
+
+// Vectors of all statements, with a cycle for each load and store.
+double cycles_of_statements(const StrategyInput& input) {
+  double cycles = 0;
+  for (const Statement& statement : input.kernel().statements) {
+    double instances = 1;
+    for (const Iterator& iterator : statement.iterators) {
+      instances *= static_cast<double>(extent_or(statement, iterator.name, kAssumedSymbolic));
+    }
+    const double lanes = std::max(1, input.target().lanes(DType::F32));
+    cycles += instances / lanes * (1 + static_cast<double>(loads_of(statement).size()));
+  }
+  return std::max(1.0, cycles);
+}
+
+std::string count_of_statements(const StrategyInput& input) {
+  const size_t count = input.kernel().statements.size();
+  return text(count, count == 1 ? " statement" : " statements");
+}
+
+Candidate examine_rows(const StrategyInput& input) {
+  if (input.kernel().statements.size() < 2) throw Abandon{"one statement"};
+  return {{cycles_of_statements(input), INFINITY, 1, 1, ""}, count_of_statements(input) + " in common loops"};
+}
+
+TraceBuilder apply_rows(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>*) {
+  TraceBuilder builder = input.builder();
+  schedule_rows(builder, knobs.rows);
+  return builder;
+}
+
+Candidate examine_separately(const StrategyInput& input) {
+  // What one statement leaves for the next is not in the near cache any more.
+  constexpr double kFromAfar = 1.3;
+  const double factor = input.kernel().statements.size() < 2 ? 1 : kFromAfar;
+  return {{factor * cycles_of_statements(input), INFINITY, 1, 1, ""}, count_of_statements(input) + " in loops of their own"};
+}
+
+TraceBuilder apply_separately(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>*) {
+  TraceBuilder builder = input.builder();
+  schedule_separately(builder, knobs.rows);
+  return builder;
+}
+
+template <class Knobs, size_t count>
+std::vector<std::string> names(const KnobName<Knobs> (&table)[count]) {
+  std::vector<std::string> result;
+  for (const KnobName<Knobs>& each : table) result.push_back(each.name);
+  return result;
+}
+
+std::vector<std::string> names_of_rows(bool together) {
+  std::vector<std::string> result;
+  for (const KnobName<RowKnobs>& each : kRowKnobNames) {
+    if (together || each.knob != &RowKnobs::rows) result.push_back(each.name);
+  }
+  for (const std::string& name : names(kStatementKnobNames)) result.push_back(name + " of each statement");
+  return result;
+}
+
+template <ReductionClass which>
+Strategy tile_row(const char* doc) {
+  return {name_of(which), StrategyKind::RegisterTile, doc, KnobGroup::Reduction, names(kReductionKnobNames), &examine_tile<which>, &apply_reduction};
+}
+
+// How a strategy that was not taken compares with the one that was.
+std::string dearer_than(const Strategy& own, const Strategy& taken) {
+  if (own.kind == taken.kind) return text("predicted to take longer than ", taken.name);
+  if (taken.kind == StrategyKind::Algorithm) return text(taken.name, " gains over sums in f32");
+  return text("schedules any kernel; ", taken.name, " is made for this one");
+}
+
+std::string no_gain(const Prediction& prediction) {
+  if (!prediction.unless.empty()) return prediction.unless;
+  const double share = std::round(100 * prediction.cycles / prediction.plain);
+  return text("predicted ", share, " % of the cycles of the plain sums; it has to stay within ", 100 * prediction.gain, " %");
+}
+
+}  // namespace
+
+const std::vector<Strategy>& strategies() {
+  static const std::vector<Strategy> rows = {
+      {"matrix unit", StrategyKind::Algorithm,
+       "Sums of products of an input and a constant, from products of shorter numbers on the target's matrix unit.",
+       KnobGroup::Matrix, names(kMatrixKnobNames), &examine_matrix, &apply_matrix},
+      {"Winograd", StrategyKind::Algorithm,
+       "A convolution of 3 x 3 or 5 x 5 taps and stride 1: transforms of tiles, a product of matrices for each point.",
+       KnobGroup::Winograd, names(kWinogradKnobNames), &examine_winograd, &apply_winograd},
+      tile_row<ReductionClass::Direct>("A convolution: lanes along features, columns along the map, weights packed in panels."),
+      tile_row<ReductionClass::MatrixProduct>(
+          "A product of matrices, also a convolution of one tap: lanes along one output, columns along another, panels."),
+      tile_row<ReductionClass::MatrixVector>(
+          "A product with one row: the matrix is read once, in as many streams as there are vectors in the tile."),
+      tile_row<ReductionClass::Depthwise>(
+          "A convolution of each channel with its own weights: lanes along channels, a tile that just hides the latency."),
+      tile_row<ReductionClass::Grouped>(
+          "A convolution of groups of channels: lanes along a group's features, or of several groups that share a block."),
+      tile_row<ReductionClass::Pooling>("A sum or maximum over windows of one operand: lanes along channels, as depthwise."),
+      tile_row<ReductionClass::OneOperand>("A sum, product or maximum along outer dimensions: lanes along an output."),
+      {"partial sums", StrategyKind::RegisterTile,
+       "A reduction whose lanes run along what is reduced: a partial result per lane, put together at the end.",
+       KnobGroup::Reduction, names(kReductionKnobNames), &examine_partial_sums, &apply_reduction},
+      {"rows", StrategyKind::General,
+       "Statements that share outer iterators, as of a softmax: all statements of a row, or of four, before the next.",
+       KnobGroup::Rows, names_of_rows(true), &examine_rows, &apply_rows},
+      {"statement by statement", StrategyKind::General,
+       "Each statement in loops of its own: lanes along what is contiguous, or along what registers transpose.",
+       KnobGroup::Rows, names_of_rows(false), &examine_separately, &apply_separately}};
+  return rows;
+}
+
+const Strategy& strategy(int64_t number) { return strategies().at(static_cast<size_t>(number - 1)); }
+
+StrategyInput::StrategyInput(const ScheduleState& start, int threads, double tolerance, bool all)
+    : start_(start), threads_(threads), tolerance_(tolerance), all_(all) {
+  if (start.ordered) {
+    fail(ErrorKind::Schedule, "schedule of kernel '", start.kernel->kernel.name, "' has lines of order already; the "
+         "default follows on rewrites only");
+  }
+}
+
+template <class Value>
+template <class Make>
+const Value& StrategyInput::Once<Value>::get(const Make& make) {
+  if (abandoned) throw Abandon{*abandoned};
+  if (value) return *value;
+  try {
+    value.emplace(make());
+  } catch (const Abandon& abandon) {
+    abandoned = abandon.why;
+    throw;
+  }
+  return *value;
+}
+
+const PreparedReduction& StrategyInput::reduction() const {
+  return reduction_.get([&] { return PreparedReduction(builder()); });
+}
+
+const AlgorithmChoices<WinogradKnobs>& StrategyInput::winograd() const {
+  return winograd_.get([&] {
+    if (tolerance_ <= 0) throw Abandon{"a tolerance of 0 allows no other algorithm"};
+    return winograd_choices(builder(), tolerance_);
+  });
+}
+
+const AlgorithmChoices<MatrixKnobs>& StrategyInput::matrix() const {
+  return matrix_.get([&] {
+    if (tolerance_ <= 0) throw Abandon{"a tolerance of 0 allows no other algorithm"};
+    return matrix_choices(builder(), tolerance_, all_);
+  });
+}
+
+TraceBuilder apply_strategy(const Strategy& which, const StrategyInput& input, StrategyKnobs& knobs,
+                            std::vector<std::string>* refused) {
+  TraceBuilder result = which.apply(input, knobs, refused);
+  if (auto illegal = check_state(result.state())) throw Abandon{*illegal};
+  return result;
+}
+
+namespace {
+
+// Examines the strategies of one kind; returns those that apply and pay, the cheapest first.
+std::vector<size_t> examine_kind(const StrategyInput& input, StrategyKind kind, Decision& decision) {
+  std::vector<std::pair<double, size_t>> found;
+  for (size_t i = 0; i < strategies().size(); ++i) {
+    if (strategies()[i].kind != kind) continue;
+    StrategyReport& report = decision.reports[i];
+    try {
+      const Candidate candidate = strategies()[i].examine(input);
+      const Prediction& prediction = candidate.prediction;
+      report.cycles = prediction.cycles;
+      report.plain = prediction.plain < INFINITY ? prediction.plain : 0;
+      report.plan = candidate.plan;
+      if (prediction.pays()) found.emplace_back(prediction.compared(), i);
+      else report.rejected = no_gain(prediction);
+    } catch (const Abandon& abandoned) {
+      report.rejected = abandoned.why;
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<size_t> result;
+  for (const auto& [cycles, i] : found) result.push_back(i);
+  return result;
+}
+
+}  // namespace
+
+Decision decide(const StrategyInput& input) {
+  Decision decision;
+  for (const Strategy& each : strategies()) decision.reports.push_back({each.name, false, 0, 0, "", ""});
+  for (const StrategyKind kind : {StrategyKind::Algorithm, StrategyKind::RegisterTile, StrategyKind::General}) {
+    if (decision.taken > 0 && !input.all()) break;
+    for (const size_t i : examine_kind(input, kind, decision)) {
+      StrategyReport& report = decision.reports[i];
+      if (decision.taken > 0) {
+        report.rejected = dearer_than(strategies()[i], strategy(decision.taken));
+        continue;
+      }
+      StrategyKnobs knobs;
+      std::vector<std::string> refused;
+      try {
+        decision.result = apply_strategy(strategies()[i], input, knobs, &refused);
+        decision.taken = static_cast<int64_t>(i) + 1;
+        decision.knobs = knobs;
+        report.taken = true;
+        if (!refused.empty()) {
+          const PreparedReduction& reduction = input.reduction();
+          const ReductionChoice& choice = reduction.choices[static_cast<size_t>(knobs.reduction.choice - 1)];
+          report.cycles = choice.choice.tile.cycles;
+          report.plan = in_words(reduction.scheduler.with_tile(choice));
+        }
+        for (const std::string& each : refused) report.plan += "; refused before: " + each;
+      } catch (const Abandon& abandoned) {
+        report.rejected = abandoned.why;
+      }
+    }
+  }
+  return decision;
+}
+
+}  // namespace tc

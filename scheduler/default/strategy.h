@@ -1,0 +1,96 @@
+// The strategies of the analytic default: one table, which the default, its report and the tuner's space read.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/default/builder.h"
+#include "scheduler/default/reduction.h"
+
+namespace tc {
+
+// A kernel, about which strategies are asked. What several of them need is computed once, when the first one asks.
+class StrategyInput {
+ public:
+  // `start`: rewrites of layout only. With `all`, algorithms that cannot be the cheapest are judged too.
+  StrategyInput(const ScheduleState& start, int threads, double tolerance, bool all = false);
+
+  TraceBuilder builder() const { return TraceBuilder(start_, threads_); }
+  const Kernel& kernel() const { return start_.kernel->kernel; }
+  const Target& target() const { return start_.target; }
+  double tolerance() const { return tolerance_; }
+  bool all() const { return all_; }
+
+  // These throw Abandon with the reason where the kernel is not of that kind.
+  const PreparedReduction& reduction() const;
+  const AlgorithmChoices<WinogradKnobs>& winograd() const;
+  const AlgorithmChoices<MatrixKnobs>& matrix() const;
+
+ private:
+  // What was found, or why there is nothing.
+  template <class Value>
+  struct Once {
+    std::optional<Value> value;
+    std::optional<std::string> abandoned;
+
+    template <class Make>
+    const Value& get(const Make& make);
+  };
+
+  ScheduleState start_;
+  int threads_;
+  double tolerance_;
+  bool all_;
+  mutable Once<PreparedReduction> reduction_;
+  mutable Once<AlgorithmChoices<WinogradKnobs>> winograd_;
+  mutable Once<AlgorithmChoices<MatrixKnobs>> matrix_;
+};
+
+// The default takes the cheapest of the first kind of which one applies and is legal.
+enum class StrategyKind {
+  Algorithm,      // computes other sums than the kernel's, within the tolerance
+  RegisterTile,   // one reduction, with accumulators in registers: exactly one of them applies to a kernel
+  General,        // any kernel, statement by statement
+};
+
+// Which of StrategyKnobs a strategy reads.
+enum class KnobGroup { Matrix, Winograd, Reduction, Rows };
+
+// What a strategy would do with a kernel.
+struct Candidate {
+  Prediction prediction;
+  std::string plan;              // in words
+};
+
+struct Strategy {
+  const char* name;
+  StrategyKind kind;
+  const char* doc;               // what it is for and what it does, in a line
+  KnobGroup group;
+  std::vector<std::string> choices;   // the names of its knobs, as the tuner's space has them
+  // Throws Abandon with the reason where the strategy does not apply.
+  Candidate (*examine)(const StrategyInput& input);
+  // All lines, where it applies. Knobs that are 0 are chosen by the closed forms; of a reduction, the knobs have the
+  // number of the choice of iterators afterwards, and `refused` gets those that came before and why they were refused.
+  TraceBuilder (*apply)(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>* refused);
+};
+// Numbers of strategies, everywhere, are their places in this table, from 1.
+const std::vector<Strategy>& strategies();
+const Strategy& strategy(int64_t number);
+
+// apply(), and the check of the result; throws Abandon where it is not legal.
+TraceBuilder apply_strategy(const Strategy& which, const StrategyInput& input, StrategyKnobs& knobs,
+                            std::vector<std::string>* refused = nullptr);
+
+// What the default decides.
+struct Decision {
+  int64_t taken = 0;                       // number of the strategy; 0: none is legal
+  std::optional<TraceBuilder> result;      // of that strategy
+  StrategyKnobs knobs;                     // with which it was made
+  std::vector<StrategyReport> reports;     // by strategy, as far as they were examined
+};
+// With input.all(), every strategy is examined; else only those that may be taken.
+Decision decide(const StrategyInput& input);
+
+}  // namespace tc
