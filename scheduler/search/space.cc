@@ -63,6 +63,14 @@ void with_value(std::vector<int64_t>& values, int64_t value) {
   values.insert(std::upper_bound(values.begin(), values.end(), value), value);
 }
 
+const ScheduleState& unordered(const ScheduleState& start) {
+  if (start.ordered) {
+    fail(ErrorKind::Schedule, "the schedule of kernel '", start.kernel->kernel.name,
+         "' has ordered loops already; the space of the default begins with rewrites only");
+  }
+  return start;
+}
+
 }  // namespace
 
 struct ScheduleSpace::State {
@@ -119,10 +127,6 @@ struct ScheduleSpace::State {
   // Each strategy that applies and is legal as the closed forms choose it. Of those with a register tile that is one at
   // most.
   void find_ways() {
-    if (input.builder().state().ordered) {
-      fail(ErrorKind::Schedule, "the schedule of kernel '", input.kernel().name,
-           "' has ordered loops already; the space of the default begins with rewrites only");
-    }
     const Decision decision = decide(input);
     by_default = decision.taken;
     for (size_t i = 0; i < strategies().size(); ++i) {
@@ -272,7 +276,7 @@ struct ScheduleSpace::State {
   }
 
   State(const Schedule& schedule, int thread_count, double error_budget)
-      : input(ScheduleAccess::state(schedule), thread_count, error_budget, true), threads(thread_count) {
+      : input(unordered(ScheduleAccess::state(schedule)), thread_count, error_budget, true), threads(thread_count) {
     find_ways();
     if (ways.empty()) return;
     Axis axis;
