@@ -140,7 +140,6 @@ MODELS = [
     ("float[1,3,8,8] x, float[4,3,3,3] w, float16[4] b", "y = Conv(x, w, b)"),
     ("uint8[1,3,8,8] x, uint8[4,3,3,3] w", "y = Conv(x, w)"),
     ("float[1,3,8,8] x, double[3,2,3,3] w", "y = ConvTranspose(x, w)"),
-    ("int32[1,3,8,8] x, int32[3,2,3,3] w", "y = ConvTranspose(x, w)"),
     ("float[3,1,4] x, float[1,8,4] w, float[1,8,8] r, double[1,16] b", "y = RNN<hidden_size = 8>(x, w, r, b)"),
     # Permutations.
     (X, "y = Transpose<perm = [0, -1]>(x)"),
