@@ -22,7 +22,7 @@ const char* name_of(ReductionClass which) {
 
 Candidate candidate_of(const PreparedReduction& reduction) {
   const ReductionChoice& cheapest = reduction.cheapest();
-  return {{cheapest.choice.tile.cycles, INFINITY, 1, 1, ""}, in_words(reduction.scheduler.with_tile(cheapest))};
+  return {{cheapest.choice.tile.cycles, INFINITY, 1, 1, ""}, in_words(with_tile(reduction.facts(), cheapest))};
 }
 
 // Lanes along an output.
@@ -30,7 +30,7 @@ template <ReductionClass which>
 Candidate examine_tile(const StrategyInput& input) {
   const PreparedReduction& reduction = input.reduction();
   if (reduction.cheapest().choice.over_reduction) throw Abandon{"lanes along the reduction are predicted to be cheaper"};
-  const ReductionClass found = reduction.scheduler.reduction_class();
+  const ReductionClass found = reduction.facts().reduction_class();
   if (found != which) throw Abandon{text("the kernel is of another class: ", name_of(found))};
   return candidate_of(reduction);
 }
@@ -264,9 +264,9 @@ Decision decide(const StrategyInput& input) {
         report.taken = true;
         if (!refused.empty()) {
           const PreparedReduction& reduction = input.reduction();
-          const ReductionChoice& choice = reduction.choices[static_cast<size_t>(knobs.reduction.choice - 1)];
+          const ReductionChoice& choice = reduction.choices()[static_cast<size_t>(knobs.reduction.choice - 1)];
           report.cycles = choice.choice.tile.cycles;
-          report.plan = in_words(reduction.scheduler.with_tile(choice));
+          report.plan = in_words(with_tile(reduction.facts(), choice));
         }
         for (const std::string& each : refused) report.plan += "; refused before: " + each;
       } catch (const Abandon& abandoned) {

@@ -91,8 +91,8 @@ struct ScheduleSpace::State {
 
   const Strategy& way_of(const Point& point) const { return strategy(value(point, 0)); }
   bool is_algorithm(const Point& point) const { return way_of(point).kind == StrategyKind::Algorithm; }
-  const std::vector<ReductionChoice>& choices() const { return input.reduction().choices; }
-  size_t reductions() const { return input.reduction().scheduler.reductions(); }
+  const std::vector<ReductionChoice>& choices() const { return input.reduction().choices(); }
+  size_t reductions() const { return input.reduction().facts().reductions().size(); }
   const Target& target() const { return input.target(); }
   int64_t value(const Point& point, size_t axis) const {
     return dimensions[axis].values[static_cast<size_t>(point[axis])];
@@ -199,7 +199,7 @@ struct ScheduleSpace::State {
 
   void add_reduction() {
     double bytes = 0;
-    for (const Buffer& buffer : input.reduction().scheduler.kernel().buffers) {
+    for (const Buffer& buffer : input.reduction().facts().kernel().buffers) {
       double size = static_cast<double>(size_of(buffer.dtype));
       for (const Affine& extent : buffer.shape) {
         size *= extent.is_constant() ? static_cast<double>(extent.constant()) : kAssumedSymbolic;

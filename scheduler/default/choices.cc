@@ -1,0 +1,259 @@
+#include "scheduler/default/choices.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+namespace tc {
+namespace {
+
+// Loads of the epilogue per accumulator.
+double epilogue_loads(const ReductionFacts& facts) {
+  double count = 0;
+  for (const std::string& tail : facts.reduction().tails) {
+    for (const Access& load : loads_of(facts.reduction().builder.statement(tail))) {
+      const Scope scope = facts.buffer(load).scope;
+      count += scope == Scope::Input || scope == Scope::Constant;
+    }
+  }
+  return count;
+}
+
+// Cycles per vector that the last statement stores: 1, or one for each lane where lanes lie apart.
+double store_cost(const ReductionFacts& facts, const std::string& vector, int64_t lanes) {
+  if (facts.reduction().tails.empty()) return 1;
+  const auto dim = facts.dimension_of(vector);
+  const Statement& last = facts.reduction().builder.statement(facts.reduction().tails.back());
+  double cost = static_cast<double>(lanes);
+  for (const Access& load : loads_of(last)) {
+    if (load.buffer != facts.sum().write.buffer || !dim) continue;
+    for (const auto& [name, coefficient] : load.index[*dim].affine.terms()) {
+      if (coefficient != 1) continue;
+      if (element_stride(facts.kernel(), last.write, name) == 1) cost = 1;
+    }
+    return cost;
+  }
+  return 1;   // further statements stand between
+}
+
+TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, const std::string& columns, int64_t lanes) {
+  TileProblem problem;
+  problem.lanes = static_cast<int>(lanes);
+  problem.element_bytes = static_cast<int>(std::max<int64_t>(4, size_of(
+      facts.buffer(facts.sum().write).dtype)));
+  problem.epilogue_loads = epilogue_loads(facts);
+  constexpr double kLongEpilogue = 20;   // of so many operations: it has constants that LLVM keeps in registers
+  problem.held = epilogue_weight(facts) > kLongEpilogue ? 1 : 0;
+  problem.threads = facts.reduction().builder.threads();
+  for (const Iterator& iterator : facts.sum().iterators) {
+    const auto extent = static_cast<double>(facts.extent(iterator.name, kAssumedSymbolic));
+    if (iterator.name == vector) {
+      if (facts.is_output(vector)) {
+        problem.blocks = static_cast<int64_t>(std::ceil(extent / static_cast<double>(lanes)));
+        problem.partial = static_cast<int64_t>(extent) % lanes != 0;
+      } else {
+        problem.steps *= std::ceil(extent / static_cast<double>(lanes));
+      }
+    } else if (iterator.name == columns) {
+      problem.columns = static_cast<int64_t>(extent);
+    } else if (facts.is_output(iterator.name)) {
+      problem.others *= extent;
+    } else {
+      problem.steps *= extent;
+    }
+  }
+  return problem;
+}
+
+TileProblem::Operand operand_for(const ReductionFacts& facts, const Access& load, const Choice& choice) {
+  const auto& [over_reduction, vector, columns, lanes, tile] = choice;
+  TileProblem::Operand operand;
+  operand.along_vector = depends_on(load, vector);
+  operand.along_columns = !columns.empty() && depends_on(load, columns);
+  operand.once = facts.packable(load) && facts.bytes_of(load) > static_cast<double>(facts.target().l1_bytes) / 2;
+  for (const std::string& name : facts.outputs()) {
+    const bool again = facts.extent(name, kAssumedSymbolic) > 1 && !depends_on(load, name);
+    operand.once = operand.once && !again;
+  }
+  operand.streams = facts.packable(load) && !operand.along_columns && !operand.once;
+  const auto stride = element_stride(facts.kernel(), load, vector);
+  if (operand.along_vector && stride != 1 && !facts.packable(load) && !facts.reads_packed(load, vector, columns)) {
+    operand.vector_cost = 1.5 * static_cast<double>(lanes);
+  }
+  if (operand.along_columns && !operand.along_vector) {
+    const Buffer& buffer = facts.buffer(load);
+    operand.column_bytes = element_stride(facts.kernel(), load, columns).value_or(0) * size_of(buffer.dtype);
+  }
+  if (operand.along_vector && !stride && std::any_of(load.index.begin(), load.index.end(), is_computed)) {
+    operand.vector_cost = operand.taps = 1;
+    for (const Iterator& iterator : facts.sum().iterators) {
+      if (facts.is_output(iterator.name) || !facts.is_window(iterator.name, columns)) continue;
+      operand.taps = static_cast<double>(facts.extent(iterator.name, 1));
+    }
+  }
+  return operand;
+}
+
+// Lanes, columns and width as given; `outer` counts blocks of lanes that exist already.
+ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators, const std::string& outer) {
+  const auto& [over_reduction, vector, columns, width, tile] = iterators;
+  TileProblem problem = problem_for(facts, vector, columns, width);
+  if (!outer.empty()) {
+    problem.blocks = facts.extent(outer, 1);
+    problem.others /= static_cast<double>(problem.blocks);
+  }
+  constexpr double kAcrossPages = 1.15, kOverReduction = 1.1;
+  constexpr double kUnknownBatch = 4;   // may be one, and leave a tile's other columns empty
+  double preference = over_reduction ? kOverReduction : 1;
+  for (const Access& load : loads_of(facts.sum())) {
+    if (!over_reduction && !depends_on(load, vector) && facts.crosses_pages(load)) preference = kAcrossPages;
+    problem.operands.push_back(operand_for(facts, load, iterators));
+    if (over_reduction && element_stride(facts.kernel(), load, vector).value_or(2) > 1) {
+      problem.operands.back().vector_cost = 1.5 * static_cast<double>(width);
+    }
+  }
+  if (over_reduction) {
+    problem.finish = std::log2(static_cast<double>(width)) * 2 + 4;
+    problem.store_cost = 1;
+  } else {
+    problem.store_cost = store_cost(facts, vector, width);
+  }
+  const bool unknown_batch = !columns.empty() && columns == facts.outputs().front() && facts.extent(columns, 0) == 0;
+  ReductionChoice choice{iterators, problem, preference, 1,
+                         facts.outputs().size() - (outer.empty() ? 0 : 1)};
+  for (const std::string& name : facts.outputs()) {
+    if (name == vector || name == columns || name == outer) continue;
+    choice.rows = facts.extent(name, kAssumedSymbolic);
+    if (unknown_batch && choice.rows > 1) choice.preference = kUnknownBatch * preference;
+  }
+  return choice;
+}
+
+// Blocks of lanes along an iterator of the result.
+struct Blocks {
+  int64_t lanes = 0;             // of a block
+  std::string outer;             // the iterator that counts the blocks, where they exist already
+};
+
+// Blocks of a dimension without a layout that no group cuts; small groups as a whole.
+std::optional<Blocks> free_blocks(const Affine& index, const Iterator& vector, int64_t lanes) {
+  const int64_t size = vector.extent.constant(), least = std::min<int64_t>(lanes, 4);
+  Blocks result{lanes, ""};
+  for (const auto& [name, coefficient] : index.terms()) {
+    if (name != vector.name) result.lanes = std::gcd(result.lanes, coefficient);
+  }
+  const bool whole = std::all_of(index.terms().begin(), index.terms().end(), [&](const auto& term) {
+    return term.first == vector.name || term.second % size == 0;
+  });
+  if (result.lanes < least && whole && size <= lanes) result.lanes = size;
+  if (result.lanes < least) return std::nullopt;
+  for (const auto& [name, coefficient] : index.terms()) {
+    if (name != vector.name && coefficient == result.lanes) result.outer = name;
+  }
+  return result;
+}
+
+// The blocks that lanes along this iterator of the result make, of up to four vectors; nothing where they do not fit the
+// layout of the accumulators.
+std::optional<Blocks> blocks_along(const ReductionFacts& facts, const Iterator& vector, int64_t lanes) {
+  const Access& write = facts.sum().write;
+  const auto dim = facts.dimension_of(vector.name);
+  if (!dim) return std::nullopt;
+  std::optional<Blocks> result;
+  if (const BlockedDim* blocked = facts.blocked_dim(write, *dim)) {
+    result = {blocked->block, outer_part(write.index[blocked->outer].affine)};
+  } else if (facts.is_blocked(write.buffer)) {
+    return std::nullopt;
+  } else if (const int64_t block = block_of(facts.reduction(), *dim)) {
+    result = {block, ""};
+    for (const auto& [name, coefficient] : write.index[*dim].affine.terms()) {
+      if (coefficient == block) result->outer = name;
+      if (name != vector.name && coefficient % block != 0) return std::nullopt;
+    }
+  } else {
+    result = free_blocks(write.index[*dim].affine, vector, lanes);
+  }
+  return result && result->lanes <= 4 * lanes ? result : std::nullopt;
+}
+
+// A large tile is for broadcasts that its vectors share. Without any, no more than hides the latency: of windows along
+// the columns one vector of them, as in pools and depthwise convolutions; of others where the epilogue would not fit
+// in, so that it overlaps with the next tile, or where conditions on lanes need registers too. A vector of several
+// registers hides it with few columns as they are.
+void shrink_tile(const ReductionFacts& facts, Choice& choice) {
+  const Target& target = facts.target();
+  if (target.vector_bits == 0) return;
+  TileChoice& tile = choice.tile;
+  bool cut = false, window = false;
+  for (const Iterator& iterator : facts.sum().iterators) {
+    if (facts.is_output(iterator.name)) continue;
+    window = window || facts.is_window(iterator.name, choice.columns);
+    cut = cut || facts.cuts_lanes(iterator.name, choice.vector);
+  }
+  const double parts = std::max(1.0, static_cast<double>(choice.lanes) * 32 / target.vector_bits);
+  if (window && parts > 1) return;
+  const auto most = static_cast<int64_t>(std::ceil(target.latency * target.multiply_adds / parts));
+  const bool heavy = epilogue_weight(facts) * static_cast<double>(tile.vectors * tile.columns) > kHeavyEpilogue;
+  if ((!heavy && !cut && !window) || tile.vectors * tile.columns <= most) return;
+  if (window) {
+    const int64_t extent = facts.extent(choice.columns, most), tiles = (extent + most - 1) / most;
+    tile.columns = (extent + tiles - 1) / tiles;
+    tile.vectors = std::clamp<int64_t>(most / tile.columns, 1, tile.vectors);
+  } else {
+    tile.vectors = std::min(tile.vectors, most);
+    tile.columns = std::max<int64_t>(1, most / tile.vectors);
+  }
+}
+
+}  // namespace
+
+std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
+  std::vector<ReductionChoice> result;
+  // The innermost first: it wins between equals.
+  std::vector<std::string> column_choices = facts.outputs();
+  std::reverse(column_choices.begin(), column_choices.end());
+  column_choices.push_back("");
+  const int64_t lanes = facts.reduction().builder.lanes(facts.sum());
+  for (const Iterator& vector : facts.sum().iterators) {
+    if (!vector.extent.is_constant()) continue;
+    const bool over_reduction = !facts.is_output(vector.name);
+    if (over_reduction && vector.extent.constant() < 2) continue;
+    const auto blocks = over_reduction ? Blocks{lanes, ""} : blocks_along(facts, vector, lanes);
+    if (!blocks) continue;
+    std::vector<int64_t> widths = {blocks->lanes};
+    const bool free = !over_reduction && blocks->outer.empty() && blocks->lanes == lanes &&
+                      !facts.is_blocked(facts.sum().write.buffer);
+    const int64_t less = facts.target().width_for(vector.extent.constant(), blocks->lanes);
+    if (free && less < blocks->lanes) widths.push_back(less);
+    for (const int64_t width : widths) {
+      for (const std::string& columns : column_choices) {
+        if (columns == vector.name || (!columns.empty() && columns == blocks->outer)) continue;
+        result.push_back(choice_for(facts, {over_reduction, vector.name, columns, width, {}}, blocks->outer));
+      }
+    }
+  }
+  if (result.empty()) throw Abandon{"no iterator to vectorise"};
+  return result;
+}
+
+Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice) {
+  Choice taken = choice.choice;
+  const bool broadcasts =
+      std::any_of(choice.problem.operands.begin(), choice.problem.operands.end(), [&](const auto& operand) {
+        return !operand.along_vector || operand.taps > 0;
+      });
+  if (!taken.over_reduction && !broadcasts) shrink_tile(facts, taken);
+  return taken;
+}
+
+std::string in_words(const Choice& choice) {
+  std::string result = text(choice.lanes, choice.over_reduction ? " partial sums along " : " lanes along ", choice.vector);
+  const TileChoice& tile = choice.tile;
+  if (!choice.over_reduction) result += text(", tiles of ", tile.vectors, tile.vectors == 1 ? " vector" : " vectors");
+  if (choice.columns.empty()) return result;
+  return result + text(choice.over_reduction ? ", tiles of " : " by ", tile.columns,
+                       tile.columns == 1 ? " column along " : " columns along ", choice.columns);
+}
+
+}  // namespace tc

@@ -1,0 +1,39 @@
+// Which iterators of a reduction become lanes and columns: all choices, and the tile of each with the least cycles.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scheduler/cost/tile_cost.h"
+#include "scheduler/default/facts.h"
+
+namespace tc {
+
+constexpr double kHeavyEpilogue = 250;     // operations of the epilogue of a tile, as straight-line code
+
+// How the reduction is computed: which iterators become lanes and columns.
+struct Choice {
+  bool over_reduction = false;   // the lanes are parts of one sum
+  std::string vector, columns;   // iterators of the reduction statement; columns may be empty
+  int64_t lanes = 1;
+  TileChoice tile;
+};
+// "16 lanes along f, tiles of 2 vectors by 14 columns along x".
+std::string in_words(const Choice& choice);
+
+// A choice that the kernel has, and what the closed forms need to judge its tiles.
+struct ReductionChoice {
+  Choice choice;                 // with the tile of the least cycles, `preference` among them
+  TileProblem problem;
+  double preference = 1;         // factor on the predicted cycles
+  int64_t rows = 1;              // extent of the iterator that `ReductionKnobs::rows` would tile
+  size_t loops = 0;              // around the tile
+};
+
+// All choices of iterators; throws Abandon where there is none.
+std::vector<ReductionChoice> choices_of(const ReductionFacts& facts);
+// The choice with the tile that a plan has without knobs: the cheapest one, or a smaller one where that is known to be
+// better than the closed forms have it.
+Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice);
+
+}  // namespace tc

@@ -1,0 +1,338 @@
+// A reduction with lanes along an output: the loops of register tiles of vectors by columns.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "scheduler/default/plan.h"
+
+namespace tc {
+namespace {
+
+constexpr double kMostCopies = 900;        // multiply-adds of one tile's straight-line code
+constexpr double kMostOfWindow = 128;      // the same, of a window whose elements are used once or twice
+
+// Decides the fields of a plan one after the other; later ones follow from earlier ones.
+class TilePlanner {
+ public:
+  TilePlanner(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice, const ReductionKnobs& knobs);
+  LoopPlan plan();
+
+ private:
+  std::string loop(const std::string& iterator) const { return facts_.reduction().sum + "_" + iterator; }
+  int64_t trips(const std::string& iterator) const { return facts_.extent(iterator, kAssumedSymbolic); }
+  double column_tiles() const {
+    return std::ceil(static_cast<double>(trips(columns_)) / static_cast<double>(choice_.tile.columns));
+  }
+  // Whether the loop over panels is outside of the other output loops: a panel is then read again and again from a near
+  // cache, else the other operand is.
+  bool panels_outermost(double others) const;
+  // The output loops around the tile, but the columns'.
+  void find_outer();
+  void pack_inputs();
+  // Returns the rows of a tile.
+  int64_t split_rows();
+  void order_loops();
+  void place_epilogue(int64_t copies);
+  void unroll(int64_t copies);
+  void unroll_copies_of_sums(const std::vector<std::string>& sums, double& copies);
+  void unroll_windows(const std::vector<std::string>& sums, double copies);
+  void isolate();
+  // The panel that comes next, or its next K-block, of constants that are not in the cache from the last run.
+  void prefetch_panels();
+  // What the next tile of columns reads of the input.
+  void prefetch_input();
+
+  const ReductionFacts& facts_;
+  const IteratorPlan& iterators_;
+  const Choice& choice_;
+  const ReductionKnobs& knobs_;
+  const std::string& columns_;
+  const bool parts_;                   // of panels: K-blocks
+  std::vector<std::string> sums_;      // iterators that are summed over, in the order of their loops
+  std::vector<std::string> outer_;     // iterators
+  std::vector<std::string> inside_;    // loops inside of those that sum: copies of the tile
+  std::string around_;                 // the innermost loop around the tile; may be empty
+  std::string innermost_;              // of the loops around the tile, before blocks
+  bool outside_ = false;               // the outermost loop that sums is outside of the tile
+  double others_ = 1;                  // trips of the loops around the tile that are not the panels'
+  LoopPlan plan_;
+};
+
+std::vector<std::string> order_of_sums(const ReductionFacts& facts, const IteratorPlan& iterators, const std::string& columns,
+                                       const ReductionKnobs& knobs) {
+  std::vector<std::string> sums = moved(facts.reduction_order(iterators.lane, columns), knobs.sum_order);
+  if (!iterators.panel_part.empty()) {
+    sums.erase(std::find(sums.begin(), sums.end(), iterators.panel_part));
+    sums.insert(sums.begin(), iterators.panel_part);
+  }
+  return sums;
+}
+
+TilePlanner::TilePlanner(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice,
+                         const ReductionKnobs& knobs)
+    : facts_(facts), iterators_(iterators), choice_(choice), knobs_(knobs), columns_(choice.columns),
+      parts_(!iterators.panel_part.empty()), sums_(order_of_sums(facts, iterators, choice.columns, knobs)) {}
+
+LoopPlan TilePlanner::plan() {
+  find_outer();
+  pack_inputs();
+  if (!columns_.empty()) plan_.splits.push_back({loop(columns_), choice_.tile.columns, loop(columns_) + "_o", loop(columns_) + "_i"});
+  const int64_t rows = split_rows();
+  order_loops();
+  const int64_t copies = iterators_.vector_count * rows * (columns_.empty() ? 1 : choice_.tile.columns);
+  place_epilogue(copies);
+  plan_.lanes = loop(iterators_.lane);
+  unroll(copies);
+  isolate();
+  prefetch_panels();
+  prefetch_input();
+  return plan_;
+}
+
+bool TilePlanner::panels_outermost(double others) const {
+  double constants = 0, inputs = 0;
+  for (const Access& load : loads_of(facts_.sum())) {
+    (depends_on(load, iterators_.panels) ? constants : inputs) += facts_.bytes_of(load);
+  }
+  auto cycles = [&](double bytes, double again) {
+    const Target& target = facts_.target();
+    const bool near = bytes <= 0.6 * static_cast<double>(target.l2_bytes);
+    return bytes / target.l3_bandwidth + (again - 1) * bytes / (near ? target.l2_bandwidth : target.l3_bandwidth);
+  };
+  return cycles(constants, 1) + cycles(inputs, static_cast<double>(iterators_.panel_count)) <=
+         cycles(constants, others) + cycles(inputs, 1);
+}
+
+void TilePlanner::find_outer() {
+  for (const std::string& name : facts_.outputs()) {
+    if (name == iterators_.vectors || name == iterators_.lane || name == columns_ || name == iterators_.panels) continue;
+    outer_.push_back(name);
+    others_ *= static_cast<double>(trips(name));
+  }
+  if (!columns_.empty()) others_ *= column_tiles();
+  if (iterators_.panels.empty()) return;
+  // Groups and batch stay outside of the panels.
+  size_t place = 0;
+  while (place < outer_.size() && facts_.shares_dimension(outer_[place], iterators_.dimension)) ++place;
+  if (!parts_ && !panels_outermost(others_)) place = outer_.size();
+  outer_.insert(outer_.begin() + static_cast<std::ptrdiff_t>(place), iterators_.panels);
+}
+
+// An input that lanes read apart and that is read again and again: the copy is made where the loops begin that do so.
+void TilePlanner::pack_inputs() {
+  if (knobs_.outer_order != 0 || knobs_.outer_block != 0 || knobs_.outside != 0 || knobs_.rows > 1) return;
+  for (const Access& load : loads_of(facts_.sum())) {
+    if (!facts_.is_packable_input(load, iterators_.lane, columns_)) continue;
+    // Loops inside of all that it depends on read it again.
+    size_t last = outer_.size();
+    for (size_t i = 0; i < outer_.size(); ++i) {
+      if (depends_on(load, outer_[i])) last = i;
+    }
+    if (last == outer_.size()) continue;
+    double again = columns_.empty() ? 1 : column_tiles();
+    for (size_t i = last + 1; i < outer_.size(); ++i) again *= static_cast<double>(trips(outer_[i]));
+    if (again < 2) continue;
+    LoopPlan::Packing packing{facts_.buffer(load).name, {}, loop(outer_[last])};
+    auto add = [&](const std::string& name) {
+      if (!name.empty() && depends_on(load, name)) packing.iterators.push_back(name);
+    };
+    for (const std::string& name : outer_) add(name);
+    for (const std::string& name : sums_) add(name);
+    add(iterators_.vectors);
+    add(iterators_.lane);
+    plan_.packings.push_back(std::move(packing));
+  }
+}
+
+int64_t TilePlanner::split_rows() {
+  if (knobs_.rows <= 1) return 1;
+  std::string row;
+  for (const std::string& name : outer_) {
+    if (name != iterators_.panels && trips(name) > 1) row = name;
+  }
+  if (row.empty()) throw Abandon{"no rows"};
+  plan_.splits.push_back({loop(row), knobs_.rows, loop(row) + "_o", loop(row) + "_i"});
+  return knobs_.rows;
+}
+
+// Outermost first: the output loops as they are, the columns', the sums, the copies of the tile, the lanes.
+void TilePlanner::order_loops() {
+  std::vector<std::string>& order = plan_.order;
+  for (const std::string& name : outer_) {
+    order.push_back(loop(name));
+    if (name == iterators_.panels && parts_) order.push_back(loop(iterators_.panel_part));
+  }
+  for (const Division& split : plan_.splits) {
+    if (split.name == loop(columns_)) order.push_back(split.outer);
+    else std::replace(order.begin(), order.end(), split.name, split.outer);
+    inside_.push_back(split.inner);
+  }
+  std::reverse(inside_.begin(), inside_.end());   // rows around columns
+  order = moved(order, knobs_.outer_order);
+  innermost_ = around_ = order.empty() ? "" : order.back();
+  outside_ = !parts_ && knobs_.outside != 0 && sums_.size() > 1 && !innermost_.empty();
+  if (knobs_.outer_block > 0) {
+    if (order.size() < (outside_ ? 1 : 2)) throw Abandon{"one loop around the tile"};
+    // So many trips of the innermost loop come before the next of the others.
+    plan_.splits.push_back({innermost_, knobs_.outer_block, innermost_ + "_b", innermost_});
+    order.insert(outside_ ? order.end() - 1 : order.begin(), innermost_ + "_b");
+    if (outside_) around_ = innermost_ + "_b";
+  }
+  if (outside_ && knobs_.outer_block > 0) order.insert(order.end() - 1, loop(sums_.front()));
+  for (const std::string& name : sums_) {
+    if (std::find(order.begin(), order.end(), loop(name)) == order.end()) order.push_back(loop(name));
+  }
+  if (!iterators_.vectors.empty()) inside_.push_back(loop(iterators_.vectors));
+  order.insert(order.end(), inside_.begin(), inside_.end());
+  order.push_back(loop(iterators_.lane));
+}
+
+void TilePlanner::place_epilogue(int64_t copies) {
+  bool apart = !around_.empty() && epilogue_weight(facts_) * static_cast<double>(copies) > kHeavyEpilogue;
+  if (knobs_.apart != 0) apart = knobs_.apart == 2 && !around_.empty();
+  plan_.tile = plan_.init_at = plan_.tails_at = around_;
+  if (outside_) {
+    plan_.epilogue = Epilogue::BehindSums;
+    plan_.tile = knobs_.outer_block > 0 ? innermost_ : loop(sums_.front());
+  } else if (parts_) {
+    plan_.epilogue = Epilogue::BehindSums;
+    plan_.init_at = plan_.tails_at = loop(iterators_.panels);
+  } else if (apart) {
+    plan_.epilogue = Epilogue::BehindTile;
+    plan_.held = Division{around_, 1, around_, around_ + "_t"};
+    plan_.tile = plan_.init_at = around_ + "_t";
+  }
+}
+
+void TilePlanner::unroll(int64_t copies) {
+  for (const std::string& name : inside_) plan_.unrolled.push_back({name, 0});
+  std::vector<std::string> sums = sums_;
+  if (outside_ || parts_) sums.erase(sums.begin());
+  if (sums.empty()) return;
+  double all = static_cast<double>(copies);
+  for (const std::string& name : sums) all *= static_cast<double>(facts_.extent(name, INT32_MAX));
+  if (knobs_.unroll == 0 && knobs_.windows == 0 && all <= kMostOfWindow && facts_.is_window_alone()) {
+    for (const std::string& name : sums) plan_.unrolled.push_back({loop(name), 0});
+    return;
+  }
+  auto straight = static_cast<double>(copies);
+  unroll_copies_of_sums(sums, straight);
+  unroll_windows(sums, straight);
+}
+
+// Loops whose trips only copies know apart, as a whole; the innermost loop that is no window in a few copies.
+void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, double& copies) {
+  for (const std::string& name : sums) {
+    const auto extent = static_cast<double>(facts_.extent(name, 0));
+    const bool cut = facts_.cuts_lanes(name, iterators_.lane) && extent != 0 && copies * extent <= kMostCopies;
+    if (!facts_.moves_groups(name) && !cut) continue;
+    plan_.unrolled.push_back({loop(name), 0});
+    copies *= std::max(1.0, extent);
+    if (name == sums.back()) return;
+  }
+  const std::string& last = sums.back();
+  if (facts_.is_window(last, columns_)) return;
+  const int64_t extent = facts_.extent(last, 0), wanted = knobs_.unroll > 0 ? knobs_.unroll : copies >= 16 ? 4 : 8;
+  if (wanted == 1 || copies * static_cast<double>(wanted) > kMostCopies) return;
+  if (extent == 0 || extent >= wanted) {
+    plan_.unrolled.push_back({loop(last), wanted});
+    copies *= static_cast<double>(wanted);
+  } else if (extent > 1) {
+    plan_.unrolled.push_back({loop(last), 0});
+    copies *= static_cast<double>(extent);
+  }
+}
+
+// Windows along the columns: unrolled, their conditions are decided while compiling. Rolled where the same broadcast
+// would serve several columns (the innermost loop of a first layer).
+void TilePlanner::unroll_windows(const std::vector<std::string>& sums, double copies) {
+  const bool innermost_window = facts_.is_window(sums.back(), columns_);
+  const bool channels = sums.size() > 1 && !innermost_window;
+  for (const std::string& name : sums) {
+    const bool last = name == sums.back();
+    if (last && !innermost_window) continue;
+    const bool already = std::any_of(plan_.unrolled.begin(), plan_.unrolled.end(),
+                                     [&](const LoopPlan::Unrolling& each) { return each.loop == loop(name); });
+    const int64_t size = facts_.extent(name, 0);
+    if (!facts_.is_window(name, columns_) || size == 0 || already) continue;
+    bool worth = last ? !facts_.shares_broadcasts(name, columns_, iterators_.lane) : facts_.constrained(columns_) && channels;
+    if (knobs_.windows != 0) worth = knobs_.windows == 2;
+    if (!worth || copies * static_cast<double>(size) > kMostCopies) continue;
+    plan_.unrolled.push_back({loop(name), 0});
+    copies *= static_cast<double>(size);
+  }
+}
+
+// Loops whose conditions are worth a version without.
+void TilePlanner::isolate() {
+  if (knobs_.isolate != 0) return;
+  if (!around_.empty()) plan_.isolated.push_back(around_);
+  const std::string panels = loop(iterators_.panels);
+  if (!iterators_.panels.empty() && panels != around_ && panels != plan_.tile) plan_.isolated.push_back(panels);
+}
+
+void TilePlanner::prefetch_panels() {
+  constexpr double kLeastUses = 2, kLeastBytes = 128 << 10;
+  double uses = others_;
+  std::string outer = parts_ ? iterators_.panel_part : iterators_.panels;
+  if (outer.empty()) {
+    // The tile takes all of a group: each has its panel.
+    outer = iterators_.group;
+    uses /= static_cast<double>(outer.empty() ? 1 : trips(outer));
+  }
+  if (outer.empty()) return;
+  auto panels = static_cast<double>(facts_.extent(outer, 1));
+  if (parts_) panels *= static_cast<double>(facts_.extent(iterators_.panels, 1));
+  if (!facts_.target().prefetches || panels < 2 || uses < kLeastUses) return;
+  for (const Access& load : loads_of(facts_.sum())) {
+    if (!facts_.is_constant(load) || !depends_on(load, outer)) continue;
+    const double bytes = facts_.bytes_of(load);
+    if (bytes < kLeastBytes || bytes / panels > 0.6 * static_cast<double>(facts_.target().l2_bytes)) continue;
+    plan_.prefetched.push_back({facts_.buffer(load).name, loop(outer)});
+  }
+}
+
+// Where columns are about a line apart, a tile's begin in many places (each row of a window, each block of channels)
+// whose next lines the machine itself asks for too late: maps of 128 columns and more ran at 75 % of the peak.
+void TilePlanner::prefetch_input() {
+  constexpr int64_t kLine = 64;
+  if (!facts_.target().prefetches || columns_.empty() || trips(columns_) <= choice_.tile.columns) return;
+  for (const Access& load : loads_of(facts_.sum())) {
+    const Buffer& buffer = facts_.buffer(load);
+    const auto step = element_stride(facts_.kernel(), load, columns_);
+    if (buffer.scope != Scope::Input || !step) continue;
+    const int64_t bytes = *step * size_of(buffer.dtype);
+    if (2 * bytes < kLine || bytes > 2 * kLine || facts_.bytes_of(load) < static_cast<double>(facts_.target().l1_bytes)) continue;
+    plan_.prefetched.push_back({buffer.name, loop(columns_) + "_o"});
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> constant_packings(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice,
+                                           const ReductionKnobs& knobs) {
+  std::vector<std::string> lines;
+  for (const Access& load : loads_of(facts.sum())) {
+    if (!facts.packable(load) || !depends_on(load, iterators.lane)) continue;
+    std::string line = "pack " + facts.buffer(load).name + " :";
+    for (const std::string& name : facts.outputs()) {
+      if (name != iterators.vectors && name != iterators.lane && depends_on(load, name)) line += " " + name;
+    }
+    const bool between = !iterators.vectors.empty() && depends_on(load, iterators.vectors);
+    // Without columns each constant is used once: distant panels stream better.
+    if (between && choice.columns.empty()) line += " " + iterators.vectors;
+    for (const std::string& name : order_of_sums(facts, iterators, choice.columns, knobs)) {
+      if (depends_on(load, name)) line += " " + name;
+    }
+    if (between && !choice.columns.empty()) line += " " + iterators.vectors;
+    lines.push_back(line + " " + iterators.lane);
+  }
+  return lines;
+}
+
+LoopPlan plan_tile_loops(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice,
+                         const ReductionKnobs& knobs) {
+  return TilePlanner(facts, iterators, choice, knobs).plan();
+}
+
+}  // namespace tc
