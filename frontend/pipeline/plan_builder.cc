@@ -18,6 +18,48 @@ namespace {
 
 using Movement = OpTraits::Movement;
 
+// A Scan while its loop is built. Places of the body's inputs: states first, then slices of what is scanned.
+struct ScanLoop {
+  const Node& node;
+  GraphPtr body;
+  size_t states = 0, scans = 0;
+  std::vector<int64_t> in_directions, out_directions;   // 1: backwards
+  PlanStep step;
+  std::vector<Place> states_at;
+  std::vector<Place> formal;
+
+  // The element of this iteration.
+  Place slice(const Place& whole, const Dim& bytes, bool backwards) const {
+    const Dim t = Dim::symbol(step.symbol);
+    return {whole.storage, whole.offset + (backwards ? step.trip - Dim(1) - t : t) * bytes};
+  }
+  bool wants(size_t output) const { return output < node.outputs.size() && node.outputs[output] != kNoValue; }
+  bool is_backwards(size_t output) const { return out_directions[output - states] != 0; }
+  const Value& value_of(ValueId id) const { return (*body)[id]; }
+};
+
+std::vector<int64_t> directions_of(const Node& node, const char* name, size_t count) {
+  std::vector<int64_t> result(count, 0);
+  if (!has_attribute(node, name)) return result;
+  const auto given = ints_attribute(node, name);
+  std::copy_n(given.begin(), std::min(given.size(), count), result.begin());
+  return result;
+}
+
+// `symbol` counts its iterations.
+ScanLoop scan_loop(const Graph& graph, const Node& node, const std::string& symbol) {
+  ScanLoop loop{node, std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at("body"))), 0, 0, {}, {}, {}, {}, {}};
+  loop.scans = static_cast<size_t>(int_attribute(node, "num_scan_inputs"));
+  loop.states = loop.body->inputs.size() - loop.scans;
+  loop.in_directions = directions_of(node, "scan_input_directions", loop.scans);
+  loop.out_directions = directions_of(node, "scan_output_directions", loop.body->outputs.size() - loop.states);
+  loop.step.kind = PlanStep::Kind::Loop;
+  loop.step.symbol = symbol;
+  loop.step.label = node.origin.node;
+  loop.step.trip = (*graph[node.inputs[loop.states]].shape)[0];
+  return loop;
+}
+
 class Builder {
  public:
   explicit Builder(const BuildOptions& options) : options_(options), schedules_(options, result_) {
@@ -419,108 +461,100 @@ class Builder {
     steps.push_back(std::move(step));
   }
 
-  // ONNX Scan over axis 0: states live in one block each, copied back at the end of an iteration.
-  void scan(Frame& frame, const Node& node, PlanSteps& steps) {
-    const Graph& graph = *frame.graph;
-    GraphPtr body = std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at("body")));
-    const size_t scans = static_cast<size_t>(int_attribute(node, "num_scan_inputs"));
-    const size_t states = body->inputs.size() - scans;
-    std::vector<int64_t> in_directions(scans, 0), out_directions(body->outputs.size() - states, 0);
-    if (has_attribute(node, "scan_input_directions")) {
-      auto given = ints_attribute(node, "scan_input_directions");
-      std::copy_n(given.begin(), std::min(given.size(), in_directions.size()), in_directions.begin());
-    }
-    if (has_attribute(node, "scan_output_directions")) {
-      auto given = ints_attribute(node, "scan_output_directions");
-      std::copy_n(given.begin(), std::min(given.size(), out_directions.size()), out_directions.begin());
-    }
-
-    PlanStep loop;
-    loop.kind = PlanStep::Kind::Loop;
-    loop.symbol = text("t", loops_++);
-    loop.label = node.origin.node;
-    loop.trip = (*graph[node.inputs[states]].shape)[0];
-    const Dim t = Dim::symbol(loop.symbol);
-    auto slice = [&](const Place& whole, const Dim& bytes, bool backwards) {
-      const Dim at = backwards ? loop.trip - Dim(1) - t : t;
-      return Place{whole.storage, whole.offset + at * bytes};
-    };
-
-    std::vector<Place> formal, state_places;
-    for (size_t i = 0; i < states; ++i) {
-      const Value& inner = (*body)[body->inputs[i]];
+  // Initial states are copied to where they live; what is scanned and given back is in use from before the loop.
+  void enter_scan(Frame& frame, ScanLoop& loop, PlanSteps& steps) {
+    for (size_t i = 0; i < loop.states; ++i) {
+      const Value& inner = loop.value_of(loop.body->inputs[i]);
       Place place{storages_.add(Location::Kind::Arena, 0, inner.name, bytes_of(inner)), 0};
-      steps.push_back(storages_.copy_step(place, place_of(frame, node.inputs[i]), bytes_of(inner), "initial state"));
-      formal.push_back(place);
-      state_places.push_back(place);
+      steps.push_back(storages_.copy_step(place, place_of(frame, loop.node.inputs[i]), bytes_of(inner), "initial state"));
+      loop.formal.push_back(place);
+      loop.states_at.push_back(place);
     }
-    for (size_t i = 0; i < scans; ++i) {
-      const Place whole = place_of(frame, node.inputs[states + i]);
+    for (size_t i = 0; i < loop.scans; ++i) {
+      const Place whole = place_of(frame, loop.node.inputs[loop.states + i]);
       storages_.touch(whole.storage);
-      formal.push_back(slice(whole, bytes_of((*body)[body->inputs[states + i]]), in_directions[i] != 0));
+      const Dim bytes = bytes_of(loop.value_of(loop.body->inputs[loop.states + i]));
+      loop.formal.push_back(loop.slice(whole, bytes, loop.in_directions[i] != 0));
     }
-    for (size_t i = states; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] != kNoValue) storages_.touch(place_of(frame, node.outputs[i]).storage);
+    for (size_t i = loop.states; i < loop.node.outputs.size(); ++i) {
+      if (loop.wants(i)) storages_.touch(place_of(frame, loop.node.outputs[i]).storage);
     }
     storages_.next_step();
-    const int begin = storages_.step();
-    Frame inner = enter(frame, *body, formal, node, states + scans);
+  }
 
-    // Scan outputs that a kernel of the body makes are written straight into their slice.
-    const std::vector<int> makers = body->producers();
-    for (size_t i = states; i < body->outputs.size(); ++i) {
-      if (i >= node.outputs.size() || node.outputs[i] == kNoValue) continue;
-      const ValueId id = body->outputs[i];
-      const bool computed = makers[id] >= 0 && body->nodes[makers[id]].op->kind == OpRow::Kind::Compute;
-      if (computed && !inner.places[id]) {
-        const Place whole = place_of(frame, node.outputs[i]);
-        inner.places[id] = slice(whole, bytes_of((*body)[id]), out_directions[i - states] != 0);
-      }
+  // Scan outputs that a kernel of the body makes are written straight into their slice.
+  void place_scan_outputs(Frame& frame, const ScanLoop& loop, Frame& inner) {
+    const std::vector<int> makers = loop.body->producers();
+    for (size_t i = loop.states; i < loop.body->outputs.size(); ++i) {
+      if (!loop.wants(i)) continue;
+      const ValueId id = loop.body->outputs[i];
+      const bool computed = makers[id] >= 0 && loop.body->nodes[makers[id]].op->kind == OpRow::Kind::Compute;
+      if (!computed || inner.places[id]) continue;
+      inner.places[id] = loop.slice(place_of(frame, loop.node.outputs[i]), bytes_of(loop.value_of(id)), loop.is_backwards(i));
     }
-    loop.body = build_steps(inner, false);
-    for (size_t i = states; i < body->outputs.size(); ++i) {
-      if (i >= node.outputs.size() || node.outputs[i] == kNoValue) continue;
-      const ValueId id = body->outputs[i];
-      const Place to = slice(place_of(frame, node.outputs[i]), bytes_of((*body)[id]), out_directions[i - states] != 0);
-      const Place from = place_of(inner, id);
+  }
+
+  // The others are copied there.
+  void copy_scan_outputs(Frame& frame, ScanLoop& loop, Frame& inner) {
+    for (size_t i = loop.states; i < loop.body->outputs.size(); ++i) {
+      if (!loop.wants(i)) continue;
+      const ValueId id = loop.body->outputs[i];
+      const Dim bytes = bytes_of(loop.value_of(id));
+      const Place to = loop.slice(place_of(frame, loop.node.outputs[i]), bytes, loop.is_backwards(i)), from = place_of(inner, id);
       if (from.storage == to.storage && from.offset == to.offset) continue;
-      loop.body.push_back(storages_.copy_step(to, from, bytes_of((*body)[id]), "scan output"));
+      loop.step.body.push_back(storages_.copy_step(to, from, bytes, "scan output"));
     }
-    // A state that takes another state's value reads it before that one is overwritten.
+  }
+
+  // The next states go where the states live; one that takes another state's value reads it before that one is
+  // overwritten.
+  void copy_states(ScanLoop& loop, Frame& inner) {
     std::vector<Place> next_states;
-    for (size_t i = 0; i < states; ++i) {
-      const ValueId id = body->outputs[i];
+    for (size_t i = 0; i < loop.states; ++i) {
+      const ValueId id = loop.body->outputs[i];
+      const Dim bytes = bytes_of(loop.value_of(id));
       Place from = place_of(inner, id);
-      const bool other = std::any_of(state_places.begin(), state_places.end(), [&](const Place& place) {
-        return place.storage == from.storage && place.storage != state_places[i].storage;
+      const bool other = std::any_of(loop.states_at.begin(), loop.states_at.end(), [&](const Place& place) {
+        return place.storage == from.storage && place.storage != loop.states_at[i].storage;
       });
       if (other) {
-        const Place temporary{storages_.add(Location::Kind::Arena, 0, "state", bytes_of((*body)[id])), 0};
-        loop.body.push_back(storages_.copy_step(temporary, from, bytes_of((*body)[id]), "state"));
+        const Place temporary{storages_.add(Location::Kind::Arena, 0, "state", bytes), 0};
+        loop.step.body.push_back(storages_.copy_step(temporary, from, bytes, "state"));
         from = temporary;
       }
       next_states.push_back(from);
     }
-    for (size_t i = 0; i < states; ++i) {
-      if (next_states[i].storage == state_places[i].storage) continue;
-      loop.body.push_back(storages_.copy_step(state_places[i], next_states[i],
-                                            bytes_of((*body)[body->outputs[i]]), "state"));
+    for (size_t i = 0; i < loop.states; ++i) {
+      if (next_states[i].storage == loop.states_at[i].storage) continue;
+      const Dim bytes = bytes_of(loop.value_of(loop.body->outputs[i]));
+      loop.step.body.push_back(storages_.copy_step(loop.states_at[i], next_states[i], bytes, "state"));
     }
-    for (size_t i = 0; i < states; ++i) storages_.touch(state_places[i].storage);
+    for (const Place& place : loop.states_at) storages_.touch(place.storage);
+  }
+
+  // ONNX Scan over axis 0: states live in one block each, copied back at the end of an iteration.
+  void scan(Frame& frame, const Node& node, PlanSteps& steps) {
+    ScanLoop loop = scan_loop(*frame.graph, node, text("t", loops_++));
+    enter_scan(frame, loop, steps);
+    const int begin = storages_.step();
+    Frame inner = enter(frame, *loop.body, loop.formal, node, loop.states + loop.scans);
+    place_scan_outputs(frame, loop, inner);
+    loop.step.body = build_steps(inner, false);
+    copy_scan_outputs(frame, loop, inner);
+    copy_states(loop, inner);
     storages_.extend_over_loop(begin);
     storages_.next_step();
-    for (size_t i = 0; i < states && i < node.outputs.size(); ++i) {
-      if (node.outputs[i] == kNoValue) continue;
-      if (!frame.places[node.outputs[i]] && !frame.aliases.count(node.outputs[i])) {
-        frame.places[node.outputs[i]] = state_places[i];
-      }
+    for (size_t i = 0; i < loop.states; ++i) {
+      if (!loop.wants(i) || frame.places[node.outputs[i]] || frame.aliases.count(node.outputs[i])) continue;
+      frame.places[node.outputs[i]] = loop.states_at[i];
     }
-    steps.push_back(std::move(loop));
-    for (size_t i = 0; i < states && i < node.outputs.size(); ++i) {
-      if (node.outputs[i] == kNoValue) continue;
+    steps.push_back(std::move(loop.step));
+    for (size_t i = 0; i < loop.states; ++i) {
+      if (!loop.wants(i)) continue;
       const Place to = place_of(frame, node.outputs[i]);
-      if (to.storage == state_places[i].storage) continue;
-      steps.push_back(storages_.copy_step(to, state_places[i], bytes_of((*body)[body->inputs[i]]), "final state"));
+      if (to.storage == loop.states_at[i].storage) continue;
+      const Dim bytes = bytes_of(loop.value_of(loop.body->inputs[i]));
+      steps.push_back(storages_.copy_step(to, loop.states_at[i], bytes, "final state"));
     }
   }
 

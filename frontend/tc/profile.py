@@ -86,31 +86,47 @@ def _roof(measured, target, work, calls, all_bytes):
         key=lambda item: item[0])
 
 
+class Machine(typing.NamedTuple):
+    """Where a profile was taken: limits are those that were measured there, or None."""
+    target: str
+    threads: int
+    limits: object
+
+
+class Plan(typing.NamedTuple):
+    """The steps of a model: what each is called, and its work (None for a loaded artefact)."""
+    labels: list
+    work: list
+    all_bytes: int
+
+
 class Profile:
     """Times of a model's steps inside whole runs. `rows` are in the plan's order; `run_seconds` is
     the fastest run, `median_seconds` the median one; `limits` the machine's."""
 
-    def __init__(self, name, target, threads, raw, labels, work, measured, all_bytes):
-        self.model, self.target, self.threads = name, target, threads
-        self.limits = measured
+    def __init__(self, name, machine, raw, plan):
+        self.model = name
+        self.target, self.threads, self.limits = machine
         self.runs = len(raw["runs"])
         self.run_seconds, self.median_seconds = min(raw["runs"]), float(np.median(raw["runs"]))
         self._timeline = raw["timeline"]
-        self.labels = labels
+        self.labels = plan.labels
         self.rows = []
         self.by_report = {}  # rows of kernels by their number in Module.kernels
         for step, (calls, least, median, _) in enumerate(raw["steps"]):
             if not calls:
                 continue
-            self.rows.append(self._row(step, calls, least, median, work and work[step], all_bytes))
-            if work and work[step]["report"] >= 0:
-                self.by_report[work[step]["report"]] = self.rows[-1]
+            self.rows.append(self._row(step, (calls, least, median), plan))
+            if plan.work and plan.work[step]["report"] >= 0:
+                self.by_report[plan.work[step]["report"]] = self.rows[-1]
 
-    def _row(self, step, calls, least, median, work, all_bytes):
+    def _row(self, step, times, plan):
+        calls, least, median = times
+        work = plan.work and plan.work[step]
         least = max(least, 1e-9)  # a clock may be coarser than a step
         if not work:
             return Row(step, self.labels[step], "step", calls, least, median, *[None] * 7)
-        seconds, roof = _roof(self.limits, self.target, work, calls, all_bytes)
+        seconds, roof = _roof(self.limits, self.target, work, calls, plan.all_bytes)
         flops = work["flops"] * calls
         # A loop's and a branch's own work is that of the steps in it.
         has_roof = work["kind"] in ("kernel", "copy")
@@ -256,5 +272,5 @@ def profile(module, arrays, seconds, repeat=None):
         work = _tc.step_work(module._compiled, symbols)
     memory = module.memory
     given = sum(np.asarray(array).nbytes for array in ordered)
-    return Profile(module.name, module.target, threads, raw, module._model.info()["steps"], work,
-                   measured, memory.constants + memory.arena + given)
+    plan = Plan(module._model.info()["steps"], work, memory.constants + memory.arena + given)
+    return Profile(module.name, Machine(module.target, threads, measured), raw, plan)

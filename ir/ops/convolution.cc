@@ -184,6 +184,66 @@ void infer_transposed(InferContext& context) {
   context.set_output(0, context.dtype(0), shape);
 }
 
+// The loops of a transposed convolution as they are built, one dimension after the other.
+struct TransposedLoops {
+  std::vector<Iterator> outer, inner;
+  std::vector<Affine> out, in, taps;   // subscripts of the result, the input and the weights
+  std::vector<Affine> outer_constraints, inner_constraints;
+
+  // The position along a dimension: an iterator, or 0 where there is one trip.
+  static Affine iterate(LowerContext& context, std::vector<Iterator>& list, const std::string& name, const Dim& extent) {
+    if (extent == Dim(1)) return Affine(0);
+    list.push_back({name, context.dim(extent)});
+    return Affine::variable(name);
+  }
+
+  // Constraints that always hold go.
+  static std::vector<Affine> useful(std::vector<Affine> constraints) {
+    constraints.erase(std::remove_if(constraints.begin(), constraints.end(), [](const Affine& constraint) {
+      return constraint.is_constant() && constraint.constant() >= 0;
+    }), constraints.end());
+    return constraints;
+  }
+};
+
+// Dimension `i` of the map, without dilation: each output gathers its taps, which are those of its residue by the stride.
+void gather_taps(LowerContext& context, const Window& window, size_t i, TransposedLoops& loops) {
+  const size_t place = 3 - window.kernel.size() + i;
+  const std::string o = kOutput[place], k = kKernel[place];
+  const int64_t stride = window.strides[i], kernel = window.kernel[i];
+  const Affine out_size = context.dim(window.output[i]), in_size = context.dim(context.shape(0)[2 + i]);
+  const int64_t rest = ((window.before[i] % stride) + stride) % stride;
+  const int64_t shift = (window.before[i] - rest) / stride;
+  const Dim rows = floor_div(window.output[i] + Dim(rest + stride - 1), Dim(stride));
+  const Affine row = TransposedLoops::iterate(context, loops.outer, o, rows);
+  const Affine residue = TransposedLoops::iterate(context, loops.outer, k, Dim(stride));
+  const Affine t = TransposedLoops::iterate(context, loops.inner, "t" + k, Dim((kernel + stride - 1) / stride));
+  const Affine y = row * stride + residue - Affine(rest), source = row + Affine(shift) - t, tap = t * stride + residue;
+  if (rest != 0) loops.outer_constraints.push_back(y);
+  if (rest != 0 || !window.output[i].is_constant() || window.output[i].constant() % stride != 0) {
+    loops.outer_constraints.push_back(out_size - y - Affine(1));
+  }
+  if (kernel % stride != 0) loops.inner_constraints.push_back(Affine(kernel - 1) - tap);
+  loops.inner_constraints.push_back(source);
+  loops.inner_constraints.push_back(in_size - source - Affine(1));
+  loops.out.push_back(y);
+  loops.in.push_back(source);
+  loops.taps.push_back(tap);
+}
+
+// The same with dilation: each input element is scattered to the outputs of its taps.
+void scatter_taps(LowerContext& context, const Window& window, size_t i, TransposedLoops& loops) {
+  const size_t place = 3 - window.kernel.size() + i;
+  const Affine source = TransposedLoops::iterate(context, loops.inner, kOutput[place], context.shape(0)[2 + i]);
+  const Affine tap = TransposedLoops::iterate(context, loops.inner, kKernel[place], Dim(window.kernel[i]));
+  const Affine y = source * window.strides[i] + tap * window.dilations[i] - Affine(window.before[i]);
+  loops.inner_constraints.push_back(y);
+  loops.inner_constraints.push_back(context.dim(window.output[i]) - y - Affine(1));
+  loops.out.push_back(y);
+  loops.in.push_back(source);
+  loops.taps.push_back(tap);
+}
+
 // One iterator per residue of the stride (`r`) and one per tap of that residue (`t`): with
 // y = y'*stride + r - (pad mod stride), the tap r + stride*t reads the input row y' + pad/stride - t.
 void lower_transposed(LowerContext& context) {
@@ -191,84 +251,41 @@ void lower_transposed(LowerContext& context) {
   const Shape& weights = context.shape(1);
   const Shape& output = *context.output_value(0).shape;
   const int64_t groups = int_attribute(context.node(), "group");
-  const std::vector<int64_t> kernel = kernel_of(context.node(), weights);
-  const Window window = transposed_window(context.node(), input, kernel);
+  const Window window = transposed_window(context.node(), input, kernel_of(context.node(), weights));
   const DType type = LowerContext::compute_type(context.dtype(0));
   const int sum = context.has_input(2) || type != context.kernel().buffers[context.output(0)].dtype
                       ? context.local("sum", type, output) : context.output(0);
 
-  std::vector<Iterator> outer, inner;
-  std::vector<Affine> out, in, taps, outer_constraints, inner_constraints;
-  auto iterate = [&](std::vector<Iterator>& list, const std::string& name, const Dim& extent) {
-    if (extent == Dim(1)) return Affine(0);
-    list.push_back({name, context.dim(extent)});
-    return Affine::variable(name);
-  };
-  const Affine n = iterate(outer, "n", input[0]);
-  const Affine g = iterate(outer, "g", Dim(groups));
-  const Affine f = iterate(outer, "f", weights[1]);
-  const Affine c = iterate(inner, "c", floor_div(input[1], Dim(groups)));
+  TransposedLoops loops;
+  const Affine n = TransposedLoops::iterate(context, loops.outer, "n", input[0]);
+  const Affine g = TransposedLoops::iterate(context, loops.outer, "g", Dim(groups));
+  const Affine f = TransposedLoops::iterate(context, loops.outer, "f", weights[1]);
+  const Affine c = TransposedLoops::iterate(context, loops.inner, "c", floor_div(input[1], Dim(groups)));
   const Affine channel = groups == 1 ? c : g * (constant_shape({floor_div(input[1], Dim(groups))})[0]) + c;
-  out = {n, groups == 1 ? f : g * constant_shape({weights[1]})[0] + f};
-  in = {n, channel};
-  taps = {channel, f};
+  loops.out = {n, groups == 1 ? f : g * constant_shape({weights[1]})[0] + f};
+  loops.in = {n, channel};
+  loops.taps = {channel, f};
   const bool gather = std::all_of(window.dilations.begin(), window.dilations.end(), [](int64_t d) { return d == 1; });
-  for (size_t i = 0; i < kernel.size(); ++i) {
-    const std::string o = kOutput[3 - kernel.size() + i], k = kKernel[3 - kernel.size() + i];
-    const int64_t stride = window.strides[i];
-    const Affine out_size = context.dim(window.output[i]), in_size = context.dim(input[2 + i]);
-    Affine y, source, tap;
-    if (gather) {
-      const int64_t rest = ((window.before[i] % stride) + stride) % stride;
-      const int64_t shift = (window.before[i] - rest) / stride;
-      const Dim rows = floor_div(window.output[i] + Dim(rest + stride - 1), Dim(stride));
-      const Affine row = iterate(outer, o, rows), residue = iterate(outer, k, Dim(stride));
-      const Affine t = iterate(inner, "t" + k, Dim((kernel[i] + stride - 1) / stride));
-      y = row * stride + residue - Affine(rest);
-      source = row + Affine(shift) - t;
-      tap = t * stride + residue;
-      if (rest != 0) outer_constraints.push_back(y);
-      if (rest != 0 || !window.output[i].is_constant() || window.output[i].constant() % stride != 0) {
-        outer_constraints.push_back(out_size - y - Affine(1));
-      }
-      if (kernel[i] % stride != 0) inner_constraints.push_back(Affine(kernel[i] - 1) - tap);
-      inner_constraints.push_back(source);
-      inner_constraints.push_back(in_size - source - Affine(1));
-    } else {
-      source = iterate(inner, o, input[2 + i]);
-      tap = iterate(inner, k, Dim(kernel[i]));
-      y = source * stride + tap * window.dilations[i] - Affine(window.before[i]);
-      inner_constraints.push_back(y);
-      inner_constraints.push_back(out_size - y - Affine(1));
-    }
-    out.push_back(y);
-    in.push_back(source);
-    taps.push_back(tap);
-  }
-  auto useful = [](std::vector<Affine>& constraints) {
-    constraints.erase(std::remove_if(constraints.begin(), constraints.end(), [](const Affine& constraint) {
-      return constraint.is_constant() && constraint.constant() >= 0;
-    }), constraints.end());
-  };
-  useful(outer_constraints);
-  useful(inner_constraints);
+  for (size_t i = 0; i < window.kernel.size(); ++i) (gather ? gather_taps : scatter_taps)(context, window, i, loops);
+  loops.outer_constraints = TransposedLoops::useful(std::move(loops.outer_constraints));
+  loops.inner_constraints = TransposedLoops::useful(std::move(loops.inner_constraints));
   if (gather) {
-    context.assign("macc_init", outer, sum, out, constant(type, 0), outer_constraints);
+    context.assign("macc_init", loops.outer, sum, loops.out, constant(type, 0), loops.outer_constraints);
   } else {
     auto space = context.space("o", output);
     context.assign("macc_init", space.iterators, sum, space.position, constant(type, 0));
   }
   Statement statement;
   statement.name = "macc";
-  statement.iterators = outer;
-  statement.iterators.insert(statement.iterators.end(), inner.begin(), inner.end());
-  statement.constraints = outer_constraints;
-  statement.constraints.insert(statement.constraints.end(), inner_constraints.begin(), inner_constraints.end());
+  statement.iterators = loops.outer;
+  statement.iterators.insert(statement.iterators.end(), loops.inner.begin(), loops.inner.end());
+  statement.constraints = loops.outer_constraints;
+  statement.constraints.insert(statement.constraints.end(), loops.inner_constraints.begin(), loops.inner_constraints.end());
   statement.write.buffer = sum;
-  for (const Affine& affine : out) statement.write.index.push_back({affine, nullptr});
+  for (const Affine& affine : loops.out) statement.write.index.push_back({affine, nullptr});
   statement.reduction = Reduction::Sum;
-  statement.value = binary(BinaryOp::Mul, context.read_buffer(context.input(0), in),
-                           context.read_buffer(context.input(1), taps));
+  statement.value = binary(BinaryOp::Mul, context.read_buffer(context.input(0), loops.in),
+                           context.read_buffer(context.input(1), loops.taps));
   context.add(std::move(statement));
   if (context.has_input(2)) {
     store_with_bias(context, sum, 2);

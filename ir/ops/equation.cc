@@ -180,7 +180,7 @@ class EquationLowering {
     if (equation.reduction == Reduction::None) {
       context_.assign(base, outer, target, target_index, value, constraints);
     } else {
-      context_.reduce(base, outer, inner, target, target_index, equation.reduction, value, constraints);
+      context_.reduce(base, {outer, inner, constraints}, target, target_index, equation.reduction, value);
     }
   }
 

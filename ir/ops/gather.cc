@@ -288,13 +288,13 @@ void lower_reverse_sequence(LowerContext& context) {
   context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, std::move(index)));
 }
 
-OpRow gather_row(const std::string& name, int since, const std::string& doc, int inputs, std::vector<AttributeRow> attributes,
+OpRow gather_row(const OnnxName& name, const std::string& doc, int inputs, std::vector<AttributeRow> attributes,
                  std::function<void(InferContext&)> infer, std::function<void(LowerContext&)> lower) {
   OpRow row;
-  row.name = name;
+  row.name = name.name;
   row.category = "gather";
   row.doc = doc;
-  row.onnx = {{name, since}};
+  row.onnx = {name};
   row.minimum_inputs = row.maximum_inputs = inputs;
   row.attributes = std::move(attributes);
   row.infer = std::move(infer);
@@ -305,21 +305,21 @@ OpRow gather_row(const std::string& name, int since, const std::string& doc, int
 }  // namespace
 
 void register_gather_ops(OpTable& table) {
-  OpRow gather = gather_row("Gather", 1, "Slices of the data along an axis, chosen by indices; out-of-range indices are clamped.", 2,
+  OpRow gather = gather_row({"Gather", 1}, "Slices of the data along an axis, chosen by indices; out-of-range indices are clamped.", 2,
                             {{"axis", int64_t{0}}}, infer_gather, lower_gather);
   gather.equation = "O[a,i,b] = X[a,index[i],b]";
   table.add(std::move(gather));
-  table.add(gather_row("GatherElements", 11, "Elements of the data, chosen along an axis per element.", 2, {{"axis", int64_t{0}}},
+  table.add(gather_row({"GatherElements", 11}, "Elements of the data, chosen along an axis per element.", 2, {{"axis", int64_t{0}}},
                        infer_gather_elements, lower_gather_elements));
-  table.add(gather_row("GatherND", 11, "Slices of the data, chosen by index tuples.", 2, {{"batch_dims", int64_t{0}}}, infer_gather_nd,
+  table.add(gather_row({"GatherND", 11}, "Slices of the data, chosen by index tuples.", 2, {{"batch_dims", int64_t{0}}}, infer_gather_nd,
                        lower_gather_nd));
-  OpRow elements = gather_row("ScatterElements", 11, "The data with elements replaced along an axis.", 3,
+  OpRow elements = gather_row({"ScatterElements", 11}, "The data with elements replaced along an axis.", 3,
                               {{"axis", int64_t{0}}, {"reduction", std::string("none")}}, infer_scatter_elements, lower_scatter_elements);
   elements.onnx.push_back({"Scatter", 9});
   table.add(std::move(elements));
-  table.add(gather_row("ScatterND", 11, "The data with slices replaced at index tuples.", 3, {{"reduction", std::string("none")}},
+  table.add(gather_row({"ScatterND", 11}, "The data with slices replaced at index tuples.", 3, {{"reduction", std::string("none")}},
                        infer_scatter_nd, lower_scatter_nd));
-  OpRow one_hot = gather_row("OneHot", 9, "One value at the index along a new axis, another elsewhere.", 2,
+  OpRow one_hot = gather_row({"OneHot", 9}, "One value at the index along a new axis, another elsewhere.", 2,
                              {{"axis", int64_t{-1}}, {"depth", std::vector<int64_t>()}}, infer_one_hot, lower_one_hot);
   one_hot.maximum_inputs = 3;
   one_hot.onnx = {{"OneHot", 9, [](Graph& graph, Node& node) {
@@ -336,7 +336,7 @@ void register_gather_ops(OpTable& table) {
                      node.inputs.push_back(values);
                    }}};
   table.add(std::move(one_hot));
-  table.add(gather_row("ReverseSequence", 10, "The first elements of each row backwards, as many as its length says.", 2,
+  table.add(gather_row({"ReverseSequence", 10}, "The first elements of each row backwards, as many as its length says.", 2,
                        {{"batch_axis", int64_t{1}}, {"time_axis", int64_t{0}}}, infer_reverse_sequence, lower_reverse_sequence));
 }
 

@@ -250,9 +250,8 @@ void LowerContext::assign(const std::string& base, std::vector<Iterator> iterato
   add(std::move(statement));
 }
 
-void LowerContext::reduce(const std::string& base, std::vector<Iterator> outer, std::vector<Iterator> inner,
-                          int buffer, const std::vector<Affine>& index, Reduction reduction, ExprPtr value,
-                          std::vector<Affine> constraints) {
+void LowerContext::reduce(const std::string& base, const ReductionLoops& loops, int buffer, const std::vector<Affine>& index,
+                          Reduction reduction, ExprPtr value) {
   const DType stored = kernel_.buffers[buffer].dtype;
   const DType type = compute_type(stored);
   int target = buffer;
@@ -264,18 +263,18 @@ void LowerContext::reduce(const std::string& base, std::vector<Iterator> outer, 
     kernel_.buffers.push_back(std::move(accumulator));
     target = static_cast<int>(kernel_.buffers.size()) - 1;
   }
-  assign(base + "_init", outer, target, index, identity(reduction, type));
+  assign(base + "_init", loops.outer, target, index, identity(reduction, type));
   Statement statement;
   statement.name = base;
-  statement.iterators = outer;
-  statement.iterators.insert(statement.iterators.end(), inner.begin(), inner.end());
-  statement.constraints = std::move(constraints);
+  statement.iterators = loops.outer;
+  statement.iterators.insert(statement.iterators.end(), loops.inner.begin(), loops.inner.end());
+  statement.constraints = loops.constraints;
   for (const Affine& affine : index) statement.write.index.push_back({affine, nullptr});
   statement.write.buffer = target;
   statement.reduction = reduction;
   statement.value = value->dtype == type ? value : cast(type, value);
   add(std::move(statement));
-  if (target != buffer) assign(base + "_store", outer, buffer, index, read_buffer(target, index));
+  if (target != buffer) assign(base + "_store", loops.outer, buffer, index, read_buffer(target, index));
 }
 
 DType LowerContext::compute_type(DType dtype) {

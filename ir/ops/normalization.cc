@@ -56,11 +56,11 @@ Moments moments(LowerContext& context, const Rows& rows, const std::vector<Affin
   Moments result{context.local("mean", type, rows.statistics_shape), context.local("scale", type, rows.statistics_shape)};
   const int squares = context.local("squares", type, rows.statistics_shape);
   ExprPtr value = context.read(0, input);
-  context.reduce("total", rows.outer, rows.inner, sum, rows.statistics, Reduction::Sum, value);
+  context.reduce("total", {rows.outer, rows.inner}, sum, rows.statistics, Reduction::Sum, value);
   context.assign("mean", rows.outer, result.mean, rows.statistics,
                  divided(context, context.read_buffer(sum, rows.statistics), rows.count));
   ExprPtr away = binary(BinaryOp::Sub, value, context.read_buffer(result.mean, rows.statistics));
-  context.reduce("spread", rows.outer, rows.inner, squares, rows.statistics, Reduction::Sum, binary(BinaryOp::Mul, away, away));
+  context.reduce("spread", {rows.outer, rows.inner}, squares, rows.statistics, Reduction::Sum, binary(BinaryOp::Mul, away, away));
   ExprPtr variance = divided(context, context.read_buffer(squares, rows.statistics), rows.count);
   ExprPtr root = unary(UnaryOp::Sqrt, binary(BinaryOp::Add, variance, constant(type, epsilon)));
   context.assign("scale", rows.outer, result.scale, rows.statistics, binary(BinaryOp::Div, constant(type, 1), root));
@@ -95,11 +95,11 @@ void lower_softmax(LowerContext& context, bool logarithm) {
   const Rows rows = rows_over(context, shape, softmax_axes(context.node(), static_cast<int64_t>(shape.size())));
   const int largest = context.local("largest", type, rows.statistics_shape);
   const int sum = context.local("sum", type, rows.statistics_shape);
-  context.reduce("maximum", rows.outer, rows.inner, largest, rows.statistics, Reduction::Max,
+  context.reduce("maximum", {rows.outer, rows.inner}, largest, rows.statistics, Reduction::Max,
                  context.read(0, rows.position));
   ExprPtr away = binary(BinaryOp::Sub, context.read(0, rows.position), context.read_buffer(largest, rows.statistics));
   if (logarithm) {
-    context.reduce("total", rows.outer, rows.inner, sum, rows.statistics, Reduction::Sum, unary(UnaryOp::Exp, away));
+    context.reduce("total", {rows.outer, rows.inner}, sum, rows.statistics, Reduction::Sum, unary(UnaryOp::Exp, away));
     const int log = context.local("log", type, rows.statistics_shape);
     context.assign("log", rows.outer, log, rows.statistics, unary(UnaryOp::Log, context.read_buffer(sum, rows.statistics)));
     context.assign("store", rows.all, context.output(0), rows.position,
@@ -108,7 +108,7 @@ void lower_softmax(LowerContext& context, bool logarithm) {
   }
   const int power = context.local("power", type, shape);
   context.assign("power", rows.all, power, rows.position, unary(UnaryOp::Exp, away));
-  context.reduce("total", rows.outer, rows.inner, sum, rows.statistics, Reduction::Sum,
+  context.reduce("total", {rows.outer, rows.inner}, sum, rows.statistics, Reduction::Sum,
                  context.read_buffer(power, rows.position));
   // One division of a row: those of vectors take 16 cycles each.
   const int scale = context.local("scale", type, rows.statistics_shape);
@@ -152,7 +152,7 @@ void lower_hardmax(LowerContext& context) {
   const Rows rows = rows_over(context, shape, axes);
   const int largest = context.local("largest", type, rows.statistics_shape);
   const int first = context.local("first", DType::I64, rows.statistics_shape);
-  context.reduce("maximum", rows.outer, rows.inner, largest, rows.statistics, Reduction::Max, context.read(0, rows.position));
+  context.reduce("maximum", {rows.outer, rows.inner}, largest, rows.statistics, Reduction::Max, context.read(0, rows.position));
   ExprPtr flat = int_constant(DType::I64, 0);
   for (int64_t axis : axes) {
     flat = binary(BinaryOp::Add, binary(BinaryOp::Mul, flat, index_value(context.dim(shape[axis]))), index_value(rows.position[axis]));
@@ -160,7 +160,7 @@ void lower_hardmax(LowerContext& context) {
   ExprPtr found = binary(BinaryOp::Eq, context.read(0, rows.position), context.read_buffer(largest, rows.statistics));
   // As in ArgMax: the largest of numbers among which is a NaN is a NaN, which equals none.
   if (is_float(type)) found = binary(BinaryOp::Or, found, unary(UnaryOp::IsNan, context.read(0, rows.position)));
-  context.reduce("where", rows.outer, rows.inner, first, rows.statistics, Reduction::Min,
+  context.reduce("where", {rows.outer, rows.inner}, first, rows.statistics, Reduction::Min,
                  select(found, flat, int_constant(DType::I64, INT64_MAX)));
   ExprPtr here = binary(BinaryOp::Eq, flat, context.read_buffer(first, rows.statistics));
   context.assign("store", rows.all, context.output(0), rows.position, select(here, constant(type, 1), constant(type, 0)));
@@ -261,7 +261,7 @@ void lower_rms_normalization(LowerContext& context) {
   const int squares = context.local("squares", type, rows.statistics_shape);
   const int scale = context.local("scale", type, rows.statistics_shape);
   ExprPtr x = context.read(0, rows.position);
-  context.reduce("total", rows.outer, rows.inner, squares, rows.statistics, Reduction::Sum, binary(BinaryOp::Mul, x, x));
+  context.reduce("total", {rows.outer, rows.inner}, squares, rows.statistics, Reduction::Sum, binary(BinaryOp::Mul, x, x));
   ExprPtr mean = divided(context, context.read_buffer(squares, rows.statistics), rows.count);
   ExprPtr root = unary(UnaryOp::Sqrt, binary(BinaryOp::Add, mean, constant(type, float_attribute(context.node(), "epsilon"))));
   context.assign("scale", rows.outer, scale, rows.statistics, binary(BinaryOp::Div, constant(type, 1), root));
@@ -344,8 +344,9 @@ void lower_local_response(LowerContext& context) {
   std::vector<Affine> window = space.position;
   window[1] = window[1] + Affine::variable("k") - Affine(before);
   ExprPtr x = context.read_buffer(context.input(0), window);
-  context.reduce("total", space.iterators, {{"k", Affine(before + after + 1)}}, sum, space.position, Reduction::Sum, binary(BinaryOp::Mul, x, x),
-                 {window[1], context.dim(shape[1]) - window[1] - Affine(1)});
+  const std::vector<Affine> inside = {window[1], context.dim(shape[1]) - window[1] - Affine(1)};
+  context.reduce("total", {space.iterators, {{"k", Affine(before + after + 1)}}, inside}, sum, space.position, Reduction::Sum,
+                 binary(BinaryOp::Mul, x, x));
   ExprPtr base = binary(BinaryOp::Mul, context.read_buffer(sum, space.position), constant(type, alpha / static_cast<double>(size)));
   base = binary(BinaryOp::Add, base, constant(type, bias));
   ExprPtr divisor;
@@ -374,7 +375,7 @@ void lower_lp_normalization(LowerContext& context) {
   const int sum = context.local("sum", type, rows.statistics_shape);
   const int norm = context.local("norm", type, rows.statistics_shape);
   ExprPtr x = context.read(0, rows.position);
-  context.reduce("total", rows.outer, rows.inner, sum, rows.statistics, Reduction::Sum,
+  context.reduce("total", {rows.outer, rows.inner}, sum, rows.statistics, Reduction::Sum,
                  absolute ? unary(UnaryOp::Abs, x) : binary(BinaryOp::Mul, x, x));
   ExprPtr length = context.read_buffer(sum, rows.statistics);
   if (!absolute) length = unary(UnaryOp::Sqrt, length);
@@ -397,17 +398,17 @@ void lower_mean_variance(LowerContext& context) {
   context.assign("store", rows.all, context.output(0), rows.position, normalized(context, rows, found, rows.position));
 }
 
-OpRow row_program(const std::string& name, const std::string& doc, int since, int minimum, int maximum,
+OpRow row_program(const OnnxName& name, const std::string& doc, const InputCount& inputs,
                   std::vector<AttributeRow> attributes, std::function<void(InferContext&)> infer,
                   std::function<void(LowerContext&)> lower) {
   OpRow row;
-  row.name = name;
+  row.name = name.name;
   row.category = "normalization";
   row.traits.row_program = true;
   row.doc = doc;
-  row.onnx = {{name, since}};
-  row.minimum_inputs = minimum;
-  row.maximum_inputs = maximum;
+  row.onnx = {name};
+  row.minimum_inputs = inputs.minimum;
+  row.maximum_inputs = inputs.maximum;
   row.attributes = std::move(attributes);
   row.infer = [infer](InferContext& context) {
     require_float(context);
@@ -429,7 +430,7 @@ void register_normalization_ops(OpTable& table) {
   hardmax.lower = lower_hardmax;
   table.add(std::move(hardmax));
 
-  OpRow batch = row_program("BatchNormalization", "Normalisation by stored statistics per channel (inference).", 14, 5, 5,
+  OpRow batch = row_program({"BatchNormalization", 14}, "Normalisation by stored statistics per channel (inference).", {5, 5},
                             {{"epsilon", 1e-5}, {"momentum", 0.9}, {"training_mode", int64_t{0}}},
                             infer_batch_normalization, lower_batch_normalization);
   batch.category = "elementwise";
@@ -442,28 +443,28 @@ void register_normalization_ops(OpTable& table) {
   batch.onnx = {{"BatchNormalization", 1, old_batch_normalization}, {"BatchNormalization", 14}};
   table.add(std::move(batch));
 
-  OpRow layer = row_program("LayerNormalization", "Rows brought to mean 0 and variance 1, then scaled and shifted.", 17, 2, 3,
+  OpRow layer = row_program({"LayerNormalization", 17}, "Rows brought to mean 0 and variance 1, then scaled and shifted.", {2, 3},
                             {{"axis", int64_t{-1}}, {"epsilon", 1e-5}, {"stash_type", int64_t{1}}},
                             infer_layer_normalization, lower_layer_normalization);
   layer.outputs = 3;
   layer.onnx.push_back({"LayerNormalization", 1});
   table.add(std::move(layer));
 
-  OpRow rms = row_program("RMSNormalization", "Rows divided by their root mean square, then scaled.", 23, 2, 2,
+  OpRow rms = row_program({"RMSNormalization", 23}, "Rows divided by their root mean square, then scaled.", {2, 2},
                           {{"axis", int64_t{-1}}, {"epsilon", 1e-5}, {"stash_type", int64_t{1}}},
                           infer_layer_normalization, lower_rms_normalization);
   rms.onnx.push_back({"SimplifiedLayerNormalization", 1});
   table.add(std::move(rms));
 
-  OpRow instance = row_program("InstanceNormalization", "Each map brought to mean 0 and variance 1, then scaled and shifted by channel.",
-                               6, 3, 3, {{"epsilon", 1e-5}}, infer_channels, lower_instance_normalization);
+  OpRow instance = row_program({"InstanceNormalization", 6}, "Each map brought to mean 0 and variance 1, then scaled and shifted by channel.",
+                               {3, 3}, {{"epsilon", 1e-5}}, infer_channels, lower_instance_normalization);
   instance.onnx.push_back({"InstanceNormalization", 1, drop_attributes({"consumed_inputs"})});
   table.add(std::move(instance));
 
-  table.add(row_program("GroupNormalization", "Groups of channels brought to mean 0 and variance 1, then scaled and shifted.", 18, 3, 3,
+  table.add(row_program({"GroupNormalization", 18}, "Groups of channels brought to mean 0 and variance 1, then scaled and shifted.", {3, 3},
                         {{"epsilon", 1e-5}, {"num_groups", int64_t{1}, true}, {"stash_type", int64_t{1}}},
                         infer_group_normalization, lower_group_normalization));
-  OpRow response = row_program("LRN", "Local response normalisation across channels.", 1, 1, 1,
+  OpRow response = row_program({"LRN", 1}, "Local response normalisation across channels.", {1, 1},
                         {{"alpha", 1e-4}, {"beta", 0.75}, {"bias", 1.0}, {"size", int64_t{1}, true}},
                         infer_local_response, lower_local_response);
   response.category = "convolution";
@@ -471,9 +472,9 @@ void register_normalization_ops(OpTable& table) {
   response.traits.blocks = OpTraits::Blocks::Neighbours;
   response.equation = "S[n,c,y,x] += X[n,c+k-half,y,x]^2; O[n,c,y,x] = X[n,c,y,x] / pow(bias + alpha / size * S[n,c,y,x], beta)";
   table.add(std::move(response));
-  table.add(row_program("LpNormalization", "Rows divided by their 1- or 2-norm.", 1, 1, 1, {{"axis", int64_t{-1}}, {"p", int64_t{2}}},
+  table.add(row_program({"LpNormalization", 1}, "Rows divided by their 1- or 2-norm.", {1, 1}, {{"axis", int64_t{-1}}, {"p", int64_t{2}}},
                         infer_softmax, lower_lp_normalization));
-  table.add(row_program("MeanVarianceNormalization", "Brought to mean 0 and variance 1 over `axes`.", 9, 1, 1,
+  table.add(row_program({"MeanVarianceNormalization", 9}, "Brought to mean 0 and variance 1 over `axes`.", {1, 1},
                         {{"axes", std::vector<int64_t>{0, 2, 3}}}, infer_same, lower_mean_variance));
 }
 

@@ -111,11 +111,14 @@ class LowerContext {
   // Adds `buffer[index] = value` over the iterators; the value is cast to the buffer's type.
   void assign(const std::string& base, std::vector<Iterator> iterators, int buffer,
               const std::vector<Affine>& index, ExprPtr value, std::vector<Affine> constraints = {});
-  // Adds the initialisation and the reduction statement: `buffer[index] (op)= value`. The
-  // initialisation runs over `outer`; the reduction over `outer` then `inner`.
-  void reduce(const std::string& base, std::vector<Iterator> outer, std::vector<Iterator> inner,
-              int buffer, const std::vector<Affine>& index, Reduction reduction, ExprPtr value,
-              std::vector<Affine> constraints = {});
+  struct ReductionLoops {
+    std::vector<Iterator> outer, inner;
+    std::vector<Affine> constraints = {};
+  };
+  // Adds the initialisation and the reduction statement: `buffer[index] (op)= value`. The initialisation runs over
+  // `outer`; the reduction over `outer` then `inner`, where the constraints hold.
+  void reduce(const std::string& base, const ReductionLoops& loops, int buffer, const std::vector<Affine>& index,
+              Reduction reduction, ExprPtr value);
   // Adds a statement as it is.
   void add(Statement statement);
   // The type in which a value of this storage type is computed: f32 for f16 and bf16.

@@ -100,8 +100,8 @@ void lower_indices(LowerContext& context, const Window& window) {
   ExprPtr largest = context.read_buffer(context.output(0), loops.outer.position);
   ExprPtr value = context.read_buffer(context.input(0), loops.input);
   ExprPtr candidate = select(binary(BinaryOp::Eq, value, largest), flat, int_constant(DType::I64, INT64_MAX));
-  context.reduce("where", loops.outer.iterators, loops.inner, context.output(1), loops.outer.position, Reduction::Min,
-                 candidate, loops.constraints);
+  context.reduce("where", {loops.outer.iterators, loops.inner, loops.constraints}, context.output(1), loops.outer.position,
+                 Reduction::Min, candidate);
 }
 
 void lower_max_pool(LowerContext& context) {
@@ -201,11 +201,11 @@ void lower_global(LowerContext& context, Reduction reduction) {
   out.resize(input.size(), Affine(0));
   ExprPtr value = context.read_buffer(context.input(0), at);
   if (reduction != Reduction::Sum) {
-    context.reduce("pool", outer.iterators, inner.iterators, context.output(0), out, reduction, value);
+    context.reduce("pool", {outer.iterators, inner.iterators}, context.output(0), out, reduction, value);
     return;
   }
   const int sum = context.local("sum", type, *context.output_value(0).shape);
-  context.reduce("pool", outer.iterators, inner.iterators, sum, out, reduction, value);
+  context.reduce("pool", {outer.iterators, inner.iterators}, sum, out, reduction, value);
   const Dim count = element_count({input.begin() + 2, input.end()});
   ExprPtr total = context.read_buffer(sum, out);
   if (count.is_constant()) {

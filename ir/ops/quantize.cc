@@ -178,16 +178,16 @@ std::vector<Node> expand_dynamic(Graph& graph, const Node& node) {
   return build.take();
 }
 
-OpRow expanded(const std::string& name, int since, const std::string& doc, int minimum, int maximum,
+OpRow expanded(const OnnxName& name, const std::string& doc, const InputCount& inputs,
                std::function<void(InferContext&)> infer, std::function<std::vector<Node>(Graph&, const Node&)> expand) {
   OpRow row;
-  row.name = name;
+  row.name = name.name;
   row.kind = OpRow::Kind::Expand;
   row.category = "quantisation";
   row.doc = doc;
-  row.onnx = {{name, since}};
-  row.minimum_inputs = minimum;
-  row.maximum_inputs = maximum;
+  row.onnx = {name};
+  row.minimum_inputs = inputs.minimum;
+  row.maximum_inputs = inputs.maximum;
   row.infer = std::move(infer);
   row.expand = std::move(expand);
   return row;
@@ -244,18 +244,18 @@ void register_quantize_ops(OpTable& table) {
 
   auto i32 = [](InferContext&) { return DType::I32; };
   auto of_zero_point = [](InferContext& context) { return context.dtype(7); };
-  OpRow conv_integer = expanded("ConvInteger", 10, "Convolution of integers with zero points.", 2, 4, infer_as("Conv", 0, 1, i32), expand_conv_integer);
+  OpRow conv_integer = expanded({"ConvInteger", 10}, "Convolution of integers with zero points.", {2, 4}, infer_as("Conv", 0, 1, i32), expand_conv_integer);
   conv_integer.attributes = {{"auto_pad", std::string("NOTSET")}, {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
                              {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()}, {"strides", std::vector<int64_t>()}};
-  OpRow quantised_conv = expanded("QLinearConv", 10, "Convolution of quantised tensors.", 8, 9, infer_as("Conv", 0, 3, of_zero_point),
+  OpRow quantised_conv = expanded({"QLinearConv", 10}, "Convolution of quantised tensors.", {8, 9}, infer_as("Conv", 0, 3, of_zero_point),
                                   [](Graph& graph, const Node& node) { return expand_quantised(graph, node, true); });
   quantised_conv.attributes = conv_integer.attributes;
   table.add(std::move(conv_integer));
   table.add(std::move(quantised_conv));
-  table.add(expanded("MatMulInteger", 10, "Matrix product of integers with zero points.", 2, 4, infer_as("MatMul", 0, 1, i32), expand_matmul_integer));
-  table.add(expanded("QLinearMatMul", 10, "Matrix product of quantised tensors.", 8, 8, infer_as("MatMul", 0, 3, of_zero_point),
+  table.add(expanded({"MatMulInteger", 10}, "Matrix product of integers with zero points.", {2, 4}, infer_as("MatMul", 0, 1, i32), expand_matmul_integer));
+  table.add(expanded({"QLinearMatMul", 10}, "Matrix product of quantised tensors.", {8, 8}, infer_as("MatMul", 0, 3, of_zero_point),
                      [](Graph& graph, const Node& node) { return expand_quantised(graph, node, false); }));
-  OpRow dynamic = expanded("DynamicQuantizeLinear", 11, "Quantisation to u8 with the scale and zero point of the data's range.", 1, 1,
+  OpRow dynamic = expanded({"DynamicQuantizeLinear", 11}, "Quantisation to u8 with the scale and zero point of the data's range.", {1, 1},
                            [](InferContext& context) {
                              context.set_output(0, DType::U8, context.shape(0));
                              context.set_output(1, DType::F32, {});

@@ -1,5 +1,6 @@
 // Recurrent cells: one matrix product for the inputs of all steps, then a Scan over time.
 #include <algorithm>
+#include <memory>
 
 #include "ir/ops/rows.h"
 
@@ -126,14 +127,17 @@ class RecurrentBuilder {
     hidden_ = build_.shape(node_.inputs[2])[2].constant();
     batch_ = build_.shape(x)[1];
     const int64_t directions = directions_of(node_);
-    std::vector<ValueId> all, finals, cells;
+    Results results;
     for (int64_t d = 0; d < directions; ++d) {
-      const bool backwards = d == 1 || string_attribute(node_, "direction") == "reverse";
-      one_direction(x, d, backwards, batch_first, all, finals, cells);
+      Direction direction;
+      direction.number = d;
+      direction.backwards = d == 1 || string_attribute(node_, "direction") == "reverse";
+      direction.batch_first = batch_first;
+      one_direction(x, std::move(direction), results);
     }
-    finish(0, all, 1, batch_first ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>());
-    finish(1, finals, 0, batch_first ? std::vector<int64_t>{1, 0, 2} : std::vector<int64_t>());
-    if (cell_.has_cell_state) finish(2, cells, 0, batch_first ? std::vector<int64_t>{1, 0, 2} : std::vector<int64_t>());
+    finish(0, results.all, 1, batch_first ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>());
+    finish(1, results.finals, 0, batch_first ? std::vector<int64_t>{1, 0, 2} : std::vector<int64_t>());
+    if (cell_.has_cell_state) finish(2, results.cells, 0, batch_first ? std::vector<int64_t>{1, 0, 2} : std::vector<int64_t>());
     return build_.take();
   }
 
@@ -167,135 +171,181 @@ class RecurrentBuilder {
     return build_.add("Squeeze", {value}, {{"axes", std::vector<int64_t>{axis}}});
   }
 
-  ValueId initial(int input, int64_t d, bool batch_first) {
-    if (input_given(node_, input)) return part(input, d, batch_first ? 1 : 0);
+  // One direction while its Scan is built: `inside` makes the nodes of the body.
+  struct Direction {
+    int64_t number = 0;
+    bool backwards = false, batch_first = false;
+    ValueId r = kNoValue;                // transposed weights of the state
+    ValueId projected = kNoValue;        // the products of all inputs, with what biases can be added at once
+    ValueId inner_bias = kNoValue;       // of the state, of a GRU's new gate
+    std::shared_ptr<Graph> body;
+    std::unique_ptr<NodeBuilder> inside;
+    std::vector<Activation> activations;
+    std::vector<ValueId> captured;       // values outside that the body reads
+    ValueId step = kNoValue, h = kNoValue, c = kNoValue;   // of the body: this step's products, and the states
+  };
+  // What each direction gives.
+  struct Results {
+    std::vector<ValueId> all, finals, cells;
+  };
+
+  ValueId initial(int input, const Direction& direction) {
+    if (input_given(node_, input)) return part(input, direction.number, direction.batch_first ? 1 : 0);
     const DType type = build_.dtype(node_.inputs[0]);
     return build_.add("ConstantOfShape", {}, {{"shape", std::vector<Dim>{batch_, Dim(hidden_)}}, {"value", number_tensor(type, {1}, {0})}});
   }
 
-  void one_direction(ValueId x, int64_t d, bool backwards, bool batch_first, std::vector<ValueId>& all, std::vector<ValueId>& finals,
-                     std::vector<ValueId>& cells) {
-    const int64_t gates = cell_.gates;
-    const bool gru = gates == 3;
-    const bool reset_after = gru && int_attribute(node_, "linear_before_reset") != 0;
+  bool is_gru() const { return cell_.gates == 3; }
+  bool resets_after() const { return is_gru() && int_attribute(node_, "linear_before_reset") != 0; }
+
+  // The products of the inputs of all steps with W, and the biases.
+  void project(ValueId x, Direction& direction) {
     const std::map<std::string, Attribute> transposed = {{"perm", std::vector<int64_t>{1, 0}}};
-    const ValueId w = build_.add("Transpose", {part(1, d)}, transposed);
-    const ValueId r = build_.add("Transpose", {part(2, d)}, transposed);
-    ValueId projected = build_.add("MatMul", {x, w});
-    ValueId inner_bias = kNoValue;
-    if (input_given(node_, 3)) {
-      const ValueId b = part(3, d);
-      const ValueId input_bias = slice(build_, b, 0, 0, gates * hidden_);
-      const ValueId state_bias = slice(build_, b, 0, gates * hidden_, 2 * gates * hidden_);
-      ValueId bias;
-      if (reset_after) {
-        // The state's bias of the new gate is multiplied by the reset gate, so it stays inside.
-        const ValueId outer = slice(build_, state_bias, 0, 0, 2 * hidden_);
-        const ValueId sum = build_.add("Add", {slice(build_, input_bias, 0, 0, 2 * hidden_), outer});
-        bias = build_.add("Concat", {sum, slice(build_, input_bias, 0, 2 * hidden_, 3 * hidden_)}, {{"axis", int64_t{0}}});
-        inner_bias = slice(build_, state_bias, 0, 2 * hidden_, 3 * hidden_);
-      } else {
-        bias = build_.add("Add", {input_bias, state_bias});
-      }
-      projected = build_.add("Add", {projected, bias});
+    const ValueId w = build_.add("Transpose", {part(1, direction.number)}, transposed);
+    direction.r = build_.add("Transpose", {part(2, direction.number)}, transposed);
+    direction.projected = build_.add("MatMul", {x, w});
+    if (!input_given(node_, 3)) return;
+    const ValueId b = part(3, direction.number);
+    const ValueId input_bias = slice(build_, b, 0, 0, cell_.gates * hidden_);
+    const ValueId state_bias = slice(build_, b, 0, cell_.gates * hidden_, 2 * cell_.gates * hidden_);
+    ValueId bias;
+    if (resets_after()) {
+      // The state's bias of the new gate is multiplied by the reset gate, so it stays inside.
+      const ValueId outer = slice(build_, state_bias, 0, 0, 2 * hidden_);
+      const ValueId sum = build_.add("Add", {slice(build_, input_bias, 0, 0, 2 * hidden_), outer});
+      bias = build_.add("Concat", {sum, slice(build_, input_bias, 0, 2 * hidden_, 3 * hidden_)}, {{"axis", int64_t{0}}});
+      direction.inner_bias = slice(build_, state_bias, 0, 2 * hidden_, 3 * hidden_);
+    } else {
+      bias = build_.add("Add", {input_bias, state_bias});
     }
-    std::vector<ValueId> outer_captures;
-    auto body = std::make_shared<Graph>();
-    body->name = cell_.name;
-    body->symbols = graph_.symbols;
-    NodeBuilder inside(*body, node_);
+    direction.projected = build_.add("Add", {direction.projected, bias});
+  }
+
+  // The body with its inputs: the states, then one step.
+  void begin_body(ValueId x, Direction& direction) {
+    direction.body = std::make_shared<Graph>();
+    direction.body->name = cell_.name;
+    direction.body->symbols = graph_.symbols;
+    direction.inside = std::make_unique<NodeBuilder>(*direction.body, node_);
     auto formal = [&](const char* name, const Shape& shape) {
-      const ValueId id = body->add_value(name, build_.dtype(x), shape);
-      body->inputs.push_back(id);
+      const ValueId id = direction.body->add_value(name, build_.dtype(x), shape);
+      direction.body->inputs.push_back(id);
       return id;
     };
     const Shape state_shape = {batch_, Dim(hidden_)};
-    const ValueId h = formal("h", state_shape);
-    const ValueId c = cell_.has_cell_state ? formal("c", state_shape) : kNoValue;
-    Shape step_shape = build_.shape(projected);
+    direction.h = formal("h", state_shape);
+    if (cell_.has_cell_state) direction.c = formal("c", state_shape);
+    Shape step_shape = build_.shape(direction.projected);
     step_shape.erase(step_shape.begin());
-    const ValueId step = formal("x", step_shape);
-    auto capture = [&](ValueId outer, const char* name) {
-      const ValueId id = body->add_value(name, build_.dtype(outer), build_.shape(outer));
-      (*body)[id].constant = graph_[outer].constant;
-      body->captures.push_back({graph_[outer].name, id});
-      outer_captures.push_back(outer);
-      return id;
-    };
-    const std::vector<Activation> activations = activations_of(node_, cell_, d);
-    auto gate = [&](ValueId value, int64_t i) { return slice(inside, value, 1, i * hidden_, (i + 1) * hidden_); };
-    auto activated = [&](ValueId value, size_t which) {
-      if (has_attribute(node_, "clip")) {
-        const double limit = float_attribute(node_, "clip");
-        value = inside.add("Clip", {value}, {{"min", -limit}, {"max", limit}});
-      }
-      return activate(inside, node_, activations[which], value);
-    };
-    ValueId next_h, next_c = kNoValue;
-    if (gru) {
-      next_h = gru_step(inside, step, h, r, inner_bias, reset_after, capture, gate, activated);
-    } else if (cell_.has_cell_state) {
-      const ValueId sums = inside.add("Add", {step, inside.add("MatMul", {h, capture(r, "R")})});
-      std::vector<ValueId> p(3, kNoValue);
-      if (input_given(node_, 7)) {
-        const ValueId peepholes = part(7, d);
-        const char* names[] = {"P_i", "P_o", "P_f"};
-        for (int64_t i = 0; i < 3; ++i) p[i] = capture(slice(build_, peepholes, 0, i * hidden_, (i + 1) * hidden_), names[i]);
-      }
-      auto peep = [&](ValueId value, ValueId weights, ValueId state) {
-        return weights == kNoValue ? value : inside.add("Add", {value, inside.add("Mul", {weights, state})});
-      };
-      const ValueId i = activated(peep(gate(sums, 0), p[0], c), 0);
-      const ValueId f = activated(peep(gate(sums, 2), p[2], c), 0);
-      const ValueId fresh = activated(gate(sums, 3), 1);
-      next_c = inside.add("Add", {inside.add("Mul", {f, c}), inside.add("Mul", {i, fresh})});
-      const ValueId o = activated(peep(gate(sums, 1), p[1], next_c), 0);
-      next_h = inside.add("Mul", {o, activate(inside, node_, activations[2], next_c)});
-    } else {
-      next_h = activated(inside.add("Add", {step, inside.add("MatMul", {h, capture(r, "R")})}), 0);
-    }
-    body->nodes = inside.take();
-    body->outputs = {next_h};
-    if (cell_.has_cell_state) body->outputs.push_back(next_c);
-    if (wanted(0)) body->outputs.push_back(next_h);
-
-    std::vector<ValueId> inputs = {initial(5, d, batch_first)};
-    if (cell_.has_cell_state) inputs.push_back(initial(6, d, batch_first));
-    inputs.push_back(projected);
-    inputs.insert(inputs.end(), outer_captures.begin(), outer_captures.end());
-    std::map<std::string, Attribute> attributes = {{"body", body}, {"num_scan_inputs", int64_t{1}}};
-    if (backwards) {
-      attributes["scan_input_directions"] = std::vector<int64_t>{1};
-      if (wanted(0)) attributes["scan_output_directions"] = std::vector<int64_t>{1};
-    }
-    const std::vector<ValueId> outputs = build_.add_many("Scan", inputs, static_cast<int>(body->outputs.size()), attributes);
-    finals.push_back(outputs[0]);
-    if (cell_.has_cell_state) cells.push_back(outputs[1]);
-    if (wanted(0)) all.push_back(outputs.back());
+    direction.step = formal("x", step_shape);
   }
 
-  template <class Capture, class Gate, class Activated>
-  ValueId gru_step(NodeBuilder& inside, ValueId step, ValueId h, ValueId r, ValueId inner_bias, bool reset_after, Capture capture,
-                   Gate gate, Activated activated) {
+  // A value outside, as the body reads it.
+  ValueId capture(Direction& direction, ValueId outer, const char* name) {
+    const ValueId id = direction.body->add_value(name, build_.dtype(outer), build_.shape(outer));
+    (*direction.body)[id].constant = graph_[outer].constant;
+    direction.body->captures.push_back({graph_[outer].name, id});
+    direction.captured.push_back(outer);
+    return id;
+  }
+
+  ValueId gate(Direction& direction, ValueId value, int64_t i) {
+    return slice(*direction.inside, value, 1, i * hidden_, (i + 1) * hidden_);
+  }
+
+  ValueId activated(Direction& direction, ValueId value, size_t which) {
+    if (has_attribute(node_, "clip")) {
+      const double limit = float_attribute(node_, "clip");
+      value = direction.inside->add("Clip", {value}, {{"min", -limit}, {"max", limit}});
+    }
+    return activate(*direction.inside, node_, direction.activations[which], value);
+  }
+
+  ValueId rnn_step(Direction& direction) {
+    NodeBuilder& inside = *direction.inside;
+    const ValueId product = inside.add("MatMul", {direction.h, capture(direction, direction.r, "R")});
+    return activated(direction, inside.add("Add", {direction.step, product}), 0);
+  }
+
+  // The next states h and c.
+  std::pair<ValueId, ValueId> lstm_step(Direction& direction) {
+    NodeBuilder& inside = *direction.inside;
+    const ValueId product = inside.add("MatMul", {direction.h, capture(direction, direction.r, "R")});
+    const ValueId sums = inside.add("Add", {direction.step, product});
+    std::vector<ValueId> p(3, kNoValue);
+    if (input_given(node_, 7)) {
+      const ValueId peepholes = part(7, direction.number);
+      const char* names[] = {"P_i", "P_o", "P_f"};
+      for (int64_t i = 0; i < 3; ++i) p[i] = capture(direction, slice(build_, peepholes, 0, i * hidden_, (i + 1) * hidden_), names[i]);
+    }
+    auto peep = [&](ValueId value, ValueId weights, ValueId state) {
+      return weights == kNoValue ? value : inside.add("Add", {value, inside.add("Mul", {weights, state})});
+    };
+    const ValueId i = activated(direction, peep(gate(direction, sums, 0), p[0], direction.c), 0);
+    const ValueId f = activated(direction, peep(gate(direction, sums, 2), p[2], direction.c), 0);
+    const ValueId fresh = activated(direction, gate(direction, sums, 3), 1);
+    const ValueId next_c = inside.add("Add", {inside.add("Mul", {f, direction.c}), inside.add("Mul", {i, fresh})});
+    const ValueId o = activated(direction, peep(gate(direction, sums, 1), p[1], next_c), 0);
+    return {inside.add("Mul", {o, activate(inside, node_, direction.activations[2], next_c)}), next_c};
+  }
+
+  ValueId gru_step(Direction& direction) {
+    NodeBuilder& inside = *direction.inside;
+    const ValueId h = direction.h, step = direction.step;
+    auto gated = [&](ValueId sums, int64_t i) {
+      return activated(direction, inside.add("Add", {gate(direction, step, i), gate(direction, sums, i)}), 0);
+    };
     ValueId z, fresh;
-    if (reset_after) {
-      const ValueId sums = inside.add("MatMul", {h, capture(r, "R")});
-      z = activated(inside.add("Add", {gate(step, 0), gate(sums, 0)}), 0);
-      const ValueId reset = activated(inside.add("Add", {gate(step, 1), gate(sums, 1)}), 0);
-      ValueId candidate = gate(sums, 2);
-      if (inner_bias != kNoValue) candidate = inside.add("Add", {candidate, capture(inner_bias, "bias")});
-      fresh = activated(inside.add("Add", {gate(step, 2), inside.add("Mul", {reset, candidate})}), 1);
+    if (resets_after()) {
+      const ValueId sums = inside.add("MatMul", {h, capture(direction, direction.r, "R")});
+      z = gated(sums, 0);
+      const ValueId reset = gated(sums, 1);
+      ValueId candidate = gate(direction, sums, 2);
+      if (direction.inner_bias != kNoValue) {
+        candidate = inside.add("Add", {candidate, capture(direction, direction.inner_bias, "bias")});
+      }
+      fresh = activated(direction, inside.add("Add", {gate(direction, step, 2), inside.add("Mul", {reset, candidate})}), 1);
     } else {
-      const ValueId sums = inside.add("MatMul", {h, capture(slice(build_, r, 1, 0, 2 * hidden_), "R_zr")});
-      z = activated(inside.add("Add", {gate(step, 0), gate(sums, 0)}), 0);
-      const ValueId reset = activated(inside.add("Add", {gate(step, 1), gate(sums, 1)}), 0);
+      const ValueId sums = inside.add("MatMul", {h, capture(direction, slice(build_, direction.r, 1, 0, 2 * hidden_), "R_zr")});
+      z = gated(sums, 0);
+      const ValueId reset = gated(sums, 1);
       const ValueId kept = inside.add("Mul", {reset, h});
-      const ValueId candidate = inside.add("MatMul", {kept, capture(slice(build_, r, 1, 2 * hidden_, 3 * hidden_), "R_h")});
-      fresh = activated(inside.add("Add", {gate(step, 2), candidate}), 1);
+      const ValueId r = capture(direction, slice(build_, direction.r, 1, 2 * hidden_, 3 * hidden_), "R_h");
+      const ValueId candidate = inside.add("MatMul", {kept, r});
+      fresh = activated(direction, inside.add("Add", {gate(direction, step, 2), candidate}), 1);
     }
     // (1 - z) * fresh + z * h.
     const ValueId rest = inside.add("Sub", {inside.number(inside.dtype(z), 1), z});
     return inside.add("Add", {inside.add("Mul", {rest, fresh}), inside.add("Mul", {z, h})});
+  }
+
+  void one_direction(ValueId x, Direction direction, Results& results) {
+    project(x, direction);
+    begin_body(x, direction);
+    direction.activations = activations_of(node_, cell_, direction.number);
+    Graph& body = *direction.body;
+    if (cell_.has_cell_state) {
+      const auto [next_h, next_c] = lstm_step(direction);
+      body.outputs = {next_h, next_c};
+    } else {
+      body.outputs = {is_gru() ? gru_step(direction) : rnn_step(direction)};
+    }
+    body.nodes = direction.inside->take();
+    if (wanted(0)) body.outputs.push_back(body.outputs[0]);
+
+    std::vector<ValueId> inputs = {initial(5, direction)};
+    if (cell_.has_cell_state) inputs.push_back(initial(6, direction));
+    inputs.push_back(direction.projected);
+    inputs.insert(inputs.end(), direction.captured.begin(), direction.captured.end());
+    std::map<std::string, Attribute> attributes = {{"body", direction.body}, {"num_scan_inputs", int64_t{1}}};
+    if (direction.backwards) {
+      attributes["scan_input_directions"] = std::vector<int64_t>{1};
+      if (wanted(0)) attributes["scan_output_directions"] = std::vector<int64_t>{1};
+    }
+    const std::vector<ValueId> outputs = build_.add_many("Scan", inputs, static_cast<int>(body.outputs.size()), attributes);
+    results.finals.push_back(outputs[0]);
+    if (cell_.has_cell_state) results.cells.push_back(outputs[1]);
+    if (wanted(0)) results.all.push_back(outputs.back());
   }
 
   Graph& graph_;

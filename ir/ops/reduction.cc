@@ -109,7 +109,7 @@ void lower_reduction(LowerContext& context, const ReductionRow& entry) {
   ExprPtr element = build_formula(*parse_formula(entry.before), {{"a", context.read(0, loops.input)}}, {}, type);
   const std::string after = entry.after;
   const int total = after == "a" ? context.output(0) : context.local("total", type, *context.output_value(0).shape);
-  context.reduce("total", loops.outer, loops.inner, total, loops.output, reduction, element);
+  context.reduce("total", {loops.outer, loops.inner}, total, loops.output, reduction, element);
   if (total == context.output(0)) return;
   ExprPtr sum = context.read_buffer(total, loops.output);
   ExprPtr result;
@@ -132,11 +132,11 @@ void lower_log_sum_exp(LowerContext& context) {
   const Shape& out = *context.output_value(0).shape;
   const int largest = context.local("largest", type, out), total = context.local("total", type, out);
   ExprPtr x = context.read(0, loops.input);
-  context.reduce("maximum", loops.outer, loops.inner, largest, loops.output, Reduction::Max, x);
+  context.reduce("maximum", {loops.outer, loops.inner}, largest, loops.output, Reduction::Max, x);
   ExprPtr m = context.read_buffer(largest, loops.output);
   // An infinite maximum would make the difference no number.
   ExprPtr shift = select(unary(UnaryOp::IsInf, m), constant(type, 0), m);
-  context.reduce("total", loops.outer, loops.inner, total, loops.output, Reduction::Sum,
+  context.reduce("total", {loops.outer, loops.inner}, total, loops.output, Reduction::Sum,
                  unary(UnaryOp::Exp, binary(BinaryOp::Sub, x, shift)));
   ExprPtr result = binary(BinaryOp::Add, unary(UnaryOp::Log, context.read_buffer(total, loops.output)), shift);
   context.assign("result", loops.outer, context.output(0), loops.output, result);
@@ -170,13 +170,13 @@ void lower_arg(LowerContext& context, Reduction reduction) {
   const DType type = LowerContext::compute_type(context.dtype(0));
   const int best = context.local("best", type, *context.output_value(0).shape);
   ExprPtr x = context.read(0, loops.input);
-  context.reduce("best", loops.outer, loops.inner, best, loops.output, reduction, x);
+  context.reduce("best", {loops.outer, loops.inner}, best, loops.output, reduction, x);
   const bool last = int_attribute(node, "select_last_index") != 0;
   ExprPtr found = binary(BinaryOp::Eq, x, context.read_buffer(best, loops.output));
   // The best of numbers among which is a NaN is a NaN, which equals none.
   if (is_float(type)) found = binary(BinaryOp::Or, found, unary(UnaryOp::IsNan, x));
   ExprPtr index = select(found, index_value(loops.input[axis]), int_constant(DType::I64, last ? -1 : INT64_MAX));
-  context.reduce("where", loops.outer, loops.inner, context.output(0), loops.output, last ? Reduction::Max : Reduction::Min, index);
+  context.reduce("where", {loops.outer, loops.inner}, context.output(0), loops.output, last ? Reduction::Max : Reduction::Min, index);
 }
 
 // --- running sums --------------------------------------------------------------------------------
@@ -207,8 +207,8 @@ void lower_cumulative(LowerContext& context, Reduction reduction) {
   source[axis] = Affine::variable("k");
   const Affine exclusive = int_attribute(node, "exclusive") ? 1 : 0;
   const Affine distance = int_attribute(node, "reverse") ? source[axis] - space.position[axis] : space.position[axis] - source[axis];
-  context.reduce("total", space.iterators, inner, context.output(0), space.position, reduction,
-                 context.read_buffer(context.input(0), source), {distance - exclusive});
+  context.reduce("total", {space.iterators, inner, {distance - exclusive}}, context.output(0), space.position, reduction,
+                 context.read_buffer(context.input(0), source));
 }
 
 // --- the largest k -------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ void lower_top_k(LowerContext& context) {
   ExprPtr first = binary(largest ? BinaryOp::Gt : BinaryOp::Lt, theirs, mine);
   ExprPtr earlier = binary(BinaryOp::Lt, index_value(other[axis]), index_value(space.position[axis]));
   ExprPtr before = binary(BinaryOp::Or, first, binary(BinaryOp::And, binary(BinaryOp::Eq, theirs, mine), earlier));
-  context.reduce("rank", space.iterators, {{"k", context.dim(shape[axis])}}, rank, space.position, Reduction::Sum,
+  context.reduce("rank", {space.iterators, {{"k", context.dim(shape[axis])}}}, rank, space.position, Reduction::Sum,
                  cast(DType::I64, before));
   const Shape& out = *context.output_value(context.output(0) >= 0 ? 0 : 1).shape;
   auto result = context.space("o", out);

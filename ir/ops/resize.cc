@@ -164,16 +164,20 @@ void take_sizes(const Node& node, const Shape& in, const std::vector<int64_t>& a
   }
 }
 
-// `scales` and `sizes` say which inputs hold them (-1: none).
-void normalize_resize(Graph& graph, Node& node, int roi_input, int scales_input, int sizes_input, bool old_rules) {
-  const Value& data = graph[node.inputs.at(0)];
-  const Shape in = data.shape.value();
-  const int64_t rank = static_cast<int64_t>(in.size());
-  auto given = [&](int input) {
-    if (input < 0 || !input_given(node, input)) return false;
-    const Value& value = graph[node.inputs[input]];
-    return !(value.shape && value.shape->size() == 1 && (*value.shape)[0] == Dim(0));
-  };
+// Which inputs hold what (-1: none), and whether the rules of opset 10 and earlier hold.
+struct ResizeForm {
+  int roi = -1, scales = -1, sizes = -1;
+  bool old_rules = false;
+};
+
+bool given(const Graph& graph, const Node& node, int input) {
+  if (input < 0 || !input_given(node, input)) return false;
+  const Value& value = graph[node.inputs[input]];
+  return !(value.shape && value.shape->size() == 1 && (*value.shape)[0] == Dim(0));
+}
+
+// The axes that are resampled, from 0.
+std::vector<int64_t> resized_axes(const Node& node, int64_t rank) {
   std::vector<int64_t> axes = has_attribute(node, "axes") ? ints_attribute(node, "axes") : std::vector<int64_t>();
   if (axes.empty()) {
     for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
@@ -182,21 +186,30 @@ void normalize_resize(Graph& graph, Node& node, int roi_input, int scales_input,
     if (axis < -rank || axis >= rank) fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " is outside of a tensor of rank ", rank);
     if (axis < 0) axis += rank;
   }
+  return axes;
+}
+
+Target target_of(const Graph& graph, const Node& node, const ResizeForm& form, const std::vector<int64_t>& axes) {
+  const Shape in = graph[node.inputs.at(0)].shape.value();
   Target target{std::vector<double>(in.size(), 1.0), in};
-  if (given(sizes_input)) {
-    auto sizes = known_elements(graph[node.inputs[sizes_input]]);
+  if (given(graph, node, form.sizes)) {
+    auto sizes = known_elements(graph[node.inputs[form.sizes]]);
     if (!sizes) fail(ErrorKind::Unsupported, node.origin.str(), ": the sizes depend on data; they must be constants or follow from shapes");
     take_sizes(node, in, axes, *sizes, target);
-  } else {
-    std::vector<double> scales;
-    if (given(scales_input)) scales = floats_of_input(graph, node, scales_input);
-    else if (has_attribute(node, "scales")) scales = floats_attribute(node, "scales");
-    if (scales.size() != axes.size()) fail(ErrorKind::Shape, node.origin.str(), ": ", scales.size(), " scales are given for ", axes.size(), " axes");
-    for (size_t i = 0; i < axes.size(); ++i) {
-      target.scales[axes[i]] = scales[i];
-      target.sizes[axes[i]] = scaled_size(node, in[axes[i]], scales[i]);
-    }
+    return target;
   }
+  std::vector<double> scales;
+  if (given(graph, node, form.scales)) scales = floats_of_input(graph, node, form.scales);
+  else if (has_attribute(node, "scales")) scales = floats_attribute(node, "scales");
+  if (scales.size() != axes.size()) fail(ErrorKind::Shape, node.origin.str(), ": ", scales.size(), " scales are given for ", axes.size(), " axes");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    target.scales[axes[i]] = scales[i];
+    target.sizes[axes[i]] = scaled_size(node, in[axes[i]], scales[i]);
+  }
+  return target;
+}
+
+Sampling sampling_of(const Node& node, bool old_rules) {
   Sampling sampling;
   sampling.mode = string_attribute(node, "mode");
   if (sampling.mode == "bilinear" || sampling.mode == "trilinear") sampling.mode = "linear";
@@ -209,45 +222,69 @@ void normalize_resize(Graph& graph, Node& node, int roi_input, int scales_input,
   if (has_attribute(node, "cubic_coeff_a")) sampling.cubic = float_attribute(node, "cubic_coeff_a");
   if (has_attribute(node, "exclude_outside")) sampling.exclude_outside = int_attribute(node, "exclude_outside") != 0;
   if (has_attribute(node, "antialias")) sampling.antialias = int_attribute(node, "antialias") != 0;
-  std::vector<double> roi;
-  if (sampling.coordinates == "tf_crop_and_resize") {
-    if (!given(roi_input)) fail(ErrorKind::Shape, node.origin.str(), ": tf_crop_and_resize needs the input roi");
-    roi = floats_of_input(graph, node, roi_input);
-    if (roi.size() != 2 * axes.size()) {
-      fail(ErrorKind::Shape, node.origin.str(), ": roi has ", roi.size(), " numbers for ", axes.size(), " axes; two per axis are needed");
-    }
+  return sampling;
+}
+
+// The parts of the axes that tf_crop_and_resize takes: starts, then ends; empty in other modes.
+std::vector<double> crop_of(const Graph& graph, const Node& node, const Sampling& sampling, int input, size_t axes) {
+  if (sampling.coordinates != "tf_crop_and_resize") return {};
+  if (!given(graph, node, input)) fail(ErrorKind::Shape, node.origin.str(), ": tf_crop_and_resize needs the input roi");
+  std::vector<double> roi = floats_of_input(graph, node, input);
+  if (roi.size() != 2 * axes) {
+    fail(ErrorKind::Shape, node.origin.str(), ": roi has ", roi.size(), " numbers for ", axes, " axes; two per axis are needed");
   }
+  return roi;
+}
+
+// The table of an axis; one that is symbolic follows the pattern of a fixed one.
+struct AxisForm {
+  AxisTable table;
+  std::optional<AffineAxis> affine;
+  int64_t size = 0;
+};
+
+AxisForm form_of_axis(const Node& node, const Dim& in, const Target& target, int64_t axis, const Sampling& sampling,
+                      std::pair<double, double> window) {
+  constexpr int64_t kPattern = 48;
+  const double scale = target.scales[axis];
+  const bool symbolic = !in.is_constant();
+  const int64_t extent = symbolic ? kPattern : in.constant();
+  const int64_t size = symbolic ? static_cast<int64_t>(std::floor(kPattern * scale + 1e-9)) : target.sizes[axis].constant();
+  if (extent < 1 || size < 0 || size > (int64_t{1} << 24)) fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " of size ", extent, " cannot become ", size);
+  AxisForm form{table_of(sampling, scale, extent, size, window), std::nullopt, size};
+  form.affine = affine_axis(form.table, extent, size);
+  if (symbolic && !form.affine) fail(ErrorKind::Unsupported, node.origin.str(), ": resampling axis ", axis, " of size '", in.str(), "' needs a fixed size; bind the symbol to a number");
+  return form;
+}
+
+void normalize_resize(Graph& graph, Node& node, const ResizeForm& form) {
+  const Shape in = graph[node.inputs.at(0)].shape.value();
+  const int64_t rank = static_cast<int64_t>(in.size());
+  const std::vector<int64_t> axes = resized_axes(node, rank);
+  const Target target = target_of(graph, node, form, axes);
+  const Sampling sampling = sampling_of(node, form.old_rules);
+  const std::vector<double> roi = crop_of(graph, node, sampling, form.roi, axes.size());
   const double outside = has_attribute(node, "extrapolation_value") ? float_attribute(node, "extrapolation_value") : 0.0;
 
-  std::vector<int64_t> factors, steps, offsets;
+  std::vector<int64_t> factors(in.size(), 1), steps(in.size(), 1), offsets(in.size(), 0);
   std::vector<ValueId> inputs = {node.inputs[0]};
   for (int64_t axis = 0; axis < rank; ++axis) {
-    factors.push_back(1);
-    steps.push_back(1);
-    offsets.push_back(0);
-    auto place = std::find(axes.begin(), axes.end(), axis) - axes.begin();
+    const auto place = std::find(axes.begin(), axes.end(), axis) - axes.begin();
     const bool cropped = !roi.empty() && place < static_cast<int64_t>(axes.size());
     if (in[axis] == target.sizes[axis] && target.scales[axis] == 1 && !cropped) continue;
-    // A symbolic axis follows the pattern of a fixed one.
-    const double scale = target.scales[axis];
-    const bool symbolic = !in[axis].is_constant();
-    const int64_t extent = symbolic ? 48 : in[axis].constant();
-    const int64_t size = symbolic ? static_cast<int64_t>(std::floor(48 * scale + 1e-9)) : target.sizes[axis].constant();
-    if (extent < 1 || size < 0 || size > (int64_t{1} << 24)) fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " of size ", extent, " cannot become ", size);
     std::pair<double, double> window = {0, 1};
     if (cropped) window = {roi.at(place), roi.at(axes.size() + place)};
-    const AxisTable table = table_of(sampling, scale, extent, size, window);
-    if (auto affine = affine_axis(table, extent, size)) {
-      factors.back() = affine->factor;
-      steps.back() = affine->step;
-      offsets.back() = affine->offset;
+    const AxisForm sampled = form_of_axis(node, in[axis], target, axis, sampling, window);
+    if (sampled.affine) {
+      factors[axis] = sampled.affine->factor;
+      steps[axis] = sampled.affine->step;
+      offsets[axis] = sampled.affine->offset;
       continue;
     }
-    if (symbolic) fail(ErrorKind::Unsupported, node.origin.str(), ": resampling axis ", axis, " of size '", in[axis].str(), "' needs a fixed size; bind the symbol to a number");
-    factors.back() = 0;
-    steps.back() = 0;
-    inputs.push_back(graph.add_constant("resize_index", int_tensor({size, table.taps}, table.index)));
-    inputs.push_back(graph.add_constant("resize_weight", number_tensor(DType::F32, {size, table.taps}, table.weight)));
+    factors[axis] = steps[axis] = 0;
+    const std::vector<int64_t> shape = {sampled.size, sampled.table.taps};
+    inputs.push_back(graph.add_constant("resize_index", int_tensor(shape, sampled.table.index)));
+    inputs.push_back(graph.add_constant("resize_weight", number_tensor(DType::F32, shape, sampled.table.weight)));
   }
   node.inputs = inputs;
   node.attributes = {{"sizes", std::vector<Dim>(target.sizes)}, {"factors", factors}, {"steps", steps}, {"offsets", offsets},
@@ -260,95 +297,113 @@ void infer_resize(InferContext& context) {
   context.set_output(0, context.dtype(0), sizes);
 }
 
-void lower_resize(LowerContext& context) {
+// The axes that are resampled by tables, while loops are built.
+struct Taps {
+  size_t axis;
+  int index, weight;             // inputs of the node
+  int64_t count;
+};
+struct ResizeLoops {
+  std::vector<Iterator> outer;
+  std::vector<Affine> position;        // of the result
+  std::vector<Subscript> source;       // of the operand, but along the axes of tables
+  std::vector<Taps> tables;
+
+  static Affine iterate(LowerContext& context, std::vector<Iterator>& list, const std::string& name, const Dim& extent) {
+    if (extent == Dim(1)) return Affine(0);
+    list.push_back({name, context.dim(extent)});
+    return Affine::variable(name);
+  }
+};
+
+ResizeLoops resize_loops(LowerContext& context) {
   const Node& node = context.node();
   const Shape& in = context.shape(0);
   const Shape& out = *context.output_value(0).shape;
   const auto factors = ints_attribute(node, "factors"), steps = ints_attribute(node, "steps"), offsets = ints_attribute(node, "offsets");
-  const DType type = LowerContext::compute_type(context.dtype(0));
-  std::vector<Iterator> outer, inner;
-  std::vector<Affine> position;
-  std::vector<Subscript> source;
-  struct Taps {
-    size_t axis;
-    int index, weight;
-    int64_t count;
-  };
-  std::vector<Taps> tables;
-  int64_t combinations = 1;
+  ResizeLoops loops;
   int next = 1;
-  auto iterate = [&](std::vector<Iterator>& list, const std::string& name, const Dim& extent) {
-    if (extent == Dim(1)) return Affine(0);
-    list.push_back({name, context.dim(extent)});
-    return Affine::variable(name);
-  };
   for (size_t axis = 0; axis < in.size(); ++axis) {
     if (factors[axis] > 1) {
-      const Affine i = iterate(outer, text("i", axis), in[axis]), r = iterate(outer, text("r", axis), Dim(factors[axis]));
-      position.push_back(i * factors[axis] + r);
-      source.push_back({i, nullptr});
+      const Affine i = ResizeLoops::iterate(context, loops.outer, text("i", axis), in[axis]);
+      const Affine r = ResizeLoops::iterate(context, loops.outer, text("r", axis), Dim(factors[axis]));
+      loops.position.push_back(i * factors[axis] + r);
+      loops.source.push_back({i, nullptr});
       continue;
     }
-    const Affine i = iterate(outer, text("i", axis), out[axis]);
-    position.push_back(i);
-    source.push_back({i * (factors[axis] == 1 ? 1 : steps[axis]) + Affine(offsets[axis]), nullptr});
+    const Affine i = ResizeLoops::iterate(context, loops.outer, text("i", axis), out[axis]);
+    loops.position.push_back(i);
+    loops.source.push_back({i * (factors[axis] == 1 ? 1 : steps[axis]) + Affine(offsets[axis]), nullptr});
     if (factors[axis] == 0 && steps[axis] == 0) {
-      const int64_t taps = context.input_value(next).constant->shape[1];
-      tables.push_back({axis, next, next + 1, taps});
-      combinations *= taps;
+      loops.tables.push_back({axis, next, next + 1, context.input_value(next).constant->shape[1]});
       next += 2;
     }
   }
-  if (tables.empty()) {
-    context.assign("copy", outer, context.output(0), position, context.read(0, source));
+  return loops;
+}
+
+// The weighted element of one combination of taps; `outside`, if it is asked for, becomes the condition that some index
+// is outside of the operand.
+ExprPtr sampled_element(LowerContext& context, const ResizeLoops& loops, const std::vector<Affine>& taps, ExprPtr* outside) {
+  const DType type = LowerContext::compute_type(context.dtype(0));
+  std::vector<Subscript> index = loops.source;
+  ExprPtr weight;
+  for (size_t t = 0; t < loops.tables.size(); ++t) {
+    const Taps& table = loops.tables[t];
+    const std::vector<Affine> entry = {loops.position[table.axis], taps[t]};
+    ExprPtr at = context.read_buffer(context.input(table.index), entry);
+    const TensorPtr& indices = context.input_value(table.index).constant;
+    bool marked = false;
+    for (int64_t i = 0; i < indices->count(); ++i) marked = marked || indices->as_int(i) < 0;
+    if (marked) {
+      ExprPtr here = binary(BinaryOp::Lt, at, int_constant(DType::I64, 0));
+      if (outside) *outside = *outside ? binary(BinaryOp::Or, *outside, here) : here;
+      at = binary(BinaryOp::Max, at, int_constant(DType::I64, 0));
+    }
+    index[table.axis] = {Affine(0), at};
+    if (table.count == 1) continue;
+    ExprPtr w = context.read_buffer(context.input(table.weight), entry);
+    if (w->dtype != type) w = cast(type, w);
+    weight = weight ? binary(BinaryOp::Mul, weight, w) : w;
+  }
+  ExprPtr value = context.read(0, index);
+  return weight ? binary(BinaryOp::Mul, weight, value) : value;
+}
+
+void lower_resize(LowerContext& context) {
+  constexpr int64_t kMostInLine = 4;   // combinations of taps that are written out
+  const ResizeLoops loops = resize_loops(context);
+  if (loops.tables.empty()) {
+    context.assign("copy", loops.outer, context.output(0), loops.position, context.read(0, loops.source));
     return;
   }
-  // The weighted element of one combination of taps.
-  auto element = [&](const std::vector<Affine>& taps, ExprPtr* outside) {
-    std::vector<Subscript> index = source;
-    ExprPtr weight;
-    for (size_t t = 0; t < tables.size(); ++t) {
-      const std::vector<Affine> entry = {position[tables[t].axis], taps[t]};
-      ExprPtr at = context.read_buffer(context.input(tables[t].index), entry);
-      const TensorPtr& indices = context.input_value(tables[t].index).constant;
-      bool marked = false;
-      for (int64_t i = 0; i < indices->count(); ++i) marked = marked || indices->as_int(i) < 0;
-      if (marked) {
-        ExprPtr here = binary(BinaryOp::Lt, at, int_constant(DType::I64, 0));
-        if (outside) *outside = *outside ? binary(BinaryOp::Or, *outside, here) : here;
-        at = binary(BinaryOp::Max, at, int_constant(DType::I64, 0));
-      }
-      index[tables[t].axis] = {Affine(0), at};
-      if (tables[t].count == 1) continue;
-      ExprPtr w = context.read_buffer(context.input(tables[t].weight), entry);
-      if (w->dtype != type) w = cast(type, w);
-      weight = weight ? binary(BinaryOp::Mul, weight, w) : w;
-    }
-    ExprPtr value = context.read(0, index);
-    return weight ? binary(BinaryOp::Mul, weight, value) : value;
-  };
+  int64_t combinations = 1;
+  for (const Taps& table : loops.tables) combinations *= table.count;
   ExprPtr outside, result;
-  if (combinations <= 4) {
+  if (combinations <= kMostInLine) {
     for (int64_t combination = 0; combination < combinations; ++combination) {
       std::vector<Affine> taps;
       int64_t rest = combination;
-      for (const Taps& table : tables) {
+      for (const Taps& table : loops.tables) {
         taps.push_back(rest % table.count);
         rest /= table.count;
       }
-      ExprPtr value = element(taps, combination == 0 ? &outside : nullptr);
+      ExprPtr value = sampled_element(context, loops, taps, combination == 0 ? &outside : nullptr);
       result = result ? binary(BinaryOp::Add, result, value) : value;
     }
   } else {
+    std::vector<Iterator> inner;
     std::vector<Affine> taps;
-    for (const Taps& table : tables) taps.push_back(iterate(inner, text("t", table.axis), Dim(table.count)));
-    const int sum = context.local("sum", type, out);
-    context.reduce("sample", outer, inner, sum, position, Reduction::Sum, element(taps, nullptr));
-    result = context.read_buffer(sum, position);
-    element(std::vector<Affine>(tables.size(), Affine(0)), &outside);
+    for (const Taps& table : loops.tables) {
+      taps.push_back(ResizeLoops::iterate(context, inner, text("t", table.axis), Dim(table.count)));
+    }
+    const int sum = context.local("sum", LowerContext::compute_type(context.dtype(0)), *context.output_value(0).shape);
+    context.reduce("sample", {loops.outer, inner}, sum, loops.position, Reduction::Sum, sampled_element(context, loops, taps, nullptr));
+    result = context.read_buffer(sum, loops.position);
+    sampled_element(context, loops, std::vector<Affine>(loops.tables.size(), Affine(0)), &outside);
   }
-  if (outside) result = select(outside, constant(result->dtype, float_attribute(node, "outside")), result);
-  context.assign("store", outer, context.output(0), position, result);
+  if (outside) result = select(outside, constant(result->dtype, float_attribute(context.node(), "outside")), result);
+  context.assign("store", loops.outer, context.output(0), loops.position, result);
 }
 
 }  // namespace
@@ -361,7 +416,8 @@ void register_resize_ops(OpTable& table) {
   row.doc = "Resampling to given sizes: nearest, linear or cubic, in all coordinate modes.";
   row.equation = "O[n,c,y,x] += W[y,t] * V[x,u] * I[n,c,Y[y,t],X[x,u]]";
   auto rules = [](int roi, int scales, int sizes, bool old_rules) -> Normalize {
-    return [=](Graph& graph, Node& node) { normalize_resize(graph, node, roi, scales, sizes, old_rules); };
+    const ResizeForm form{roi, scales, sizes, old_rules};
+    return [form](Graph& graph, Node& node) { normalize_resize(graph, node, form); };
   };
   row.onnx = {{"Upsample", 7, rules(-1, -1, -1, true)}, {"Upsample", 9, rules(-1, 1, -1, true)},
               {"Resize", 10, rules(-1, 1, -1, true)}, {"Resize", 11, rules(1, 2, 3, false)}};

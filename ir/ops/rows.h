@@ -28,6 +28,11 @@ void register_resize_ops(OpTable& table);
 void register_shape_ops(OpTable& table);
 void register_view_ops(OpTable& table);
 
+// How many inputs an operator takes; -1: any number.
+struct InputCount {
+  int minimum = 0, maximum = 0;
+};
+
 using Normalize = std::function<void(Graph&, Node&)>;
 
 // An input whose content the compiler must know becomes an attribute (dimensions, integers, floats

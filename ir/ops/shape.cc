@@ -197,15 +197,15 @@ void lower_trilu(LowerContext& context) {
                  select(kept, context.read(0, space.position), constant(type, 0)));
 }
 
-OpRow shape_row(const std::string& name, int since, const std::string& doc, int minimum, int maximum,
+OpRow shape_row(const OnnxName& name, const std::string& doc, const InputCount& inputs,
                 std::function<void(InferContext&)> infer, std::function<void(LowerContext&)> lower) {
   OpRow row;
-  row.name = name;
+  row.name = name.name;
   row.category = "shape";
   row.doc = doc;
-  row.onnx = {{name, since}};
-  row.minimum_inputs = minimum;
-  row.maximum_inputs = maximum;
+  row.onnx = {name};
+  row.minimum_inputs = inputs.minimum;
+  row.maximum_inputs = inputs.maximum;
   row.infer = std::move(infer);
   row.lower = std::move(lower);
   return row;
@@ -214,7 +214,7 @@ OpRow shape_row(const std::string& name, int since, const std::string& doc, int 
 }  // namespace
 
 void register_shape_ops(OpTable& table) {
-  OpRow shape = shape_row("Shape", 1, "The extents of the operand, or of its axes from `start` to `end`.", 1, 1,
+  OpRow shape = shape_row({"Shape", 1}, "The extents of the operand, or of its axes from `start` to `end`.", {1, 1},
                           [](InferContext& context) {
                             const Shape& in = context.shape(0);
                             const auto [start, end] = shape_range(context.node(), context.rank(0));
@@ -224,36 +224,36 @@ void register_shape_ops(OpTable& table) {
                           lower_elements);
   shape.attributes = {{"start", int64_t{0}}, {"end", int64_t{0}}};
   table.add(std::move(shape));
-  table.add(shape_row("Size", 1, "The number of elements of the operand.", 1, 1,
+  table.add(shape_row({"Size", 1}, "The number of elements of the operand.", {1, 1},
                       [](InferContext& context) {
                         context.set_output(0, DType::I64, {});
                         context.set_elements(0, {element_count(context.shape(0))});
                       },
                       lower_elements));
 
-  OpRow constant_row = shape_row("Constant", 1, "A tensor in the model.", 0, 0, infer_constant, lower_constant);
+  OpRow constant_row = shape_row({"Constant", 1}, "A tensor in the model.", {0, 0}, infer_constant, lower_constant);
   constant_row.onnx = {{"Constant", 1, plain_constant}};
   constant_row.attributes = {{"value", TensorPtr()}, {"value_float", 0.0}, {"value_int", int64_t{0}},
                              {"value_floats", std::vector<double>()}, {"value_ints", std::vector<int64_t>()}};
   table.add(std::move(constant_row));
 
-  OpRow filled = shape_row("ConstantOfShape", 9, "A tensor of one value.", 0, 1, infer_constant_of_shape, lower_constant_of_shape);
+  OpRow filled = shape_row({"ConstantOfShape", 9}, "A tensor of one value.", {0, 1}, infer_constant_of_shape, lower_constant_of_shape);
   filled.traits.fill = true;
   filled.onnx = {{"ConstantOfShape", 9, input_to_dims(0, "shape")}};
   filled.attributes = {{"shape", std::vector<int64_t>()}, {"value", TensorPtr()}};
   table.add(std::move(filled));
 
-  OpRow range = shape_row("Range", 11, "Numbers from start by a step to a limit.", 0, 3, infer_range, lower_range);
+  OpRow range = shape_row({"Range", 11}, "Numbers from start by a step to a limit.", {0, 3}, infer_range, lower_range);
   range.onnx = {{"Range", 11, normalize_range}};
   range.attributes = {{"range", std::vector<int64_t>()}, {"numbers", std::vector<double>()}, {"dtype", std::string("i64")}};
   table.add(std::move(range));
 
-  OpRow eye = shape_row("EyeLike", 9, "1 on a diagonal of a matrix of the operand's shape, else 0.", 1, 1, infer_eye, lower_eye);
+  OpRow eye = shape_row({"EyeLike", 9}, "1 on a diagonal of a matrix of the operand's shape, else 0.", {1, 1}, infer_eye, lower_eye);
   eye.onnx = {{"EyeLike", 9, dtype_attribute("dtype")}};
   eye.attributes = {{"dtype", std::string()}, {"k", int64_t{0}}};
   table.add(std::move(eye));
 
-  OpRow trilu = shape_row("Trilu", 14, "The upper or lower triangle; the rest is 0.", 1, 2, infer_trilu, lower_trilu);
+  OpRow trilu = shape_row({"Trilu", 14}, "The upper or lower triangle; the rest is 0.", {1, 2}, infer_trilu, lower_trilu);
   trilu.onnx = {{"Trilu", 14, input_to_ints(1, "k")}};
   trilu.attributes = {{"k", std::vector<int64_t>()}, {"upper", int64_t{1}}};
   table.add(std::move(trilu));

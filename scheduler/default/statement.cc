@@ -74,14 +74,9 @@ bool is_interleaved(const std::string& loop) {
   return loop.size() > suffix.size() && loop.substr(loop.size() - suffix.size()) == suffix;
 }
 
-}  // namespace
-
-void schedule_statement(TraceBuilder& b, const std::string& name, const StatementKnobs& knobs,
-                        bool isolate) {
-  const Statement statement = b.statement(name);
-  const std::vector<TraceBuilder::Loop> loops = b.own_loops(name);
-  if (loops.empty()) return;
-  const int64_t width = b.lanes(statement);
+// The loop whose iterator the lanes run along: the cheapest, or the second with the knob; empty where lanes gain nothing.
+std::string choose_lane(const TraceBuilder& b, const Statement& statement, const std::vector<TraceBuilder::Loop>& loops,
+                        int64_t width, const StatementKnobs& knobs) {
   std::string lane, second;
   double best = INFINITY, second_best = INFINITY;
   for (const TraceBuilder::Loop& loop : loops) {
@@ -104,84 +99,121 @@ void schedule_statement(TraceBuilder& b, const std::string& name, const Statemen
   }
   // All elements gathered and scattered one by one: lanes gain nothing.
   const double accesses = 1 + static_cast<double>(loads_of(statement).size());
-  if (best >= accesses * static_cast<double>(width)) lane.clear();
-  if (b.target().vector_bits == 0) lane.clear();
+  const bool none = best >= accesses * static_cast<double>(width) || b.target().vector_bits == 0;
+  return none ? "" : lane;
+}
 
-  // Copies whose vectors are stored transposed.
+// The loop whose trips are copies of vectors that are stored transposed; mostly empty.
+std::string transposed_copies(const TraceBuilder& b, const Statement& statement, const std::vector<TraceBuilder::Loop>& loops,
+                              const std::string& lane, int64_t width) {
   std::string across;
   for (const TraceBuilder::Loop& loop : loops) {
-    if (loop.name != lane || knobs.copies == 1) continue;
+    if (loop.name != lane) continue;
     const std::string iterator = neighbours_of(b, statement, loop.iterator, width);
     for (const TraceBuilder::Loop& other : loops) {
       if (other.iterator == iterator) across = other.name;
     }
   }
+  return across;
+}
 
-  std::vector<std::string> outer, reductions, rests;
-  std::string inner, copies;
-  bool symbolic_reduction = false;
+// A statement's loops as they are divided, by what they become.
+struct StatementLoops {
+  std::vector<std::string> outer, reductions;
+  std::string copies, lanes;           // unrolled, and vectors; may be empty
+  std::vector<std::string> rests;      // those whose last trips are cut
+  bool symbolic_reduction = false;     // lanes along a sum of unknown length
+};
+
+// Copies of vectors that are stored transposed, in blocks where there are more.
+void divide_copies(TraceBuilder& b, const TraceBuilder::Loop& loop, int64_t count, StatementLoops& result) {
+  result.copies = loop.name;
+  if (loop.extent && *loop.extent <= count) return;
+  const std::string left = loop.name + "_o";
+  result.copies = loop.name + "_u";
+  b.apply("split ", loop.name, " ", count, " as ", left, " ", result.copies);
+  result.outer.push_back(left);
+  if (!loop.extent || *loop.extent % count != 0) result.rests.push_back(left);
+}
+
+// Lanes, and copies of vectors of them where that pays; returns the loop that is left around them, empty where there is
+// none.
+std::string divide_lanes(TraceBuilder& b, const Statement& statement, const TraceBuilder::Loop& loop, bool copied,
+                         const StatementKnobs& knobs, StatementLoops& result) {
+  const int64_t width = b.lanes(statement);
+  if (loop.extent && *loop.extent <= width) {
+    result.lanes = loop.name;
+    return "";
+  }
+  const std::string left = loop.name + "_o";
+  result.lanes = loop.name + "_i";
+  b.apply("split ", loop.name, " ", width, " as ", left, " ", result.lanes);
+  const int64_t count = knobs.copies > 0 ? knobs.copies : 4;
+  const int64_t trips = loop.extent ? (*loop.extent + width - 1) / width : 64;
+  if (!loop.extent || *loop.extent % width != 0) result.rests.push_back(left);
+  const bool pays = knobs.copies > 0 ? count > 1 && trips >= count : trips >= 2 * count && weight_of(statement.value) < 32;
+  if (!copied && statement.reduction == Reduction::None && pays) {
+    result.copies = loop.name + "_u";
+    b.apply("split ", left, " ", count, " as ", left, " ", result.copies);
+  }
+  return left;
+}
+
+StatementLoops divide_loops(TraceBuilder& b, const Statement& statement, const std::vector<TraceBuilder::Loop>& loops,
+                            const StatementKnobs& knobs, const std::string& lane, const std::string& across) {
+  StatementLoops result;
   for (const TraceBuilder::Loop& loop : loops) {
-    const bool output = depends_on(statement.write, loop.iterator) ||
-                        statement.reduction == Reduction::None;
-    std::string left = loop.name;
+    const bool output = depends_on(statement.write, loop.iterator) || statement.reduction == Reduction::None;
     if (output && statement.reduction != Reduction::None && is_interleaved(loop.name)) {
-      copies = loop.name;
+      result.copies = loop.name;
       continue;
     }
     if (loop.name == across) {
-      copies = loop.name;
-      const int64_t count = knobs.copies > 0 ? knobs.copies : width;
-      if (!loop.extent || *loop.extent > count) {
-        copies = loop.name + "_u";
-        left = loop.name + "_o";
-        b.apply("split ", loop.name, " ", count, " as ", left, " ", copies);
-        outer.push_back(left);
-        if (!loop.extent || *loop.extent % count != 0) rests.push_back(left);
-      }
+      divide_copies(b, loop, knobs.copies > 0 ? knobs.copies : b.lanes(statement), result);
       continue;
     }
+    std::string left = loop.name;
     if (loop.name == lane) {
-      if (loop.extent && *loop.extent <= width) {
-        inner = loop.name;
-        continue;
-      }
-      left = loop.name + "_o";
-      inner = loop.name + "_i";
-      b.apply("split ", loop.name, " ", width, " as ", left, " ", inner);
-      symbolic_reduction = symbolic_reduction || (!output && !loop.extent);
-      const int64_t count = knobs.copies > 0 ? knobs.copies : 4;
-      const int64_t trips = loop.extent ? (*loop.extent + width - 1) / width : 64;
-      if (!loop.extent || *loop.extent % width != 0) rests.push_back(left);
-      if (across.empty() && output && statement.reduction == Reduction::None &&
-          (knobs.copies > 0 ? count > 1 && trips >= count
-                            : trips >= 2 * count && weight_of(statement.value) < 32)) {
-        copies = loop.name + "_u";
-        b.apply("split ", left, " ", count, " as ", left, " ", copies);
-      }
+      left = divide_lanes(b, statement, loop, !across.empty(), knobs, result);
+      if (left.empty()) continue;
+      result.symbolic_reduction = result.symbolic_reduction || (!output && !loop.extent);
     }
-    (output ? outer : reductions).push_back(left);
+    (output ? result.outer : result.reductions).push_back(left);
     // Lanes or copies that a condition cuts in some trips.
     const bool cut = std::any_of(statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
       return condition.coefficient(loop.iterator) != 0 && condition.terms().size() > 1;
     });
-    if (cut && loop.name != lane) rests.push_back(left);
+    if (cut && loop.name != lane) result.rests.push_back(left);
   }
-  outer = moved(outer, knobs.order);
+  return result;
+}
+
+}  // namespace
+
+void schedule_statement(TraceBuilder& b, const std::string& name, const StatementKnobs& knobs, bool isolate) {
+  const Statement statement = b.statement(name);
+  const std::vector<TraceBuilder::Loop> loops = b.own_loops(name);
+  if (loops.empty()) return;
+  const int64_t width = b.lanes(statement);
+  const std::string lane = choose_lane(b, statement, loops, width, knobs);
+  const std::string across = knobs.copies == 1 ? "" : transposed_copies(b, statement, loops, lane, width);
+  const StatementLoops divided = divide_loops(b, statement, loops, knobs, lane, across);
+  const std::vector<std::string> outer = moved(divided.outer, knobs.order);
   std::vector<std::string> order = outer;
-  order.insert(order.end(), reductions.begin(), reductions.end());
-  if (!copies.empty()) order.push_back(copies);
-  if (!inner.empty()) order.push_back(inner);
+  order.insert(order.end(), divided.reductions.begin(), divided.reductions.end());
+  if (!divided.copies.empty()) order.push_back(divided.copies);
+  if (!divided.lanes.empty()) order.push_back(divided.lanes);
   if (order.size() > 1) b.apply("order", joined(order));
-  if (!reductions.empty() && !symbolic_reduction) {
+  if (!divided.reductions.empty() && !divided.symbolic_reduction) {
     if (outer.empty()) b.attempt("register_tile ", name);
     else b.apply("register_tile ", outer.back());
   }
-  if (!inner.empty()) b.apply("vectorize ", inner);
-  if (!copies.empty()) b.apply("unroll ", copies);
-  if (!isolate || outer.empty() || inner.empty()) return;
+  if (!divided.lanes.empty()) b.apply("vectorize ", divided.lanes);
+  if (!divided.copies.empty()) b.apply("unroll ", divided.copies);
+  if (!isolate || outer.empty() || divided.lanes.empty()) return;
   b.apply("isolate ", outer.back());
   // A rest is stored transposed where its copies and lanes are known.
-  for (const std::string& rest : rests) {
+  for (const std::string& rest : divided.rests) {
     if (!across.empty() && rest != outer.back()) b.apply("isolate ", rest);
   }
 }

@@ -46,7 +46,7 @@ bool is_reachable(const OpRow& row, const OnnxName& form) {
 std::string uncovered(const std::set<std::string>& covered) {
   std::ostringstream list;
   list << "Operator rows and their ONNX forms that no node test of the ONNX project passes in native code;\n"
-          "tests/test_op_rows.py has other vectors for them.\n";
+          "tests/ir/test_op_rows.py has other vectors for them.\n";
   for (const auto& [name, row] : op_table()) {
     const bool made_of_others = row.kind == OpRow::Kind::Expand || row.kind == OpRow::Kind::Control;
     if (!made_of_others && !covered.count(name)) list << name << "\n";

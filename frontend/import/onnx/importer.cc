@@ -1,9 +1,6 @@
 // ONNX files to the graph IR. The file is hostile: every size is checked before it is believed.
 #include "frontend/import/onnx/importer.h"
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -11,6 +8,7 @@
 
 #include "frontend/import/onnx/canonical_node.h"
 #include "frontend/import/onnx/input_shapes.h"
+#include "frontend/import/onnx/model_file.h"
 #include "frontend/import/onnx/onnx.pb.h"
 #include "frontend/import/onnx/tensor_reader.h"
 #include "ir/error.h"
@@ -20,34 +18,11 @@ namespace tc {
 namespace {
 
 constexpr int64_t kMostNodes = 1 << 20;
-constexpr int kDeepestSubgraph = 32;
 constexpr size_t kLongestName = 64 << 10;
 constexpr int kLowestOpset = 7;
 
-bool is_default_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
-
 std::string full_type(const tc_onnx::NodeProto& node) {
   return is_default_domain(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
-}
-
-// Whether the bytes are UTF-8, in which names are shown and asked for: no stray bytes, long forms, surrogates or numbers
-// beyond 0x10ffff.
-bool is_utf8(const std::string& bytes) {
-  for (size_t i = 0; i < bytes.size();) {
-    const auto at = [&](size_t k) { return i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u; };
-    const unsigned first = at(0);
-    const size_t length = first < 0x80 ? 1 : first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
-    if (length == 0) return false;
-    unsigned code = length == 1 ? first : first & (0x7fu >> length);
-    for (size_t k = 1; k < length; ++k) {
-      if (at(k) >> 6 != 2) return false;
-      code = code << 6 | (at(k) & 0x3f);
-    }
-    constexpr unsigned kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (code < kSmallest[length] || code >> 11 == 0x1b || code > 0x10ffff) return false;
-    i += length;
-  }
-  return true;
 }
 
 std::string node_name(const tc_onnx::NodeProto& node) {
@@ -55,33 +30,7 @@ std::string node_name(const tc_onnx::NodeProto& node) {
   return node.output_size() > 0 ? node.output(0) : "";
 }
 
-tc_onnx::ModelProto parse(const std::string& bytes, const std::string& file_name) {
-  if (bytes.empty()) fail(ErrorKind::Model, "'", file_name, "' is empty; an ONNX model is needed");
-  tc_onnx::ModelProto model;
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX)));
-  google::protobuf::io::CodedInputStream coded(&stream);
-  coded.SetRecursionLimit(3 * kDeepestSubgraph + 16);
-  const bool read = bytes.size() < INT32_MAX && model.ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage();
-  if (!read || !model.has_graph()) {
-    fail(ErrorKind::Model, "'", file_name, "' is not a complete ONNX model: ",
-         read ? "it holds no graph" : "it is damaged, cut short or in another format",
-         "; export it again or copy it whole");
-  }
-  return model;
-}
-
 using Functions = std::map<std::pair<std::string, std::string>, const tc_onnx::FunctionProto*>;
-using Opsets = std::map<std::string, int>;
-
-Opsets opsets_of(const google::protobuf::RepeatedPtrField<tc_onnx::OperatorSetIdProto>& imports) {
-  Opsets opsets;
-  for (const auto& import : imports) {
-    opsets[is_default_domain(import.domain()) ? "" : import.domain()] =
-        static_cast<int>(std::clamp<int64_t>(import.version(), 0, 1 << 20));
-  }
-  return opsets;
-}
-
 bool is_branch(const Node& node) { return node.op->traits.control == OpTraits::Control::Branch; }
 
 // One model being imported.
@@ -576,13 +525,13 @@ class OnnxImporter {
 };
 
 Graph import_onnx(Source source, const ImportOptions& options) {
-  tc_onnx::ModelProto model = parse(source.bytes, source.name);
+  tc_onnx::ModelProto model = parse_model_file(source.bytes, source.name);
   source.bytes = std::string();
   return OnnxImporter(model, source.name, source.folder, options).run();
 }
 
 std::vector<ImportProblem> check_onnx(const Source& source, const ImportOptions& options) {
-  tc_onnx::ModelProto model = parse(source.bytes, source.name);
+  tc_onnx::ModelProto model = parse_model_file(source.bytes, source.name);
   std::vector<ImportProblem> problems = OnnxImporter(model, source.name, source.folder, options).unsupported();
   if (!problems.empty()) return problems;
   try {

@@ -3,7 +3,7 @@ quotes, or asks for a row's category, but for the lines listed here."""
 
 import re
 
-from .support import ROOT
+from ..support import ROOT
 
 FOLDERS = ["ir", "frontend/import", "frontend/pipeline", "frontend/profile", "scheduler", "codegen", "tuner", "runtime"]
 

@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 import tc
 
-from .support import worst_error
+from ..support import worst_error
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-SCRIPT = os.path.join(os.path.dirname(__file__), "..", "build_rules", "count.py")
+SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "build_rules", "count.py")
 
 JUNIT = """<testsuites><testsuite name="s">
   <testcase name="good" classname="s"/>

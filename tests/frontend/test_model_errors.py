@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 import tc
 from tc.cli import main
 
-from .support import ROOT
+from ..support import ROOT
 
 GOLDEN = "tests/golden/model_errors.txt"
 

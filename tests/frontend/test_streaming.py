@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tc
 
-from .support import worst_error
+from ..support import worst_error
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tc
 
-from .support import ROOT, models_folder
+from ..support import ROOT, models_folder
 
 TARGETS = ["x86-64-v3", "x86-64-v4", "rv64gcv", "rv64gc"]
 ARTEFACTS = ["artefact.so", "artefact.a", "artefact.h", "artefact.o", "artefact", "explained.txt"]
@@ -91,7 +91,7 @@ def make(model, target, build_threads, folder, shapes, decimal_point, **environm
     base = {key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG", "TZ"))}
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests/determinism_worker.py"), str(model), target, str(build_threads),
+        [sys.executable, str(ROOT / "tests/frontend/determinism_worker.py"), str(model), target, str(build_threads),
          str(folder), json.dumps(shapes)],
         env={**base, "PYTHONPATH": path, "TMPDIR": str(folder / "temporary"), **environment},
         cwd=folder, capture_output=True, text=True)

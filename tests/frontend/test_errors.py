@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tc
 
-from .support import models_folder
+from ..support import models_folder
 
 
 def small_model(op="Relu", inputs=("x",), shape=(1, 4), **attributes):

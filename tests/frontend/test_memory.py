@@ -11,7 +11,7 @@ import pytest
 import tc
 import tc.cli
 
-from . import memory, zoo
+from .. import memory, zoo
 from .plan_text import (Plan, PlanFault, check_disjoint, largest_live_set, live_pieces, value_of)
 
 EVERY = [pytest.param(name, marks=pytest.mark.full if network.large else ())

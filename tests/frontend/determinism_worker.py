@@ -1,6 +1,6 @@
 """Compiles one model in a process of its own and exports every kind of artefact of it.
 
-    python -m tests.determinism_worker MODEL TARGET BUILD_THREADS FOLDER [SHAPES as JSON]
+    python -m tests.frontend.determinism_worker MODEL TARGET BUILD_THREADS FOLDER [SHAPES as JSON]
 """
 
 import json

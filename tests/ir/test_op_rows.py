@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 import tc
 from tc.arguments import options_of, source_of
 
-from .support import ROOT, worst_error
+from ..support import ROOT, worst_error
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 TYPES = {numpy.dtype(numpy.float32): FLOAT, numpy.dtype(numpy.int64): INT64, numpy.dtype(bool): BOOL}

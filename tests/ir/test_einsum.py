@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 
 import tc
 
-from .support import worst_error
+from ..support import worst_error
 
 KINDS = {numpy.dtype(numpy.float32): TensorProto.FLOAT, numpy.dtype(numpy.float64): TensorProto.DOUBLE,
          numpy.dtype(numpy.int32): TensorProto.INT32, numpy.dtype(numpy.int64): TensorProto.INT64}

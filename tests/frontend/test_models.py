@@ -5,7 +5,7 @@ import pytest
 
 import tc
 
-from .support import models_folder, output_file, run_under_qemu, worst_error
+from ..support import models_folder, output_file, run_under_qemu, worst_error
 
 # Refused by name, with the words that the refusal must hold.
 REFUSED = {

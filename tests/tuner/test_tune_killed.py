@@ -1,6 +1,6 @@
 """Tuner, agent and tracker killed at random moments: the real programs on loopback, and the log after.
 
-A record counts as acknowledged once the tuner has reported it as measured (tests/tuner_process.py).
+A record counts as acknowledged once the tuner has reported it as measured (tests/tuner/tuner_process.py).
 After each kill the log holds all acknowledged ones, at most one batch more, and none twice.
 """
 

@@ -8,8 +8,8 @@ import pytest
 
 import tc
 
-from . import zoo
-from .support import count_under_qemu, output_file, worst_error
+from .. import zoo
+from ..support import count_under_qemu, output_file, worst_error
 
 LIMIT = 1e-4
 # Executed instructions per multiply-add of the graph, at most; more where layers are depthwise.
