@@ -143,10 +143,7 @@ void KernelContext::declare_function() {
     llvm::Argument* argument = function->getArg(static_cast<unsigned>(a));
     argument->setName(buffer.name);
     buffers[arguments[a]].pointer = argument;
-    // In-place pairs share memory on purpose; all other buffers are distinct.
-    bool shared = !buffer.in_place_of.empty();
-    for (const Buffer& other : kernel.buffers) shared |= other.in_place_of == buffer.name;
-    if (!shared) argument->addAttr(llvm::Attribute::NoAlias);
+    argument->addAttr(llvm::Attribute::NoAlias);
     argument->addAttr(llvm::Attribute::NoCapture);
     if (buffer.scope != Scope::Output) argument->addAttr(llvm::Attribute::ReadOnly);
   }

@@ -201,7 +201,6 @@ class PlanEmitter {
       case PlanStep::Kind::Loop: repeat(item, dims); break;
       case PlanStep::Kind::If: branch(item, dims); break;
     }
-    if (!item.barrier) return;
     guarded(several_, [&] {
       auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_}, false);
       builder_.CreateCall(type, barrier_, {frame_});

@@ -111,7 +111,7 @@ void TileEmitter::emit_statement(const TileStatement& original, bool from_zero) 
       lanes_ = static_cast<int>(loop.extent);
     }
   }
-  region_ = Region();
+  region_ = AccumulatorRegion();
   if (product) {
     emit_matrix(from_zero);
   } else {
@@ -169,7 +169,7 @@ void TileEmitter::nest(size_t position, Constraints pending) {
         nest(position, pending);
         end_region();
       }
-      region_ = Region();
+      region_ = AccumulatorRegion();
       return;
     }
   }

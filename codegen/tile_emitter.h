@@ -72,7 +72,8 @@ class TileEmitter {
     std::set<std::string> exists_where;
     std::vector<Affine> existence;              // the same, for memory
   };
-  struct Region {
+  // The statements over which accumulators stay in registers.
+  struct AccumulatorRegion {
     bool active = false;
     bool lane_partial = false;       // lanes are parts of one result
     std::map<std::string, Accumulator> accumulators;
@@ -249,7 +250,7 @@ class TileEmitter {
   std::map<std::pair<const Expr*, int>, Value> evaluated_;
   std::string lane_;                           // name of the vector loop, or empty
   int lanes_ = 1;
-  Region region_;
+  AccumulatorRegion region_;
   size_t region_position_ = 0;
   const MatrixPlan* matrix_ = nullptr;         // of a matrix product
   bool waits_ = false;                         // stores of the copies being emitted go to `waiting_`

@@ -23,9 +23,7 @@ std::map<size_t, size_t> TileEmitter::zeroing_statements() const {
     for (; next < tiles.size(); ++next) {
       bool touches = statement_of(next).write.buffer == buffer;
       for_each_load(statement_of(next).value, [&](const Expr& load) {
-        touches |= load.access.buffer == buffer ||
-                   kernel_.buffers[static_cast<size_t>(load.access.buffer)].in_place_of ==
-                       kernel_.buffers[static_cast<size_t>(buffer)].name;
+        touches |= load.access.buffer == buffer;
       });
       if (touches) break;
     }

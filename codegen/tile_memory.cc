@@ -55,13 +55,7 @@ llvm::Value* TileEmitter::hoisted(const Affine& affine) {
 }
 
 bool TileEmitter::is_read_only(int buffer) const {
-  if (written_.count(buffer) != 0) return false;
-  const Buffer& self = kernel_.buffers[static_cast<size_t>(buffer)];
-  for (const int written : written_) {
-    const Buffer& other = kernel_.buffers[static_cast<size_t>(written)];
-    if (other.in_place_of == self.name || self.in_place_of == other.name) return false;
-  }
-  return true;
+  return written_.count(buffer) == 0;
 }
 
 TileEmitter::Address TileEmitter::address_of(const Access& access, const Guard& guard) {

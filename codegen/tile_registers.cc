@@ -39,11 +39,7 @@ size_t TileEmitter::region_start() const {
     return 0;
   }
   bool reads_itself = false;
-  for_each_load(statement_->value, [&](const Expr& load) {
-    const Buffer& other = kernel_.buffers[static_cast<size_t>(load.access.buffer)];
-    reads_itself |= load.access.buffer == write.buffer || other.name == buffer.in_place_of ||
-                    other.in_place_of == buffer.name;
-  });
+  for_each_load(statement_->value, [&](const Expr& load) { reads_itself |= load.access.buffer == write.buffer; });
   if (reads_itself) return loops.size();
   return position;
 }
@@ -230,14 +226,14 @@ void TileEmitter::begin_region(size_t position, const Constraints& pending) {
   for (const Subscript& subscript : write.index) {
     lanes_move |= lanes_ > 1 && mentions(subscript.affine.substitute(tile_->iterators), lane_);
   }
-  region_ = Region();
+  region_ = AccumulatorRegion();
   region_.active = true;
   region_.lane_partial =
       lanes_ > 1 && !lanes_move && statement_->reduction != Reduction::None;
   collect_accumulators(position, pending);
   if (buffer.scope != Scope::Register && !accumulators_are_disjoint()) {
     // Elements may meet: each instance loads and stores its own.
-    region_ = Region();
+    region_ = AccumulatorRegion();
     TC_CHECK(position < tile_->loops.size(), "in statement '", statement_->name, "'");
     region_position_ = tile_->loops.size();
     return;
@@ -279,8 +275,8 @@ void TileEmitter::begin_region(size_t position, const Constraints& pending) {
 }
 
 void TileEmitter::end_region() {
-  Region done = std::move(region_);
-  region_ = Region();
+  AccumulatorRegion done = std::move(region_);
+  region_ = AccumulatorRegion();
   const Access& write = statement_->write;
   const Buffer& buffer = kernel_.buffers[static_cast<size_t>(write.buffer)];
   const auto saved_values = values_;

@@ -28,7 +28,7 @@
 // expression, for gathers); whoever builds it clamps it. `select` evaluates one side only, so that
 // loads of the other side may be out of range (padding).
 //
-// Buffers do not overlap, with one exception: `in_place_of`.
+// Buffers do not overlap.
 #pragma once
 
 #include <functional>
@@ -127,8 +127,6 @@ struct Buffer {
   std::vector<Affine> shape;
   Scope scope = Scope::Input;
   std::string logical;
-  // Name of an input buffer that may share this output's memory element for element, or empty.
-  std::string in_place_of;
 };
 
 // True for what the caller passes: inputs, outputs and constants.

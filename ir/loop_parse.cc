@@ -136,7 +136,6 @@ class Parser {
     made.name = cursor_.identifier();
     made.dtype = dtype();
     made.shape = affine_list();
-    if (cursor_.try_token("in_place_of")) made.in_place_of = cursor_.identifier();
     if (cursor_.try_token("as")) made.logical = cursor_.quoted();
     if (kernel_.buffer_index(made.name) >= 0) cursor_.error("buffer '", made.name, "' exists already");
     kernel_.buffers.push_back(made);

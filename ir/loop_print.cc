@@ -178,7 +178,6 @@ class Printer {
 std::string str(const Buffer& buffer) {
   std::string result = text(name_of(buffer.scope), " ", buffer.name, " ", name_of(buffer.dtype), "[",
                             join(buffer.shape), "]");
-  if (!buffer.in_place_of.empty()) result += " in_place_of " + buffer.in_place_of;
   if (!buffer.logical.empty()) result += " as " + quote(buffer.logical);
   return result;
 }

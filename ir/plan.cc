@@ -48,7 +48,6 @@ void print_steps(const PlanSteps& steps, const Plan& plan, int depth, std::strin
       case PlanStep::Kind::Loop: out += "loop " + step.symbol + " < " + step.trip.str(); break;
       case PlanStep::Kind::If: out += "if " + str(step.locations); break;
     }
-    if (!step.barrier) out += " no_barrier";
     if (!step.label.empty()) out += "  # " + step.label;
     out += "\n";
     print_steps(step.body, plan, depth + 1, out);

@@ -28,7 +28,7 @@ struct PlanStep {
   // Call: run kernel `kernel` with one location per argument buffer (in the order of the kernel's
   // Input, Output and Constant buffers). Copy: `bytes` from locations[1] to locations[0].
   // Loop: body for symbol = 0 .. trip-1. If: body where the bool at locations[0] is true, else
-  // otherwise. All threads reach a barrier after a step with `barrier`.
+  // otherwise. All threads reach a barrier after each step.
   enum class Kind : uint8_t { Call, Copy, Loop, If };
   Kind kind = Kind::Call;
   int kernel = -1;
@@ -38,7 +38,6 @@ struct PlanStep {
   std::string symbol;              // Loop
   Dim trip;                        // Loop
   PlanSteps body, otherwise;
-  bool barrier = true;
   bool single_thread = false;      // Call: too small to divide; thread 0 runs it
   std::string label;               // origin, for profiles
 };

@@ -82,11 +82,6 @@ class Verifier {
       require(is_identifier(buffer.name), "buffer '", buffer.name, "' is no identifier");
       require(names.insert(buffer.name).second, "buffer '", buffer.name, "' is declared twice");
       for (const Affine& size : buffer.shape) check_variables(size, parameters_, "size");
-      if (buffer.in_place_of.empty()) continue;
-      int other = kernel_.buffer_index(buffer.in_place_of);
-      require(buffer.scope == Scope::Output && other >= 0 &&
-                  kernel_.buffers[static_cast<size_t>(other)].scope == Scope::Input,
-              "buffer '", buffer.name, "': only an output can share the memory of an input");
     }
   }
 

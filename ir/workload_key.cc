@@ -31,9 +31,6 @@ std::string workload_key(const Kernel& kernel) {
     buffer.logical.clear();
     for (Affine& size : buffer.shape) size = size.substitute(parameters);
   }
-  for (Buffer& buffer : plain.buffers) {
-    if (!buffer.in_place_of.empty()) buffer.in_place_of = buffers[buffer.in_place_of];
-  }
   for (size_t i = 0; i < plain.statements.size(); ++i) {
     Statement& statement = plain.statements[i];
     statement.name = numbered("s", i);

@@ -94,15 +94,6 @@ struct TraceAlgorithm {
 };
 TraceAlgorithm algorithm_of(const std::vector<std::string>& trace);
 
-// A schedule by its trace, and what the closed forms predict.
-struct RankedTrace {
-  std::vector<std::string> trace;  // to append to the start's
-  double cycles = 0;
-};
-// Up to `count` different legal schedules of the space around the default (scheduler/search/space.h): the
-// default first, then fast ones by the closed forms that differ from each other.
-std::vector<RankedTrace> candidate_traces(const Schedule& start, int threads, int count);
-
 // Predicted seconds of the scheduled kernel by closed forms, for explain() and to decide whether threads
 // pay: the longer of its arithmetic at the target's peak and its arguments' way from the caches. Symbolic
 // sizes take the value `likely` where their range allows.

@@ -360,7 +360,6 @@ static void run_on_riscv(const std::string& folder, size_t which, const Schedule
           buffer.scope != Scope::Constant) {
         continue;
       }
-      TC_CHECK(buffer.in_place_of.empty(), "in-place kernels are tested natively");
       arguments.push_back(tensors.at(buffer.name).bytes);
       names.push_back(buffer.name);
     }
@@ -394,12 +393,6 @@ static void run_once(void* function, const ScheduledKernel& kernel, const Parame
   for (const Buffer& buffer : kernel.kernel.buffers) {
     if (buffer.scope != Scope::Input && buffer.scope != Scope::Output &&
         buffer.scope != Scope::Constant) {
-      continue;
-    }
-    const auto shared = place.find(buffer.in_place_of);
-    if (shared != place.end()) {
-      place[buffer.name] = shared->second;
-      pointers.push_back(memory[shared->second]->data());
       continue;
     }
     TC_CHECK(tensors.count(buffer.name) != 0, "a tensor for ", buffer.name);
@@ -502,8 +495,6 @@ void expect_like_interpreter(const ScheduledKernel& kernel, const Target& target
     for (const Affine& extent : buffer.shape) shape.push_back(extent.evaluate(parameters));
     // What is not written shows as this value.
     Tensor tensor = seeded(buffer.dtype, shape, 99);
-    const auto original = inputs.find(buffer.in_place_of);
-    if (original != inputs.end()) tensor = original->second;
     expected[buffer.name] = computed[buffer.name] = tensor;
   }
   interpret(kernel, parameters, expected, true);

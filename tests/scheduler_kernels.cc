@@ -251,8 +251,9 @@ const std::vector<NamedKernel>& small_kernels() {
 )", {}},
       {"in_place", R"(kernel "in place"
   input A f32[4, 30]
-  output O f32[4, 30] in_place_of A
-  add[i:4, j:30]: O[i, j] = A[i, j] + 1
+  output O f32[4, 30]
+  copy[i:4, j:30]: O[i, j] = A[i, j]
+  add[i:4, j:30]: O[i, j] = O[i, j] + 1
 )", {}},
       {"scan", R"(kernel "running sum"
   input A f32[5, 9]

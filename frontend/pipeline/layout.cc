@@ -12,8 +12,8 @@ using Contraction = OpTraits::Contraction;
 
 class LayoutChooser {
  public:
-  LayoutChooser(Graph& graph, const Target& target, const std::set<std::string>& plain)
-      : graph_(graph), target_(target), block_(target.block), shuffles_(target.vector_bits > 0 && !target.scalable), plain_(plain) {
+  LayoutChooser(Graph& graph, const Target& target)
+      : graph_(graph), target_(target), block_(target.block), shuffles_(target.vector_bits > 0 && !target.scalable) {
     for (ValueId id : graph.outputs) fixed_.insert(id);
   }
 
@@ -33,7 +33,7 @@ class LayoutChooser {
     return dim.is_constant() ? dim.constant() : 0;
   }
   bool worth(ValueId id) const {
-    return is_map(id) && channels(id) * 2 >= block_ && !plain_.count(graph_[id].name);
+    return is_map(id) && channels(id) * 2 >= block_;
   }
   bool blocked(ValueId id) const { return id != kNoValue && layouts_.count(id) > 0; }
   // Values of as many channels have the same.
@@ -171,15 +171,14 @@ class LayoutChooser {
   const Target& target_;
   int block_;                      // of the target; block_of() of a value
   bool shuffles_;                  // lanes can cheaply read each another one's element
-  const std::set<std::string>& plain_;
   std::set<ValueId> fixed_;
   Layouts layouts_;
 };
 
 }  // namespace
 
-Layouts choose_layouts(Graph& graph, const Target& target, const std::set<std::string>& plain) {
-  return LayoutChooser(graph, target, plain).run();
+Layouts choose_layouts(Graph& graph, const Target& target) {
+  return LayoutChooser(graph, target).run();
 }
 
 }  // namespace tc

@@ -15,8 +15,7 @@ namespace tc {
 using Layouts = std::map<ValueId, int>;
 
 // Chooses layouts for the values of one graph and inserts the Reorder nodes between producers and
-// readers that disagree. Graph inputs, outputs and what subgraphs capture stay plain; `plain` names
-// further values that must stay so (a schedule refused them).
-Layouts choose_layouts(Graph& graph, const Target& target, const std::set<std::string>& plain);
+// readers that disagree. Graph inputs, outputs and what subgraphs capture stay plain.
+Layouts choose_layouts(Graph& graph, const Target& target);
 
 }  // namespace tc

@@ -60,9 +60,9 @@ ScanLoop scan_loop(const Graph& graph, const Node& node, const std::string& symb
   return loop;
 }
 
-class Builder {
+class PlanBuilder {
  public:
-  explicit Builder(const BuildOptions& options) : options_(options), schedules_(options, result_) {
+  explicit PlanBuilder(const BuildOptions& options) : options_(options), schedules_(options, result_) {
     result_.plan.target = options.target.name;
   }
 
@@ -81,7 +81,7 @@ class Builder {
     for (ValueId id : graph.outputs) {
       plan.outputs.push_back({graph[id].name, graph[id].dtype, *graph[id].shape});
     }
-    frame.layouts = choose_layouts(graph, options_.target, plain_);
+    frame.layouts = choose_layouts(graph, options_.target);
     frame.places.resize(graph.values.size());
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const Value& value = graph[graph.inputs[i]];
@@ -339,9 +339,6 @@ class Builder {
       names[buffer.name] = text(stem, count++);
       buffer.name = names[buffer.name];
     }
-    for (Buffer& buffer : kernel.buffers) {
-      if (!buffer.in_place_of.empty()) buffer.in_place_of = names.at(buffer.in_place_of);
-    }
   }
 
   // A kernel's scratch memory holds its intermediate results up to this size, so the model takes no larger one.
@@ -564,12 +561,11 @@ class Builder {
   KernelSchedules schedules_;
   ConstantStore constants_;
   std::map<int, int> constant_storages_;
-  std::set<std::string> plain_;
   int loops_ = 0;
 };
 
 }  // namespace
 
-BuiltPlan build_plan(Graph graph, const BuildOptions& options) { return Builder(options).run(std::move(graph)); }
+BuiltPlan build_plan(Graph graph, const BuildOptions& options) { return PlanBuilder(options).run(std::move(graph)); }
 
 }  // namespace tc

@@ -76,14 +76,14 @@ void infer_reduction(InferContext& context, Reduction reduction, const std::stri
 }
 
 // Loops over the kept axes outside and the reduced ones inside.
-struct ReductionLoops {
+struct ReducedAxes {
   std::vector<Iterator> outer, inner;
   std::vector<Affine> input, output;
   Dim count = 1;
 };
 
-ReductionLoops loops_over(LowerContext& context, const Shape& shape, const std::set<int64_t>& axes, bool keep) {
-  ReductionLoops loops;
+ReducedAxes loops_over(LowerContext& context, const Shape& shape, const std::set<int64_t>& axes, bool keep) {
+  ReducedAxes loops;
   auto space = context.space("i", shape);
   loops.input = space.position;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -102,7 +102,7 @@ void lower_reduction(LowerContext& context, const ReductionRow& entry) {
   const Shape& shape = context.shape(0);
   const Node& node = context.node();
   const auto axes = reduced_axes(node, static_cast<int64_t>(shape.size()));
-  const ReductionLoops loops = loops_over(context, shape, axes, int_attribute(node, "keepdims") != 0);
+  const ReducedAxes loops = loops_over(context, shape, axes, int_attribute(node, "keepdims") != 0);
   const DType type = LowerContext::compute_type(context.dtype(0));
   Reduction reduction = entry.reduction;
   if (type == DType::Bool) reduction = reduction == Reduction::Max ? Reduction::Or : Reduction::And;
@@ -127,7 +127,7 @@ void lower_log_sum_exp(LowerContext& context) {
   const Shape& shape = context.shape(0);
   const Node& node = context.node();
   const auto axes = reduced_axes(node, static_cast<int64_t>(shape.size()));
-  const ReductionLoops loops = loops_over(context, shape, axes, int_attribute(node, "keepdims") != 0);
+  const ReducedAxes loops = loops_over(context, shape, axes, int_attribute(node, "keepdims") != 0);
   const DType type = LowerContext::compute_type(context.dtype(0));
   const Shape& out = *context.output_value(0).shape;
   const int largest = context.local("largest", type, out), total = context.local("total", type, out);
@@ -166,7 +166,7 @@ void lower_arg(LowerContext& context, Reduction reduction) {
   const Node& node = context.node();
   int64_t axis = int_attribute(node, "axis");
   if (axis < 0) axis += static_cast<int64_t>(shape.size());
-  const ReductionLoops loops = loops_over(context, shape, {axis}, int_attribute(node, "keepdims") != 0);
+  const ReducedAxes loops = loops_over(context, shape, {axis}, int_attribute(node, "keepdims") != 0);
   const DType type = LowerContext::compute_type(context.dtype(0));
   const int best = context.local("best", type, *context.output_value(0).shape);
   ExprPtr x = context.read(0, loops.input);

@@ -108,7 +108,7 @@ std::optional<AffineAxis> affine_axis(const AxisTable& table, int64_t in, int64_
 }
 
 // The scales and sizes that the node's inputs or attributes give for all axes.
-struct Target {
+struct ResizedShape {
   std::vector<double> scales;
   Shape sizes;
 };
@@ -145,7 +145,7 @@ double known_scale(const Node& node, const Dim& in, const Dim& out) {
 }
 
 // Applies sizes for some axes under the aspect policy.
-void take_sizes(const Node& node, const Shape& in, const std::vector<int64_t>& axes, const std::vector<Dim>& sizes, Target& target) {
+void take_sizes(const Node& node, const Shape& in, const std::vector<int64_t>& axes, const std::vector<Dim>& sizes, ResizedShape& target) {
   if (sizes.size() != axes.size()) fail(ErrorKind::Shape, node.origin.str(), ": ", sizes.size(), " sizes are given for ", axes.size(), " axes");
   const std::string policy = choice_attribute(node, "keep_aspect_ratio_policy", {"stretch", "not_larger", "not_smaller"});
   std::optional<double> common;
@@ -189,9 +189,9 @@ std::vector<int64_t> resized_axes(const Node& node, int64_t rank) {
   return axes;
 }
 
-Target target_of(const Graph& graph, const Node& node, const ResizeForm& form, const std::vector<int64_t>& axes) {
+ResizedShape target_of(const Graph& graph, const Node& node, const ResizeForm& form, const std::vector<int64_t>& axes) {
   const Shape in = graph[node.inputs.at(0)].shape.value();
-  Target target{std::vector<double>(in.size(), 1.0), in};
+  ResizedShape target{std::vector<double>(in.size(), 1.0), in};
   if (given(graph, node, form.sizes)) {
     auto sizes = known_elements(graph[node.inputs[form.sizes]]);
     if (!sizes) fail(ErrorKind::Unsupported, node.origin.str(), ": the sizes depend on data; they must be constants or follow from shapes");
@@ -243,7 +243,7 @@ struct AxisForm {
   int64_t size = 0;
 };
 
-AxisForm form_of_axis(const Node& node, const Dim& in, const Target& target, int64_t axis, const Sampling& sampling,
+AxisForm form_of_axis(const Node& node, const Dim& in, const ResizedShape& target, int64_t axis, const Sampling& sampling,
                       std::pair<double, double> window) {
   constexpr int64_t kPattern = 48;
   const double scale = target.scales[axis];
@@ -261,7 +261,7 @@ void normalize_resize(Graph& graph, Node& node, const ResizeForm& form) {
   const Shape in = graph[node.inputs.at(0)].shape.value();
   const int64_t rank = static_cast<int64_t>(in.size());
   const std::vector<int64_t> axes = resized_axes(node, rank);
-  const Target target = target_of(graph, node, form, axes);
+  const ResizedShape target = target_of(graph, node, form, axes);
   const Sampling sampling = sampling_of(node, form.old_rules);
   const std::vector<double> roi = crop_of(graph, node, sampling, form.roi, axes.size());
   const double outside = has_attribute(node, "extrapolation_value") ? float_attribute(node, "extrapolation_value") : 0.0;

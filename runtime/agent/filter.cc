@@ -106,9 +106,9 @@ constexpr Name kNames[] = {
 constexpr uint32_t kOpenToWrite =
     O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
 
-class Builder {
+class FilterBuilder {
  public:
-  explicit Builder(uint32_t refusal) : refusal_(refusal) {}
+  explicit FilterBuilder(uint32_t refusal) : refusal_(refusal) {}
 
   void load(size_t offset) {
     add({BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<uint32_t>(offset)});
@@ -160,7 +160,7 @@ Filter make_filter(bool notify) {
   const uint32_t refusal = notify ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_KILL_PROCESS;
   const uint32_t question = notify ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
   Filter filter;
-  Builder build(refusal);
+  FilterBuilder build(refusal);
   build.load(offsetof(seccomp_data, arch));
   build.if_not_equal(kArchitecture, 1);
   build.finish(SECCOMP_RET_KILL_PROCESS);

@@ -252,13 +252,6 @@ class Settler {
 
 void settle_padding(Kernel& kernel, const std::vector<BlockedDim>& blocked) {
   Settler(kernel, blocked).run();
-  for (Buffer& buffer : kernel.buffers) {
-    if (buffer.in_place_of.empty()) continue;
-    const int other = kernel.buffer_index(buffer.in_place_of);
-    if (other < 0 || kernel.buffers[static_cast<size_t>(other)].shape != buffer.shape) {
-      buffer.in_place_of.clear();
-    }
-  }
 }
 
 }  // namespace tc

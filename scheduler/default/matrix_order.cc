@@ -16,9 +16,9 @@ struct Loops {
   std::string lane;
 };
 
-class MatrixOrder {
+class BandLoops {
  public:
-  MatrixOrder(TraceBuilder& builder, const std::string& sum, const TermsAlgorithm& algorithm)
+  BandLoops(TraceBuilder& builder, const std::string& sum, const TermsAlgorithm& algorithm)
       : b_(builder), macc_(sum), algorithm_(algorithm) {}
 
   void rewrite(const BandPlan& plan) {
@@ -265,7 +265,7 @@ size_t band_position(const Statement& start) {
 }
 
 void apply_plan(TraceBuilder& builder, const std::string& sum, const TermsAlgorithm& algorithm, const BandPlan& plan) {
-  MatrixOrder order(builder, sum, algorithm);
+  BandLoops order(builder, sum, algorithm);
   order.rewrite(plan);
   order.order(plan);
 }

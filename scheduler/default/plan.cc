@@ -40,7 +40,7 @@ std::string str(const IteratorPlan& plan) {
 }
 
 std::string str(const LoopPlan& plan) {
-  std::string result = line("input packed", listed(plan.packings, [](const LoopPlan::Packing& each) {
+  std::string result = line("input packed", listed(plan.packings, [](const LoopPlan::InputCopy& each) {
     return text(each.buffer, " by", joined(each.iterators), " in ", each.at);
   }));
   result += line("loops divided", listed(plan.splits, [](const Division& each) { return str(each); }));

@@ -44,12 +44,12 @@ enum class Epilogue {
 
 // The loops of the sum, and of what runs beside it.
 struct LoopPlan {
-  struct Packing {               // a copy of an input with lanes side by side
+  struct InputCopy {               // a copy of an input with lanes side by side
     std::string buffer;
     std::vector<std::string> iterators;  // of the copy
     std::string at;              // the loop that makes the copy
 
-    bool operator==(const Packing&) const = default;
+    bool operator==(const InputCopy&) const = default;
   };
   struct Unrolling {
     std::string loop;
@@ -63,7 +63,7 @@ struct LoopPlan {
     bool operator==(const Prefetch&) const = default;
   };
 
-  std::vector<Packing> packings;       // the first that is accepted is made
+  std::vector<InputCopy> packings;       // the first that is accepted is made
   std::vector<Division> splits;        // of loops
   std::vector<std::string> order;      // outermost first
   std::optional<Division> held;        // of one trip: holds the tile apart from the epilogue behind it

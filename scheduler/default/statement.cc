@@ -17,7 +17,7 @@ std::string neighbours_of(const TraceBuilder& builder, const Statement& statemen
   const Buffer& buffer = kernel.buffers[static_cast<size_t>(statement.write.buffer)];
   const Target& target = builder.target();
   if (target.vector_bits == 0 || target.scalable || statement.reduction != Reduction::None) return "";
-  if (buffer.scope != Scope::Output || !buffer.in_place_of.empty() || size_of(buffer.dtype) != 4) return "";
+  if (buffer.scope != Scope::Output || size_of(buffer.dtype) != 4) return "";
   // A few lanes are transposed as a whole or not at all.
   const int64_t extent = extent_or(statement, lane, lanes);
   if (extent < lanes && (extent < kLeastCopies || (extent & (extent - 1)) != 0)) return "";

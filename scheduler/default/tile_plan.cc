@@ -132,7 +132,7 @@ void TilePlanner::pack_inputs() {
     double again = columns_.empty() ? 1 : column_tiles();
     for (size_t i = last + 1; i < outer_.size(); ++i) again *= static_cast<double>(trips(outer_[i]));
     if (again < 2) continue;
-    LoopPlan::Packing packing{facts_.buffer(load).name, {}, loop(outer_[last])};
+    LoopPlan::InputCopy packing{facts_.buffer(load).name, {}, loop(outer_[last])};
     auto add = [&](const std::string& name) {
       if (!name.empty() && depends_on(load, name)) packing.iterators.push_back(name);
     };

@@ -34,7 +34,7 @@ constexpr double kSpills = 1.4;
 constexpr double kNotOverlapped = 0.25, kNotOverlappedFromMemory = 0.5;
 
 // What the closed forms need to know of the convolution.
-struct Shape {
+struct WinogradShape {
   int64_t batch = 1, features = 1, channels = 1;   // in blocks of lanes, but channels
   int64_t rows = 1, columns = 1;
   int64_t lanes = 1;
@@ -453,7 +453,7 @@ class WinogradScheduler {
   Blocking best_;
   std::string macc_;
   std::string filter_;                  // the constant
-  Shape shape_;
+  WinogradShape shape_;
   int64_t taps_ = 0;                    // of the window, in each direction
   double direct_ = 0;                   // cycles of the direct convolution
   int64_t columns_ = 1, vectors_ = 1;   // of the register tile

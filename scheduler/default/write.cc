@@ -152,7 +152,7 @@ void write(ReductionKernel& reduction, const IteratorPlan& plan) {
 void write(ReductionKernel& reduction, const LoopPlan& plan, int64_t lanes) {
   TraceBuilder& builder = reduction.builder;
   std::string packed, packed_at;   // the statement that copies an input, and the loop that holds it
-  for (const LoopPlan::Packing& each : plan.packings) {
+  for (const LoopPlan::InputCopy& each : plan.packings) {
     if (!builder.attempt("pack ", each.buffer, " :", joined(each.iterators))) continue;
     packed = builder.kernel().statements.front().name;
     packed_at = each.at;

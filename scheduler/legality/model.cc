@@ -33,16 +33,8 @@ std::string box_text(const Kernel& kernel) {
   return result + " }";
 }
 
-// Where the buffer's elements live: an output in the place of an input is the same memory.
-int memory_of(const Kernel& kernel, int buffer) {
-  const std::string& other = kernel.buffers[static_cast<size_t>(buffer)].in_place_of;
-  int index = other.empty() ? -1 : kernel.buffer_index(other);
-  return index < 0 ? buffer : index;
-}
-
 std::string access_text(const Kernel& kernel, const Statement& statement, const Access& access) {
-  std::string result = tuple_text(statement) + " -> b" +
-                       std::to_string(memory_of(kernel, access.buffer)) + "[";
+  std::string result = tuple_text(statement) + " -> b" + std::to_string(access.buffer) + "[";
   std::string conditions;
   const Buffer& buffer = kernel.buffers[static_cast<size_t>(access.buffer)];
   for (size_t i = 0; i < access.index.size(); ++i) {
@@ -139,7 +131,7 @@ Touches touches_of(const Kernel& kernel, const Statement& statement, const isl::
   std::map<int, std::set<std::string>> loads;
   auto add_loads = [&](const ExprPtr& expr) {
     for_each_load(expr, [&](const Expr& load) {
-      loads[memory_of(kernel, load.access.buffer)].insert(access_text(kernel, statement, load.access));
+      loads[load.access.buffer].insert(access_text(kernel, statement, load.access));
     });
   };
   add_loads(statement.value);
@@ -148,7 +140,7 @@ Touches touches_of(const Kernel& kernel, const Statement& statement, const isl::
     return isl::map(isl::ctx(isl_context()), parameter_prefix(kernel) + "{ " + access + " }")
         .intersect_domain(domain);
   };
-  const int target = memory_of(kernel, statement.write.buffer);
+  const int target = statement.write.buffer;
   result.writes[target] = read(access_text(kernel, statement, statement.write));
   for (const auto& [memory, texts] : loads) {
     isl::map all;

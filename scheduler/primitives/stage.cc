@@ -61,7 +61,6 @@ Primitive stage_primitive() {
     staged.name = fresh(name + "_stage", "_stage",
                         [&](const std::string& each) { return kernel.buffer_index(each) >= 0; });
     staged.scope = Scope::Local;
-    staged.in_place_of.clear();
     const auto local = static_cast<int>(kernel.buffers.size());
     std::vector<Statement> stores;
     for (const Statement* setter : setters) {

@@ -506,20 +506,4 @@ std::vector<double> ScheduleSpace::features(const Point& point) const {
   return schedule ? loop_features(*schedule) : std::vector<double>{};
 }
 
-std::vector<RankedTrace> candidate_traces(const Schedule& start, int threads, int count) {
-  const ScheduleSpace space(start, threads);
-  std::vector<RankedTrace> result;
-  std::set<std::vector<std::string>> seen;
-  for (const Point& point : space.ranked(2 * count)) {
-    if (static_cast<int>(result.size()) >= count) break;
-    const auto schedule = space.build(point, nullptr);
-    if (!schedule) continue;
-    const auto& trace = schedule->trace();
-    std::vector<std::string> added(trace.begin() + static_cast<std::ptrdiff_t>(start.trace().size()),
-                                   trace.end());
-    if (seen.insert(added).second) result.push_back({std::move(added), space.cycles(point)});
-  }
-  return result;
-}
-
 }  // namespace tc

@@ -1,4 +1,4 @@
-// The loop tree above the tiles: threads, conditions, bounds, stack buffers, in-place results.
+// The loop tree above the tiles: threads, conditions, bounds, stack buffers, results that are read again.
 #include <gtest/gtest.h>
 
 #include "ir/error.h"
@@ -8,7 +8,7 @@
 namespace tc::testing {
 namespace {
 
-// O = A + 1 in place: an instance that runs twice, or never, shows.
+// O = O + 1: an instance that runs twice, or never, shows.
 Kernel increment(std::vector<Affine> shape, std::vector<std::string> names) {
   Kernel kernel;
   kernel.name = "increment";
@@ -17,7 +17,6 @@ Kernel increment(std::vector<Affine> shape, std::vector<std::string> names) {
   input.shape = output.shape = shape;
   output.name = "O";
   output.scope = Scope::Output;
-  output.in_place_of = "A";
   kernel.buffers = {input, output};
   Statement statement;
   statement.name = "add";
@@ -28,7 +27,7 @@ Kernel increment(std::vector<Affine> shape, std::vector<std::string> names) {
     statement.write.index.push_back({place.back(), nullptr});
   }
   statement.write.buffer = 1;
-  statement.value = binary(BinaryOp::Add, load(DType::F32, 0, place), constant(DType::F32, 1));
+  statement.value = binary(BinaryOp::Add, load(DType::F32, 1, place), constant(DType::F32, 1));
   kernel.statements = {statement};
   return kernel;
 }

@@ -158,7 +158,6 @@ TEST(PlanText, PrintsStepsAndMemory) {
   copy.kind = PlanStep::Kind::Copy;
   copy.bytes = 16;
   copy.locations = {{Location::Kind::Output, 0, 0}, {Location::Kind::Constant, 0, 16}};
-  copy.barrier = false;
   PlanStep loop;
   loop.kind = PlanStep::Kind::Loop;
   loop.symbol = "t";
@@ -176,7 +175,7 @@ TEST(PlanText, PrintsStepsAndMemory) {
             "steps\n"
             "  loop t < 3\n"
             "    call 0(input0, block0@[64]) with n  # relu\n"
-            "  copy 16 bytes (output0, constant0[16]) no_barrier\n");
+            "  copy 16 bytes (output0, constant0[16])\n");
 }
 
 }  // namespace

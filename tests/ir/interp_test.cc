@@ -49,11 +49,11 @@ bool contains(const std::string& text, const std::string& part) {
 Kernel convolution() {
   Kernel kernel;
   kernel.name = "conv";
-  kernel.buffers = {{"I", DType::F32, {4, 9, 7}, Scope::Input, "", ""},
-                    {"K", DType::F32, {6, 4, 3, 3}, Scope::Constant, "", ""},
-                    {"B", DType::F32, {6}, Scope::Constant, "", ""},
-                    {"O", DType::F32, {6, 5, 4}, Scope::Output, "", ""},
-                    {"T", DType::F32, {6, 5, 4}, Scope::Local, "", ""}};
+  kernel.buffers = {{"I", DType::F32, {4, 9, 7}, Scope::Input, ""},
+                    {"K", DType::F32, {6, 4, 3, 3}, Scope::Constant, ""},
+                    {"B", DType::F32, {6}, Scope::Constant, ""},
+                    {"O", DType::F32, {6, 5, 4}, Scope::Output, ""},
+                    {"T", DType::F32, {6, 5, 4}, Scope::Local, ""}};
   std::vector<Iterator> outer{{"f", 6}, {"y", 5}, {"x", 4}};
   std::vector<Iterator> all = outer;
   all.insert(all.end(), {{"c", 4}, {"r", 3}, {"s", 3}});
@@ -132,9 +132,9 @@ TEST(Interpreter, SymbolicMatrixProduct) {
   Kernel kernel;
   kernel.name = "matmul";
   kernel.parameters = {{"p0", Dim::symbol("m"), 1, 100}};
-  kernel.buffers = {{"A", DType::F32, {v("p0"), 5}, Scope::Input, "", ""},
-                    {"B", DType::F32, {5, 3}, Scope::Input, "", ""},
-                    {"C", DType::F32, {v("p0"), 3}, Scope::Output, "", ""}};
+  kernel.buffers = {{"A", DType::F32, {v("p0"), 5}, Scope::Input, ""},
+                    {"B", DType::F32, {5, 3}, Scope::Input, ""},
+                    {"C", DType::F32, {v("p0"), 3}, Scope::Output, ""}};
   kernel.statements.push_back({"init", {{"i", v("p0")}, {"j", 3}}, {}, at(2, {v("i"), v("j")}),
                                Reduction::None, constant(DType::F32, 0)});
   kernel.statements.push_back({"macc", {{"i", v("p0")}, {"j", 3}, {"k", 5}}, {},
@@ -161,10 +161,10 @@ TEST(Interpreter, SymbolicMatrixProduct) {
 
 TEST(Interpreter, Softmax) {
   Kernel kernel;
-  kernel.buffers = {{"X", DType::F32, {3, 8}, Scope::Input, "", ""},
-                    {"Y", DType::F32, {3, 8}, Scope::Output, "", ""},
-                    {"M", DType::F32, {3}, Scope::Local, "", ""},
-                    {"S", DType::F32, {3}, Scope::Local, "", ""}};
+  kernel.buffers = {{"X", DType::F32, {3, 8}, Scope::Input, ""},
+                    {"Y", DType::F32, {3, 8}, Scope::Output, ""},
+                    {"M", DType::F32, {3}, Scope::Local, ""},
+                    {"S", DType::F32, {3}, Scope::Local, ""}};
   std::vector<Iterator> rows{{"i", 3}}, all{{"i", 3}, {"j", 8}};
   auto x = f32(0, {v("i"), v("j")});
   auto e = unary(UnaryOp::Exp, binary(BinaryOp::Sub, x, f32(2, {v("i")})));
@@ -189,7 +189,7 @@ TEST(Interpreter, Softmax) {
 // A kernel that stores one value of the type.
 Tensor single(const ExprPtr& value) {
   Kernel kernel;
-  kernel.buffers = {{"O", value->dtype, {1}, Scope::Output, "", ""}};
+  kernel.buffers = {{"O", value->dtype, {1}, Scope::Output, ""}};
   kernel.statements = {{"s", {}, {}, at(0, {0}), Reduction::None, value}};
   std::map<std::string, Tensor> buffers;
   interpret(kernel, {}, buffers);
@@ -253,9 +253,9 @@ TEST(Interpreter, CastsSaturate) {
 
 TEST(Interpreter, GatherReadsAndScatterWritesThroughDynamicSubscripts) {
   Kernel kernel;
-  kernel.buffers = {{"X", DType::F32, {4, 2}, Scope::Input, "", ""},
-                    {"N", DType::I64, {3}, Scope::Input, "", ""},
-                    {"Y", DType::F32, {4, 2}, Scope::Output, "", ""}};
+  kernel.buffers = {{"X", DType::F32, {4, 2}, Scope::Input, ""},
+                    {"N", DType::I64, {3}, Scope::Input, ""},
+                    {"Y", DType::F32, {4, 2}, Scope::Output, ""}};
   ExprPtr place = load(DType::I64, 1, std::vector<Affine>{v("i")});
   ExprPtr value = load(DType::F32, 0, std::vector<Subscript>{{1, place}, {v("j"), nullptr}});
   Access write{2, {{0, place}, {v("j"), nullptr}}};
@@ -279,8 +279,8 @@ TEST(Interpreter, GatherReadsAndScatterWritesThroughDynamicSubscripts) {
 
 TEST(Interpreter, SelectEvaluatesOneSide) {
   Kernel kernel;
-  kernel.buffers = {{"X", DType::F32, {3}, Scope::Input, "", ""},
-                    {"Y", DType::F32, {5}, Scope::Output, "", ""}};
+  kernel.buffers = {{"X", DType::F32, {3}, Scope::Input, ""},
+                    {"Y", DType::F32, {5}, Scope::Output, ""}};
   ExprPtr inside = binary(BinaryOp::Lt, index_value(v("i")), int_constant(DType::I64, 3));
   kernel.statements = {{"pad", {{"i", 5}}, {}, at(1, {v("i")}), Reduction::None,
                         select(inside, f32(0, {v("i")}), constant(DType::F32, 7))}};
@@ -302,7 +302,7 @@ TEST(Interpreter, SaysWhichAccessLeavesItsBuffer) {
 
 TEST(Interpreter, UnwrittenElementsArePoison) {
   Kernel kernel;
-  kernel.buffers = {{"Y", DType::F32, {2}, Scope::Output, "", ""}};
+  kernel.buffers = {{"Y", DType::F32, {2}, Scope::Output, ""}};
   kernel.statements = {{"s", {}, {}, at(0, {0}), Reduction::None, constant(DType::F32, 1)}};
   std::map<std::string, Tensor> buffers;
   interpret(kernel, {}, buffers);
@@ -449,7 +449,7 @@ TEST(Flops, CountsTheConstrainedDomain) {
 
 TEST(Pack, BlocksChannelsAndFillsTheRest) {
   Kernel kernel;
-  kernel.buffers = {{"P", DType::F32, {2, 3, 4}, Scope::Constant, "", ""}};
+  kernel.buffers = {{"P", DType::F32, {2, 3, 4}, Scope::Constant, ""}};
   Packing packing{"P", {"fo", "c", "fi"}, {6, 3}, {v("fo") * 4 + v("fi"), v("c")}, 0.5, {}, "", {}, ""};
   Tensor original = filled({6, 3}, 11);
   Tensor packed = pack(packing, kernel, original);

@@ -174,7 +174,7 @@ const char* const kKernel =
     "  input I f32[1, 64, p0] as \"n c x\"\n"
     "  input N i64[p0]\n"
     "  constant K f32[4, 64, 3]\n"
-    "  output O f16[64, p0] in_place_of I\n"
+    "  output O f16[64, p0]\n"
     "  local T f32[64, p0]\n"
     "  register U u64[1]\n"
     "  packing K[fo, c, r] of [60, 3] at [16*fo + c, r] fill -inf\n"
@@ -203,7 +203,6 @@ TEST(KernelText, ReadsBack) {
   Kernel kernel = parse_kernel(kKernel);
   EXPECT_EQ(str(kernel), kKernel);
   EXPECT_EQ(kernel.parameters[0].value, 2 * seq + 1);
-  EXPECT_EQ(kernel.buffers[3].in_place_of, "I");
   ASSERT_EQ(kernel.statements.size(), 7u);
   EXPECT_EQ(kernel.statements[1].reduction, Reduction::Sum);
   EXPECT_EQ(kernel.statements[0].value->dtype, DType::F32);

@@ -160,7 +160,7 @@ size_t reorders(int64_t groups, const std::string& target) {
                                  64 / groups, ", 3, 3] #0\n  constant c f32[16, 64, 1, 1] #0\n  p f32[?] = Conv(x, a)\n"
                                  "  q f32[?] = Conv(p, b) {group = ", groups, "}\n  y f32[?] = Conv(q, c)\n  output y\n}\n"));
   infer_shapes(graph);
-  const Layouts layouts = choose_layouts(graph, parse_target(target), {});
+  const Layouts layouts = choose_layouts(graph, parse_target(target));
   EXPECT_EQ(layouts.count(graph.nodes[0].outputs[0]), 1u);   // the first one's is in blocks
   size_t count = 0;
   for (const Node& node : graph.nodes) count += node.op->name == "Reorder";
@@ -183,7 +183,7 @@ TEST(GroupedLayouts, BlocksStayInTransposedConvolutions) {
                                    "  r f32[?] = Conv(x, d) {pads = [4, 4, 5, 5]}\n  all f32[?] = Concat(q, r) {axis = 1}\n"
                                    "  y f32[?] = Conv(all, c)\n  output y\n}\n"));
     infer_shapes(graph);
-    choose_layouts(graph, parse_target("x86-64-v4"), {});
+    choose_layouts(graph, parse_target("x86-64-v4"));
     size_t count = 0;
     for (const Node& node : graph.nodes) count += node.op->name == "Reorder";
     EXPECT_EQ(count, expected) << groups;
@@ -198,7 +198,7 @@ TEST(Layouts, HalfBlocksWhereAWholeOneWouldBeHalfInVain) {
   infer_shapes(graph);
   for (const auto& [target, half] : {std::pair("znver4", 8), std::pair("x86-64-v4", 16)}) {
     Graph copy = graph;
-    const Layouts layouts = choose_layouts(copy, parse_target(target), {});
+    const Layouts layouts = choose_layouts(copy, parse_target(target));
     std::vector<int> blocks;
     for (size_t i = 0; i < 5; ++i) blocks.push_back(layouts.at(graph.nodes[i].outputs[0]));
     EXPECT_EQ(blocks, (std::vector<int>{half, 16, half, half, 16})) << target;

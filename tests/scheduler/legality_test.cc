@@ -36,15 +36,16 @@ TEST(Legality, WhatIsReadIsWrittenBefore) {
   expect_words(refusal(two_statements("7 - i"), {"fuse a_i b_i as i"}), {"a[i=", "must run before", "b[i="});
 }
 
-std::string overwritten(const std::string& index, const std::string& place) {
-  return "kernel \"k\"\n  input A f32[8]\n  input C f32[8]\n  output B f32[8]\n  output O f32[8]" + place +
-         "\n  a[i:8]: B[i] = A[" + index + "]\n  b[i:8]: O[i] = C[i]\n";
+std::string overwritten(const std::string& index, const std::string& target) {
+  return "kernel \"k\"\n  input C f32[8]\n  output B f32[8]\n  output O f32[8]\n  local A f32[8]\n"
+         "  first[i:8]: A[i] = C[i]\n  a[i:8]: B[i] = A[" + index + "]\n  b[i:8]: " + target + "[i] = C[i] + 1\n"
+         "  last[i:8]: O[i] = A[i]\n";
 }
 
 TEST(Legality, WhatIsStillReadIsNotOverwritten) {
-  EXPECT_EQ(refusal(overwritten("i", " in_place_of A"), {"fuse a_i b_i as i"}), "");
-  EXPECT_EQ(refusal(overwritten("7 - i", ""), {"fuse a_i b_i as i"}), "");
-  expect_words(refusal(overwritten("7 - i", " in_place_of A"), {"fuse a_i b_i as i"}),
+  EXPECT_EQ(refusal(overwritten("i", "A"), {"fuse a_i b_i as i"}), "");
+  EXPECT_EQ(refusal(overwritten("7 - i", "O"), {"fuse a_i b_i as i"}), "");
+  expect_words(refusal(overwritten("7 - i", "A"), {"fuse a_i b_i as i"}),
                {"a[i=", "must run before", "b[i="});
 }
 
@@ -61,7 +62,7 @@ TEST(Legality, TheLastWriteStays) {
 }
 
 TEST(Legality, AStatementThatReadsWhatItWrites) {
-  const std::string scan = "kernel \"scan\"\n  input A f32[4, 9]\n  output O f32[4, 9] in_place_of A\n"
+  const std::string scan = "kernel \"scan\"\n  input A f32[4, 9]\n  output O f32[4, 9]\n"
                            "  next[j:8, i:4]: O[i, j + 1] = O[i, j] + A[i, j + 1]\n";
   expect_words(refusal(scan, {"parallel next_j"}), {"loop next_j cannot be parallel", "next[j=", "must run before"});
   EXPECT_EQ(refusal(scan, {"vectorize next_i"}), "");

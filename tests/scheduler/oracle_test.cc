@@ -56,10 +56,9 @@ const std::vector<std::string>& tiny_kernels() {
   next[y:4, x:4]: O[y + 1, x] = O[y, x + 1] + 1
 )",
       R"(kernel "shift in place"
-  input A f32[4, 4]
-  output O f32[4, 4] in_place_of A
-  edge[i:4]: O[i, 0] = A[i, 0] + A[i, 1]
-  move[i:4, j:3]: O[i, j + 1] = A[3 - i, 2 - j]
+  output O f32[4, 4]
+  edge[i:4]: O[i, 0] = O[i, 0] + O[i, 1]
+  move[i:4, j:3]: O[i, j + 1] = O[3 - i, 2 - j]
 )",
       R"(kernel "softmax"
   input I f32[3, 4]
@@ -230,8 +229,7 @@ class BruteForce {
   template <class Mark>
   void touch(const Access& access, const std::map<std::string, int64_t>& values, const Mark& mark) {
     const Buffer& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
-    const int shared = kernel_.buffer_index(buffer.in_place_of);
-    std::vector<Element> elements{{shared >= 0 ? shared : access.buffer, {}}};
+    std::vector<Element> elements{{access.buffer, {}}};
     for (size_t d = 0; d < access.index.size(); ++d) {
       std::vector<Element> longer;
       for (const Element& element : elements) {

@@ -119,7 +119,7 @@ TEST(Winograd, TheAlgebraIsThatOfAFilter) {
     Kernel kernel;
     kernel.name = "filter";
     auto buffer = [&](const char* name, int64_t size, Scope scope) {
-      kernel.buffers.push_back({name, DType::F64, {Affine(size)}, scope, "", ""});
+      kernel.buffers.push_back({name, DType::F64, {Affine(size)}, scope, ""});
       return static_cast<int>(kernel.buffers.size()) - 1;
     };
     const int input = buffer("D", algebra.products(), Scope::Input), output = buffer("Y", outputs, Scope::Output);

@@ -417,11 +417,16 @@ TEST(Sketch, TellsLoopsOfTheMatrixUnitApart) {
 TEST(Search, StartsWithTheUntunedAndTheSeeds) {
   const KernelTask task = task_of("gemm", parse_target("x86-64-v4"));
   Schedule start(task.kernel, task.target);
-  const auto candidates = candidate_traces(start, 1, 4);
-  ASSERT_EQ(candidates.size(), 4u);
-  EXPECT_EQ(candidates[0].trace, task.untuned);
+  const ScheduleSpace space(start, 1);
+  std::vector<Trace> candidates;
+  for (const ScheduleSpace::Point& point : space.ranked(8)) {
+    if (const auto schedule = space.build(point, nullptr)) candidates.push_back(schedule->trace());
+  }
+  ASSERT_GE(candidates.size(), 4u);
+  EXPECT_EQ(candidates[0], task.untuned);
+  ASSERT_NE(candidates[1], task.untuned);
   SearchOptions options;
-  options.seeds = {{"split macc_n 999 as"}, candidates[1].trace, task.untuned};
+  options.seeds = {{"split macc_n 999 as"}, candidates[1], task.untuned};
   KernelSearch search(task, options);
   EXPECT_EQ(search.best(), task.untuned);
   EXPECT_EQ(search.best_ratio(), 1);
