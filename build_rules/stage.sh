@@ -15,14 +15,14 @@ declare -A programs=(
 if [[ -f ${TC_SYSROOT_RISCV64:-$HOME/.cache/tc/sysroot-riscv64}/packages.txt ]]; then
   programs[//runtime/agent:riscv64/tc-agent]=riscv64/tc-agent
 fi
-bazel build --noshow_progress --ui_event_filters=-info //frontend:_tc.so //runtime:link_files \
+bazel build --noshow_progress --ui_event_filters=-info //frontend:_runtime.so //frontend:_tc.so //runtime:link_files \
   "${!programs[@]}"
 mkdir -p "$folder"
 rm -rf "$folder/tc"
 mkdir -p "$folder/tc/include" "$folder/tc/bin"
 cp -R frontend/tc/. "$folder/tc"
 find "$folder/tc" -name __pycache__ -prune -exec rm -rf {} +
-cp bazel-bin/frontend/_tc.so "$folder/tc"
+cp bazel-bin/frontend/_runtime.so bazel-bin/frontend/_tc.so "$folder/tc"
 cp -RL bazel-bin/runtime/lib "$folder/tc"
 for label in "${!programs[@]}"; do
   file=${label#//}

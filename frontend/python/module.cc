@@ -1,5 +1,5 @@
-// The extension module tc._tc: what Python sees of the compiler. The package's Python files make
-// the user's interface of it.
+// The extension module tc._tc: what Python sees of the compiler. The package's Python files make the user's interface
+// of it and of tc._runtime, which runs models.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -17,9 +17,9 @@
 #include "frontend/pipeline/compile.h"
 #include "frontend/pipeline/kernel_module.h"
 #include "frontend/pipeline/plan_builder.h"
+#include "frontend/python/errors.h"
 #include "frontend/python/fleet.h"
 #include "frontend/python/roof.h"
-#include "frontend/python/runner.h"
 #include "frontend/python/tune.h"
 #include "ir/error.h"
 #include "ir/loop.h"
@@ -31,36 +31,6 @@ namespace py = pybind11;
 
 namespace tc {
 namespace {
-
-// Name of the Python class in tc.errors; bugs in tc have none of their own.
-const char* class_name(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::Model: return "ModelError";
-    case ErrorKind::Unsupported: return "UnsupportedError";
-    case ErrorKind::Shape: return "ShapeError";
-    case ErrorKind::Target: return "TargetError";
-    case ErrorKind::Schedule: return "ScheduleError";
-    case ErrorKind::Device: return "DeviceError";
-    case ErrorKind::Log: return "LogError";
-    case ErrorKind::Internal: break;
-  }
-  return "Error";
-}
-
-// Text of ours as a Python string: names out of files need not be UTF-8.
-py::str python_text(const std::string& words) {
-  return py::reinterpret_steal<py::str>(
-      PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "replace"));
-}
-
-void translate_error(std::exception_ptr pointer) {
-  try {
-    if (pointer) std::rethrow_exception(pointer);
-  } catch (const Error& error) {
-    const py::object type = py::module_::import("tc.errors").attr(class_name(error.kind()));
-    PyErr_SetObject(type.ptr(), python_text(error.what()).ptr());
-  }
-}
 
 constexpr int64_t kMaxModelBytes = (int64_t{1} << 31) - 1;  // of protobuf
 
@@ -303,8 +273,7 @@ void add_compile(py::module_& module) {
 
 PYBIND11_MODULE(_tc, module) {
   module.doc() = "The native half of tc.";
-  py::register_exception_translator(&tc::translate_error);
-  tc::add_runner(module);
+  tc::add_errors();
   tc::add_fleet(module);
   tc::add_compiled(module);
   tc::add_schedule(module);

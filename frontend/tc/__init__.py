@@ -6,12 +6,11 @@
     tc.compile("model.onnx", target="rv64gcv").export("model", kind="executable")
 """
 
+import importlib
+
 from .errors import (DeviceError, Error, LogError, ModelError, ScheduleError, ShapeError,
                      TargetError, UnsupportedError)
-from .kernels import Kernel, Schedule, Timing, kernels
-from .log import Log
 from .module import Memory, Module, Port, check, compile, load, targets
-from .tune import TuneResult, tune
 
 __version__ = "0.1.0"
 
@@ -20,3 +19,21 @@ __all__ = [
     "Schedule", "ScheduleError", "ShapeError", "TargetError", "Timing", "TuneResult", "UnsupportedError",
     "check", "compile", "kernels", "load", "targets", "tune",
 ]
+
+# What running a model does not need is imported when it is first asked for.
+_LATER = {
+    "Kernel": "kernel", "Schedule": "kernel", "Timing": "kernel", "kernels": "kernel", "Log": "log",
+    "TuneResult": "tuning", "tune": "tuning",
+}
+
+
+def __getattr__(name):
+    if name not in _LATER:
+        raise AttributeError(f"module 'tc' has no attribute '{name}'")
+    value = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

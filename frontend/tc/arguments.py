@@ -4,8 +4,8 @@ import os
 
 import numpy as np
 
-from . import _tc
 from .errors import Error, ModelError, ShapeError, UnsupportedError
+from .native import compiler
 
 # Runtimes that artefacts are linked with.
 LIBRARY_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
@@ -21,9 +21,9 @@ _OTHER_FORMATS = {
 def source_of(model):
     """What the user calls a model: the path of an ONNX file, its bytes or an onnx.ModelProto."""
     if isinstance(model, (bytes, bytearray, memoryview)):
-        return _tc.Source(bytes(model), "model.onnx")
+        return compiler.Source(bytes(model), "model.onnx")
     if hasattr(model, "SerializeToString"):  # onnx.ModelProto
-        return _tc.Source(model.SerializeToString(), "model.onnx")
+        return compiler.Source(model.SerializeToString(), "model.onnx")
     try:
         path = os.fspath(model)
     except TypeError:
@@ -33,7 +33,7 @@ def source_of(model):
     if suffix in _OTHER_FORMATS:
         raise UnsupportedError(f"{path}: {suffix} files are not read; write the model as ONNX with "
                                f"{_OTHER_FORMATS[suffix]}")
-    return _tc.Source.read(os.fsencode(path))
+    return compiler.Source.read(os.fsencode(path))
 
 
 def options_of(target="native", shapes=None, threads=None, tolerance=1e-4, seed=0, dump="",
@@ -58,6 +58,6 @@ def options_of(target="native", shapes=None, threads=None, tolerance=1e-4, seed=
             raise Error(f"{name} is {count}; give 1 to 1024, or None for all cores")
     if not tolerance >= 0:
         raise Error(f"tolerance is {tolerance}; give a number of at least 0")
-    return _tc.Options(target=target, input_shapes=input_shapes, symbols=symbols,
+    return compiler.Options(target=target, input_shapes=input_shapes, symbols=symbols,
                        threads=threads or 0, build_threads=build_threads or 0, tolerance=tolerance,
                        seed=seed, dump=dump or "")

@@ -13,13 +13,14 @@ import time
 
 import numpy as np
 
-from . import _tc, fleet, log
+from . import fleet, log
 from .arguments import options_of, source_of
 from .errors import Error, ModelError, ShapeError
-from .kernels import kernels, seeded_array, time_calls
+from .kernel import kernels, seeded_array, time_calls
 from .module import KINDS, check, compile, load, targets
+from .native import compiler, runtime
 from .profile import limits_text, profile
-from .tune import tune
+from .tuning import tune
 
 _SUFFIXES = {"shared": ".so", "static": ".a", "executable": "", "object": ".o"}
 _KERNEL_TEXTS = ("statements", "default", "trace", "tree", "loops", "llvm", "assembly")
@@ -234,7 +235,7 @@ def _check(arguments):
 
 def _peak_share(kernel, timing):
     """Share of one core's peak multiply-add speed at the clock that the system tells, or None."""
-    per_cycle = _tc.resolve_target(kernel.target)[3]
+    per_cycle = compiler.resolve_target(kernel.target)[3]
     try:
         with open("/proc/cpuinfo") as file:
             clock = max(float(line.split(":")[1]) for line in file if line.startswith("cpu MHz"))
@@ -279,7 +280,7 @@ def _inspect_kernel(arguments):
             part = getattr(schedule, name)
         result[name] = part
         title = name
-        runs = _tc.resolve_target(kernel.target)[1]
+        runs = compiler.resolve_target(kernel.target)[1]
         if name == "assembly" and runs and kernel.multiply_adds and not arguments.no_time:
             timing = kernel.time(schedule)
             share = _peak_share(kernel, timing)
@@ -300,10 +301,10 @@ def _inspect(arguments):
         module = load(arguments.model)
         return {"explain": module.explain()}, module.explain()
     if arguments.dump == "plan":
-        plan = _tc.plan_text(source_of(arguments.model), options)
+        plan = compiler.plan_text(source_of(arguments.model), options)
         return {"plan": plan}, plan.rstrip()
     if passes:
-        graph, dump = _tc.import_model(source_of(arguments.model), options)
+        graph, dump = compiler.import_model(source_of(arguments.model), options)
         return {"graph": graph, "dump": dump}, dump.rstrip()
     found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments), tolerance=arguments.tolerance,
                     threads=arguments.threads or 1)
@@ -320,7 +321,7 @@ def _inspect(arguments):
 
 def _targets(arguments):
     known = targets()
-    native, _, _, _ = _tc.resolve_target("native")
+    native, _, _, _ = compiler.resolve_target("native")
     result = {"native": native, "targets": known}
     width = max(len(name) for name in known)
     text = [f"{name:{width}}  {line}" for name, line in known.items()]
@@ -330,9 +331,9 @@ def _targets(arguments):
 def _version(arguments):
     from . import __version__
 
-    result = {"tc": __version__, "runtime": _tc.runtime_version(),
+    result = {"tc": __version__, "runtime": runtime.runtime_version(),
               "python": platform.python_version(), "machine": platform.machine(),
-              "cores": _tc.core_count()}
+              "cores": runtime.core_count()}
     return result, f"tc {__version__} (runtime {result['runtime']}, {result['machine']}, " \
                    f"{result['cores']} cores)"
 

@@ -4,8 +4,9 @@ import os
 import subprocess
 import sys
 
-from . import _tc, certs
+from . import certs
 from .errors import DeviceError
+from .native import compiler
 
 PROGRAMS = {"tracker": "Start a tracker, which lends devices to tuners (options: tracker --help).",
             "agent": "Offer this machine to a tracker (options: agent --help); agent --program riscv64 "
@@ -98,7 +99,7 @@ def tracker_address(address=None, insecure=False):
 
 def devices(tracker=None, credentials=None, insecure=False):
     """The devices of a tracker, a dict each, sorted by name."""
-    return _tc.tracker_devices(tracker_address(tracker, insecure), credentials or "")
+    return compiler.tracker_devices(tracker_address(tracker, insecure), credentials or "")
 
 
 def _size(count):

@@ -7,8 +7,8 @@ import os
 import re
 import typing
 
-from . import _tc
 from .errors import LogError
+from .native import compiler
 
 _MAX_LINE = 4 << 20  # of an exported log
 _MAX_STATEMENT = 2000  # bytes of one that are looked at for people
@@ -53,7 +53,7 @@ def build_id():
     from . import __version__
 
     digest = hashlib.sha256()
-    with open(_tc.__file__, "rb") as file:
+    with open(compiler.__file__, "rb") as file:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
     return f"{__version__} {digest.hexdigest()[:12]}"
@@ -64,7 +64,7 @@ class Log:
 
     def __init__(self, path):
         self.path = os.fspath(path)
-        self._native = _tc.Log(self.path, False)
+        self._native = compiler.Log(self.path, False)
         self.problems = []
 
     def records(self, *, workload="", target="", device="", threads=0):
@@ -89,7 +89,7 @@ class Log:
     def merge(self, other):
         """Adds another log's records; of two of one schedule the newer stays. Returns how many came."""
         other = other if isinstance(other, Log) else Log(other)
-        count, self.problems = _tc.Log(self.path, True).merge(other._native)
+        count, self.problems = compiler.Log(self.path, True).merge(other._native)
         return count
 
     def export(self, path):
@@ -115,7 +115,7 @@ class Log:
                     raise LogError(f"{source}: line {number} is no record: a record is one JSON object per "
                                    "line, as `python -m tc log export` writes them")
                 rows.append(row)
-        _tc.Log(os.fspath(path), True).add(rows)
+        compiler.Log(os.fspath(path), True).add(rows)
         return len(rows)
 
     def __repr__(self):

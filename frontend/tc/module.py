@@ -8,9 +8,9 @@ import warnings
 
 import numpy as np
 
-from . import _tc
 from .arguments import LIBRARY_FOLDER, options_of, source_of
 from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError
+from .native import compiler, runtime
 
 KINDS = ("shared", "static", "executable", "object")
 
@@ -59,7 +59,7 @@ class Module:
         self._last_profile = None
         self._why_not = ""
         if compiled is None:
-            self._model = _tc.Model(os.fsencode(path))
+            self._model = runtime.Model(os.fsencode(path))
             info = self._model.info()
             self.inputs, self.outputs = _ports(self._model.inputs()), _ports(self._model.outputs())
             self.name, self.target = info["model"], info["target"]
@@ -68,7 +68,7 @@ class Module:
             self.inputs, self.outputs = _ports(compiled.inputs), _ports(compiled.outputs)
             self.name, self.target = compiled.model, compiled.target
             self.provenance, self.symbols = compiled.provenance, dict(compiled.symbols)
-            _, runs, self._why_not, _ = _tc.resolve_target(compiled.target)
+            _, runs, self._why_not, _ = compiler.resolve_target(compiled.target)
             if runs:
                 self._load()
         self._empty_types = [np.dtype(np.uint16 if port.dtype == "bfloat16" else port.dtype)
@@ -80,7 +80,7 @@ class Module:
         with tempfile.TemporaryDirectory(prefix="tc-") as folder:
             path = os.path.join(folder, "model.so")
             self._write("shared", path)
-            self._model = _tc.Model(os.fsencode(path))
+            self._model = runtime.Model(os.fsencode(path))
 
     def __call__(self, *arrays, **named):
         """Runs the model with its inputs in order, by name, or both. Returns its output, or a tuple
@@ -128,7 +128,7 @@ class Module:
             return self._idle.pop()
         except IndexError:
             self._need_runnable()
-        return _tc.Context(self._model, self._threads, self._convert, self._empty)
+        return runtime.Context(self._model, self._threads, self._convert, self._empty)
 
     def _need_runnable(self):
         if self._model is None:
@@ -334,7 +334,7 @@ def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4
     build_threads  threads of the compiler; None takes all cores
     """
     if tune:
-        from .tune import tune as search
+        from .tuning import tune as search
 
         search(model, target, shapes=shapes, threads=threads, tolerance=tolerance, trials=trials,
                time_limit=time_limit, log=log, tracker=tracker, credentials=credentials,
@@ -342,7 +342,7 @@ def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4
     options = options_of(target, shapes, threads, tolerance, seed, build_threads=build_threads)
     _with_log(options, log)
     source = source_of(model)
-    module = Module(compiled=_tc.compile(source, options), threads=threads)
+    module = Module(compiled=compiler.compile(source, options), threads=threads)
     module.name = source.name
     return module
 
@@ -356,10 +356,10 @@ def check(model, *, shapes=None):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
     where nothing does. Damaged files and wrong shapes raise."""
     source, options = source_of(model), options_of(shapes=shapes)
-    problems = _tc.unsupported(source, options)
+    problems = compiler.unsupported(source, options)
     if not problems:
         try:
-            _tc.plan_kernels(source, options)
+            compiler.plan_kernels(source, options)
         except UnsupportedError as error:
             problems = [str(error)]
     return problems
@@ -367,4 +367,4 @@ def check(model, *, shapes=None):
 
 def targets():
     """{target: one line about it}."""
-    return dict(_tc.targets())
+    return dict(compiler.targets())

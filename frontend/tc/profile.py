@@ -11,8 +11,8 @@ import typing
 
 import numpy as np
 
-from . import _tc
 from .errors import DeviceError, ShapeError
+from .native import compiler, runtime
 
 _limits = {}
 
@@ -24,9 +24,9 @@ def limits(target="native", threads=None):
     "read_bytes_per_second", "write_bytes_per_second"}], "call_seconds", "awake_seconds",
     "asleep_seconds"}: a call of an empty model on one thread, on all while the workers still poll, and
     after they went to sleep."""
-    key = (_tc.resolve_target(target)[0], threads or _tc.core_count())
+    key = (compiler.resolve_target(target)[0], threads or runtime.core_count())
     if key not in _limits:
-        _limits[key] = _tc.measure_limits(*key)
+        _limits[key] = compiler.measure_limits(*key)
     return _limits[key]
 
 
@@ -66,7 +66,7 @@ class Row(typing.NamedTuple):
 def _peak(measured, target, dtype):
     """Floating-point operations per second of the target's widest vectors."""
     rows = [row for row in measured["peaks"] if row["types"] == dtype]
-    width = _tc.vector_bits(target)
+    width = compiler.vector_bits(target)
     fitting = [row for row in rows if row["vector_bits"] == width] or rows
     return max(row["flops_per_second"] for row in fitting)
 
@@ -255,7 +255,7 @@ def profile(module, arrays, seconds, repeat=None):
     context = module._take_context()
     try:
         # One thread's processor time leaves out what other programs take of a busy machine.
-        alone = (module._threads or _tc.core_count()) == 1
+        alone = (module._threads or runtime.core_count()) == 1
         raw = context.profile(ordered, 0.0 if repeat else seconds, repeat or 3, alone)
         module._last_context = context
         threads = context.threads_used
@@ -269,7 +269,7 @@ def profile(module, arrays, seconds, repeat=None):
             for size, actual in zip(port.shape, np.shape(array)):
                 if isinstance(size, str):
                     symbols[size] = int(actual)
-        work = _tc.step_work(module._compiled, symbols)
+        work = compiler.step_work(module._compiled, symbols)
     memory = module.memory
     given = sum(np.asarray(array).nbytes for array in ordered)
     plan = Plan(module._model.info()["steps"], work, memory.constants + memory.arena + given)

@@ -9,6 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tc
 from tc.arguments import options_of, source_of
+from tc.native import compiler
 
 from ..support import ROOT, worst_error
 
@@ -192,7 +193,7 @@ def test_row(line):
         assert int(since) == max(version for version in forms()[name] if version <= opset)
     module = tc.compile(data)
     if not form:
-        graph, _ = tc._tc.import_model(source_of(data), options_of())
+        graph, _ = compiler.import_model(source_of(data), options_of())
         made = "(reorder)" in module._compiled.plan if line == "Reorder" else f"= {row}(" in graph
         assert made, "no node of the row runs"
     results = module.run(case.inputs)

@@ -4,7 +4,7 @@ import pytest
 
 tc = pytest.importorskip("tc")
 
-from tc.kernels import _fill_form, _parse_form  # noqa: E402
+from tc.kernel import _fill_form, _parse_form  # noqa: E402
 
 
 def line(form, *arguments, **named):

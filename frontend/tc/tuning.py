@@ -9,10 +9,11 @@ import sys
 import tempfile
 import typing
 
-from . import _tc, fleet
+from . import fleet
 from .arguments import LIBRARY_FOLDER, options_of, source_of
 from .errors import Error
 from .log import build_id, default_path
+from .native import compiler
 
 PROGRAM_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
 # Without trials or a time limit: candidates per model.
@@ -191,7 +192,7 @@ def tune(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, t
     if log is None:
         raise Error("tuning needs a log: give log=\"FILE\"")
     os.makedirs(os.path.dirname(os.path.abspath(log)), exist_ok=True)
-    request = _tc.TuneRequest()
+    request = compiler.TuneRequest()
     request.compile = options_of(target, shapes, threads, tolerance, seed)
     request.log = log
     request.tracker = fleet.tracker_address(tracker, insecure) if tracker else ""
@@ -209,7 +210,7 @@ def tune(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, t
     try:
         with _work_folder() as folder:
             request.work_folder = folder
-            raw = _tc.tune(source_of(model), request, display)
+            raw = compiler.tune(source_of(model), request, display)
     finally:
         if hasattr(display, "close"):
             display.close()

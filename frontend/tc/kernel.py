@@ -6,10 +6,10 @@ import typing
 
 import numpy as np
 
-from . import _tc
 from .arguments import options_of, source_of
 from .errors import ScheduleError
 from .module import Module
+from .native import compiler
 
 
 class Timing(typing.NamedTuple):
@@ -160,7 +160,7 @@ def _primitive_method(name, form, doc):
 
 
 def _add_primitives():
-    for name, _, form, doc in _tc.primitives():
+    for name, _, form, doc in compiler.primitives():
         if not hasattr(Schedule, name):
             setattr(Schedule, name, _primitive_method(name, form, doc))
 
@@ -185,7 +185,7 @@ class Kernel:
     def schedule(self, trace=None):
         """The schedule that the compiler chose, or that of another trace (a list of lines; an empty
         one gives the loops as the statements stand)."""
-        schedule = Schedule(_tc.Schedule(self.text, self.target))
+        schedule = Schedule(compiler.Schedule(self.text, self.target))
         return schedule.apply("\n".join(self.trace if trace is None else trace))
 
     def default_report(self, tolerance=1e-4):
@@ -235,5 +235,5 @@ def time_calls(call, seconds, repeat=None):
 def kernels(model, target="native", *, shapes=None, threads=1, tolerance=1e-4):
     """The fused groups of the model in the order of a run, as the compiler schedules them."""
     options = options_of(target, shapes, threads, tolerance)
-    name = _tc.resolve_target(target)[0]
-    return [Kernel(report, name, threads) for report in _tc.plan_kernels(source_of(model), options)]
+    name = compiler.resolve_target(target)[0]
+    return [Kernel(report, name, threads) for report in compiler.plan_kernels(source_of(model), options)]

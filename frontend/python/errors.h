@@ -1,0 +1,16 @@
+// Errors of tc as Python exceptions.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+
+namespace tc {
+
+// Text of ours as a Python string: names out of files need not be UTF-8.
+pybind11::str python_text(const std::string& words);
+
+// Makes every tc::Error the Python class of its kind in tc.errors.
+void add_errors();
+
+}  // namespace tc

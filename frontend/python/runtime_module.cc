@@ -1,0 +1,11 @@
+// The extension module tc._runtime: what Python sees of compiled models. It has no part of the compiler.
+#include <pybind11/pybind11.h>
+
+#include "frontend/python/errors.h"
+#include "frontend/python/runner.h"
+
+PYBIND11_MODULE(_runtime, module) {
+  module.doc() = "Loads and runs compiled models.";
+  tc::add_errors();
+  tc::add_runner(module);
+}

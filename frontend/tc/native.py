@@ -1,0 +1,25 @@
+"""The native halves of tc: the runtime, which loads and runs compiled models, and the compiler, which is loaded by the
+first call that needs it (LLVM alone takes some 50 MB)."""
+
+import importlib
+
+from . import _runtime as runtime
+from .errors import Error
+
+
+class _Compiler:
+    """The extension module tc._tc, as soon as it is asked for something."""
+
+    def __getattr__(self, name):
+        try:
+            module = importlib.import_module("._tc", __package__)
+        except ModuleNotFoundError:
+            raise Error("this is tc's runtime alone: it loads and runs compiled models and does not compile; "
+                        "install the package tc for that") from None
+        value = getattr(module, name)
+        setattr(self, name, value)
+        return value
+
+
+compiler = _Compiler()
+__all__ = ["compiler", "runtime"]
