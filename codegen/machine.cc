@@ -78,8 +78,7 @@ Unit::Unit(const Target& target, const std::string& name) : target_(target) {
 void Unit::set_attributes(llvm::Function& function) const {
   function.addFnAttr("target-cpu", target_.cpu);
   std::string features = target_.features;
-  // Else LLVM makes two instructions of each product of 16 bits.
-  if (target_.matrix.format(DType::I16) != nullptr) features += features.empty() ? "+fast-dpwssd" : ",+fast-dpwssd";
+  if (!target_.tuning.empty()) features += (features.empty() ? "" : ",") + target_.tuning;
   if (!features.empty()) function.addFnAttr("target-features", features);
   if (target_.arch == Arch::X86_64) {
     function.addFnAttr("prefer-vector-width", std::to_string(std::max(target_.vector_bits, 128)));

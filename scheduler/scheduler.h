@@ -94,9 +94,10 @@ struct TraceAlgorithm {
 };
 TraceAlgorithm algorithm_of(const std::vector<std::string>& trace);
 
-// Predicted seconds of the scheduled kernel by closed forms, for explain() and to decide whether threads
-// pay: the longer of its arithmetic at the target's peak and its arguments' way from the caches. Symbolic
-// sizes take the value `likely` where their range allows.
+// Predicted cycles of the scheduled kernel on one thread by closed forms: the longer of its arithmetic at the target's
+// peak and its arguments' way from the caches. Symbolic sizes take the value `likely` where their range allows.
+double predicted_cycles(const ScheduledKernel& scheduled, const Target& target, int64_t likely = 0);
+// The same as seconds at the target's clock, shared by so many threads: for reports.
 double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads,
                          int64_t likely = 0);
 

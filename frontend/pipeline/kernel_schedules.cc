@@ -12,7 +12,7 @@ namespace tc {
 namespace {
 
 // A kernel whose work is below this is not worth dividing: the others wait for the slowest.
-constexpr double kSingleThreadSeconds = 8e-6;
+constexpr double kSingleThreadCycles = 20e3;
 // What symbolic sizes are taken for then.
 constexpr int64_t kLikelySize = 64;
 constexpr int64_t kLeastLimit = 4096;   // on a size that is not known
@@ -141,7 +141,7 @@ const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
          "results", sizes_of_scratch(finished.kernel).empty() ? "" : "; give `shapes` with the sizes that occur");
   }
   entry.seconds = predicted_seconds(finished, options_.target, 1);
-  entry.single_thread = predicted_seconds(finished, options_.target, 1, kLikelySize) < kSingleThreadSeconds;
+  entry.single_thread = predicted_cycles(finished, options_.target, kLikelySize) < kSingleThreadCycles;
   entry.index = static_cast<int>(result_.plan.kernels.size());
   result_.plan.scratch_bytes = std::max(result_.plan.scratch_bytes, scratch_bytes(finished));
   result_.plan.kernels.push_back(std::move(finished));

@@ -5,6 +5,18 @@
 #include "ir/target/tables.h"
 
 namespace tc::targets {
+namespace {
+
+// A feature by LLVM's name and its bit of AT_HWCAP (word 1) or AT_HWCAP2 (word 2), as Linux's
+// Documentation/arch/arm64/elf_hwcaps.rst and asm/hwcap.h state them.
+struct Capability {
+  const char* feature;
+  int word, bit;
+};
+constexpr Capability kCapabilities[] = {{"bf16", 2, 14}, {"dotprod", 1, 20}, {"fullfp16", 1, 10}, {"i8mm", 2, 13},
+                                        {"neon", 1, 1},  {"sve", 1, 22},     {"sve2", 2, 1}};
+
+}  // namespace
 
 std::vector<Row> aarch64_rows() {
   Target target;
@@ -33,7 +45,17 @@ std::vector<Row> aarch64_rows() {
 }
 
 std::vector<std::string> aarch64_features() {
-  return {"bf16", "dotprod", "fullfp16", "i8mm", "neon", "sve", "sve2"};
+  std::vector<std::string> result;
+  for (const Capability& each : kCapabilities) result.push_back(each.feature);
+  return result;
+}
+
+std::vector<std::string> arm_features(uint64_t hwcap, uint64_t hwcap2) {
+  std::vector<std::string> result;
+  for (const Capability& each : kCapabilities) {
+    if (((each.word == 1 ? hwcap : hwcap2) >> each.bit & 1) != 0) result.push_back(each.feature);
+  }
+  return result;
 }
 
 }  // namespace tc::targets

@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include "ir/target/tables.h"
@@ -88,10 +90,23 @@ constexpr Arch kHere = Arch::AArch64;
 
 std::string microarchitecture() { return ""; }
 
-std::vector<std::string> detect() { return {"neon"}; }
+std::vector<std::string> detect() { return arm_features(getauxval(AT_HWCAP), getauxval(AT_HWCAP2)); }
 #else
 #error "tc runs on x86-64, 64-bit RISC-V and 64-bit Arm"
 #endif
+
+// The clock of the first core: the highest that the governor allows, else what the kernel measured at start; 0 where
+// neither is told.
+double clock_ghz() {
+  std::ifstream highest("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
+  if (double kilohertz = 0; highest >> kilohertz) return kilohertz * 1e-6;
+  std::ifstream cores("/proc/cpuinfo");
+  for (std::string line; std::getline(cores, line);) {
+    const size_t colon = line.find(':');
+    if (line.rfind("cpu MHz", 0) == 0 && colon != std::string::npos) return std::atof(line.c_str() + colon + 1) * 1e-3;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -137,14 +152,18 @@ void describe_this_machine(Target& target) {
     target.l2_bandwidth = row.target.l2_bandwidth;
     target.l3_bandwidth = row.target.l3_bandwidth;
   }
-  long l1 = 0, l2 = 0;
+  long l1 = 0, l2 = 0, l3 = 0;
 #if defined(_SC_LEVEL1_DCACHE_SIZE)
   l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE);
   l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
 #endif
   // Virtual machines and boards may report nothing, or nonsense.
   if (l1 >= 8 << 10 && l1 <= 1 << 20) target.l1_bytes = l1;
   if (l2 >= 64 << 10 && l2 <= 64 << 20) target.l2_bytes = l2;
+  // Virtual machines tell the whole host's: a larger one than the row's is not ours alone.
+  if (l3 >= 1 << 20) target.l3_bytes = std::min<int64_t>(target.l3_bytes, l3);
+  if (const double clock = clock_ghz(); clock >= 0.1 && clock <= 10) target.clock_ghz = clock;
   target.cores = std::max(1u, std::thread::hardware_concurrency());
 }
 

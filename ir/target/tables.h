@@ -28,17 +28,22 @@ std::vector<std::string> aarch64_features();
 
 // The matrix unit of a target with these features.
 MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features);
+// LLVM's features that only choose among equal instructions, for a target with these features: "+fast-dpwssd".
+std::string tuning_features(Arch arch, const std::vector<std::string>& features);
 // Whether code that uses the unit needs the feature.
 bool is_of_matrix_unit(const std::string& feature);
 
 // The features of `arch` that this machine has, by LLVM's names; empty where it is another machine.
 std::vector<std::string> detected_features(Arch arch);
 
+// The features of 64-bit Arm, by LLVM's names, that Linux states in the two words of the auxiliary vector.
+std::vector<std::string> arm_features(uint64_t hwcap, uint64_t hwcap2);
+
 bool is_this_machine(Arch arch);
 
 // The name of the row for this machine, with the detected extras after it.
 std::string native_name();
-// This machine's cache sizes and cores put into the target.
+// This machine's cache sizes, clock and cores put into the target, where the operating system tells them.
 void describe_this_machine(Target& target);
 
 }  // namespace tc::targets

@@ -137,7 +137,9 @@ Target parse_resolved(const std::string& text) {
   std::sort(extras.begin(), extras.end(),
             [](const auto& a, const auto& b) { return a.second < b.second; });
   Target target = row->target;
-  target.matrix = targets::matrix_unit(target.arch, with_extras(row->required, extras));
+  const std::vector<std::string> features = with_extras(row->required, extras);
+  target.matrix = targets::matrix_unit(target.arch, features);
+  target.tuning = targets::tuning_features(target.arch, features);
   for (size_t i = 0; i < extras.size(); ++i) {
     std::string feature = extras[i].first + extras[i].second;
     bool bare = i == 0 && extras[i].first == '+';

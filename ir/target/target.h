@@ -43,6 +43,7 @@ struct Target {
   std::string triple;              // LLVM triple
   std::string cpu;                 // LLVM CPU
   std::string features;            // LLVM feature string: "+avx2,+fma"
+  std::string tuning;              // LLVM features that only choose among equal instructions, in the same form
   std::string abi;                 // RISC-V: "lp64d"
   int vector_bits = 0;             // native vector length, 0 for scalar targets; RVV: minimum VLEN
   int vector_registers = 16;       // architectural vector registers (RVV: of LMUL 1)
@@ -60,10 +61,14 @@ struct Target {
   double loads = 2, stores = 1;    // vector loads and stores per cycle
   int latency = 4;                 // multiply-add latency, cycles
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;
+  int64_t l3_bytes = 32 << 20;     // that one program can count on: shared by cores, and on servers by strangers
   int64_t l1_way_bytes = 4 << 10;  // addresses so far apart share a set of the first cache
   double l2_bandwidth = 32, l3_bandwidth = 10;  // bytes per cycle and core
   double memory_bandwidth = 8;     // the same
   int cores = 1;
+  double clock_ghz = 2.5;          // only turns predicted cycles into seconds for reports: it decides nothing
+  int tlb_entries = 64;            // of the first level: pages of 4 KiB whose addresses cost nothing
+  double gather_cost = 1.5, scatter_cost = 1.5;  // of one element, in loads or stores of a whole vector
   // Menu of register tiles: vectors x columns, best first.
   std::vector<std::pair<int, int>> tiles;
 

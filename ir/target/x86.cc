@@ -138,6 +138,11 @@ MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features) {
   return unit;
 }
 
+// Without it LLVM makes a multiplication and an addition of each product of 16-bit numbers.
+std::string tuning_features(Arch arch, const std::vector<std::string>& features) {
+  return matrix_unit(arch, features).format(DType::I16) != nullptr ? "+fast-dpwssd" : "";
+}
+
 std::vector<std::string> x86_features() {
   return joined(joined(kLevel3, kLevel4),
                 {"amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512bitalg", "avx512fp16",

@@ -1,4 +1,4 @@
-// Predicted time of a scheduled kernel by closed forms.
+// Predicted cycles and time of a scheduled kernel by closed forms.
 #include <algorithm>
 #include <map>
 
@@ -24,7 +24,7 @@ double cycles_of_product(const Kernel& kernel, const Statement& statement, const
 
 }  // namespace
 
-double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads, int64_t likely) {
+double predicted_cycles(const ScheduledKernel& scheduled, const Target& target, int64_t likely) {
   std::map<std::string, int64_t> parameters;
   for (const Parameter& parameter : scheduled.kernel.parameters) {
     parameters[parameter.name] = std::clamp(likely, parameter.minimum, parameter.maximum);
@@ -42,8 +42,11 @@ double predicted_seconds(const ScheduledKernel& scheduled, const Target& target,
   const Traffic traffic = traffic_of(scheduled.kernel, parameters);
   const double memory = traffic.constants / target.l3_bandwidth +
                         (traffic.read + traffic.written) / target.l2_bandwidth;
-  constexpr double kClock = 2.5e9;
-  return std::max(compute, memory) / (kClock * std::max(1, threads));
+  return std::max(compute, memory);
+}
+
+double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads, int64_t likely) {
+  return predicted_cycles(scheduled, target, likely) / (target.clock_ghz * 1e9 * std::max(1, threads));
 }
 
 }  // namespace tc

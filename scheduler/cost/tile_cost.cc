@@ -29,11 +29,10 @@ int64_t crowded_out(const Target& target, int64_t column_bytes, int64_t columns)
 }
 
 // Cycles of a step's multiply-adds, each of which waits for that of the step before. Just as many as hide the latency
-// are not enough: their ports are not free at the moment that each becomes ready. Measured with AVX2: 8 sums, which the
-// latency asks for, take 12 % longer than their multiply-adds, 10 of them 4 %, 12 of them 2 %.
+// are not enough: their ports are not free at the moment that each becomes ready.
 double hiding_latency(double issue, const Target& target) {
-  constexpr double kSharpness = 6;
-  return std::pow(std::pow(issue, kSharpness) + std::pow(target.latency, kSharpness), 1 / kSharpness);
+  constexpr double sharpness = calibration::kSharpness;
+  return std::pow(std::pow(issue, sharpness) + std::pow(target.latency, sharpness), 1 / sharpness);
 }
 
 double one_tile(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns,
@@ -76,13 +75,12 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   const double each = std::max(1.0, parts);
   const double registers = (accumulators + std::max(held + problem.held, 1 + problem.epilogue_loads)) * each;
   if (registers > target.vector_registers) {
-    step *= 1 + 0.25 * (registers - target.vector_registers) / each / std::max(1.0, accumulators / 4);
+    step *= 1 + calibration::kSpillPerRegister * (registers - target.vector_registers) / each / std::max(1.0, accumulators / 4);
   }
   const double finish = accumulators * parts *
                         (problem.store_cost / target.stores + problem.epilogue_loads / target.loads +
                          problem.finish);
-  constexpr double kStart = 12;   // of the tile's loops
-  return problem.steps * step + finish + kStart;
+  return problem.steps * step + finish + calibration::kTileStart;
 }
 
 // A matrix times a vector: the matrix comes from afar and is all that matters.
@@ -105,13 +103,13 @@ double tile_cycles(const TileProblem& problem, const Target& target, int64_t vec
   if (rest_columns > 0) {
     cycles += full_vectors * one_tile(problem, target, vectors, rest_columns, panel);
     // A narrow rest waits for its panel: tiles of like widths read it as often.
-    if (2 * rest_columns < columns && panel > static_cast<double>(target.l1_bytes) / 2) cycles *= 1.02;
+    if (2 * rest_columns < columns && panel > static_cast<double>(target.l1_bytes) / 2) cycles *= calibration::kUnevenTile;
   }
   if (rest_vectors > 0) {
     cycles += full_columns * one_tile(problem, target, rest_vectors, columns, panel);
     if (rest_columns > 0) cycles += one_tile(problem, target, rest_vectors, rest_columns, panel);
     // The conditions of the last block cost something.
-    cycles *= 1.02;
+    cycles *= calibration::kUnevenTile;
   }
   const int64_t tiles = (problem.blocks - problem.partial) / vectors;
   if (tiles > 1 && problem.threads > 1 && problem.others == 1 && streams_alone(problem)) {
@@ -126,10 +124,12 @@ double tile_cycles(const TileProblem& problem, const Target& target, int64_t vec
   return cycles * problem.others;
 }
 
-bool in_memory(double size) { return size > (8 << 20); }
+bool in_memory(const Target& target, double size) {
+  return size > calibration::kConstantInThird * static_cast<double>(target.l3_bytes);
+}
 
 double cycles_from_afar(const Target& target, double bytes, double size) {
-  return bytes / (in_memory(size) ? std::min(target.l3_bandwidth, target.memory_bandwidth) : target.l3_bandwidth);
+  return bytes / (in_memory(target, size) ? std::min(target.l3_bandwidth, target.memory_bandwidth) : target.l3_bandwidth);
 }
 
 TileChoice choose_tile(const TileProblem& problem, const Target& target) {
@@ -142,14 +142,14 @@ TileChoice choose_tile(const TileProblem& problem, const Target& target) {
     blocks = std::min(blocks, problem.blocks);
     const int64_t width = std::min<int64_t>(columns, problem.columns);
     const double cycles = tile_cycles(problem, target, blocks, width) * preference;
-    preference *= 1.002;   // the menu's order decides between near equals
+    preference *= calibration::kNextOfMenu;   // the menu's order decides between near equals
     if (cycles < best.cycles) best = {blocks, width, cycles};
   }
   if (target.vector_bits == 0 || !streams_alone(problem)) return best;
-  // The menu is of tiles with columns. Each vector is a stream; more than these are not fetched ahead in time (from
-  // memory 8 take 7 % longer than 4 on Zen 4).
+  // The menu is of tiles with columns. Each vector is a stream; more than these are not fetched ahead in time.
   const double matrix = problem.steps * static_cast<double>(problem.blocks) * problem.lanes * problem.element_bytes;
-  const int64_t most = std::min<int64_t>(in_memory(matrix) ? 4 : 10, problem.blocks);
+  const int64_t streams = in_memory(target, matrix) ? calibration::kStreamsFromMemory : calibration::kStreamsFromCache;
+  const int64_t most = std::min(streams, problem.blocks);
   best.cycles = INFINITY;
   for (int64_t vectors = 1; vectors <= most; ++vectors) {
     // The last tile's panel is packed as a whole: what it lacks takes memory.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/target/target.h"
+#include "scheduler/cost/calibration.h"
 
 namespace tc {
 
@@ -48,14 +49,14 @@ double tile_cycles(const TileProblem& problem, const Target& target, int64_t vec
 
 // Whether a constant of `size` bytes comes from memory: a model that has such a constant has several, which no cache
 // holds together.
-bool in_memory(double size);
+bool in_memory(const Target& target, double size);
 // Cycles in which `bytes` of a constant of `size` bytes come from beyond the second cache.
 double cycles_from_afar(const Target& target, double bytes, double size);
 
 // Cycles in which both are done: what comes from beyond the second cache comes partly while others are
 // computed with.
 inline double overlapped(double compute, double stream) {
-  return std::max(compute, stream) + 0.5 * std::min(compute, stream);
+  return std::max(compute, stream) + calibration::kNotHidden * std::min(compute, stream);
 }
 
 }  // namespace tc

@@ -79,7 +79,7 @@ TileProblem::Operand operand_for(const ReductionFacts& facts, const Access& load
   operand.streams = facts.packable(load) && !operand.along_columns && !operand.once;
   const auto stride = element_stride(facts.kernel(), load, vector);
   if (operand.along_vector && stride != 1 && !facts.packable(load) && !facts.reads_packed(load, vector, columns)) {
-    operand.vector_cost = 1.5 * static_cast<double>(lanes);
+    operand.vector_cost = facts.target().gather_cost * static_cast<double>(lanes);
   }
   if (operand.along_columns && !operand.along_vector) {
     const Buffer& buffer = facts.buffer(load);
@@ -103,14 +103,12 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
     problem.blocks = facts.extent(outer, 1);
     problem.others /= static_cast<double>(problem.blocks);
   }
-  constexpr double kAcrossPages = 1.15, kOverReduction = 1.1;
-  constexpr double kUnknownBatch = 4;   // may be one, and leave a tile's other columns empty
-  double preference = over_reduction ? kOverReduction : 1;
+  double preference = over_reduction ? calibration::kOverReduction : 1;
   for (const Access& load : loads_of(facts.sum())) {
-    if (!over_reduction && !depends_on(load, vector) && facts.crosses_pages(load)) preference = kAcrossPages;
+    if (!over_reduction && !depends_on(load, vector) && facts.crosses_pages(load)) preference = calibration::kAcrossPages;
     problem.operands.push_back(operand_for(facts, load, iterators));
     if (over_reduction && element_stride(facts.kernel(), load, vector).value_or(2) > 1) {
-      problem.operands.back().vector_cost = 1.5 * static_cast<double>(width);
+      problem.operands.back().vector_cost = facts.target().gather_cost * static_cast<double>(width);
     }
   }
   if (over_reduction) {
@@ -125,7 +123,7 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
   for (const std::string& name : facts.outputs()) {
     if (name == vector || name == columns || name == outer) continue;
     choice.rows = facts.extent(name, kAssumedSymbolic);
-    if (unknown_batch && choice.rows > 1) choice.preference = kUnknownBatch * preference;
+    if (unknown_batch && choice.rows > 1) choice.preference = calibration::kUnknownBatch * preference;
   }
   return choice;
 }

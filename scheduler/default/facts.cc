@@ -211,12 +211,12 @@ bool ReductionFacts::reads_packed(const Access& load, const std::string& vector,
 }
 
 bool ReductionFacts::crosses_pages(const Access& load) const {
-  constexpr int64_t kPage = 4096, kEntries = 64;   // bytes; pages whose addresses the first level of the TLB knows
+  constexpr int64_t kPage = 4096;   // bytes
   const Buffer& read = buffer(load);
   return std::any_of(sum().iterators.begin(), sum().iterators.end(), [&](const Iterator& iterator) {
     const auto stride = element_stride(kernel(), load, iterator.name);
     return !is_output(iterator.name) && stride && std::abs(*stride) * size_of(read.dtype) >= kPage &&
-           extent(iterator.name, kAssumedSymbolic) > kEntries;
+           extent(iterator.name, kAssumedSymbolic) > target().tlb_entries;
   });
 }
 

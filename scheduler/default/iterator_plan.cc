@@ -3,14 +3,12 @@
 #include <cmath>
 #include <utility>
 
+#include "scheduler/cost/calibration.h"
 #include "scheduler/default/plan.h"
 
 namespace tc {
 namespace {
 
-// Of the second cache: a panel of constants that leaves too little for what it is multiplied by, the K-block of it that
-// does not, and the sums that wait in memory meanwhile.
-constexpr double kLargePanel = 0.4, kPartOfPanel = 0.15, kWaitingSums = 0.25;
 constexpr double kLeastUses = 32;          // of a panel, that pay for K-blocks
 
 // K-blocks of a panel that would fill the second cache: they come outside of all loops but the panels'.
@@ -34,9 +32,9 @@ std::optional<Division> divide_panel(const ReductionFacts& facts, const Iterator
     }
   }
   const double sums = facts.bytes_of(facts.sum().write) / static_cast<double>(plan.panel_count);
-  if (longest.empty() || panel < kLargePanel * cache || sums > kWaitingSums * cache || uses < kLeastUses) return std::nullopt;
+  if (longest.empty() || panel < calibration::kLargePanel * cache || sums > calibration::kWaitingSums * cache || uses < kLeastUses) return std::nullopt;
   const int64_t extent = facts.extent(longest, 1);
-  const auto parts = static_cast<int64_t>(std::ceil(panel / (kPartOfPanel * cache)));
+  const auto parts = static_cast<int64_t>(std::ceil(panel / (calibration::kBlockOfPanel * cache)));
   int64_t part = (extent + parts - 1) / parts;
   while (extent % part != 0) --part;
   if (2 * part * parts < extent) return std::nullopt;

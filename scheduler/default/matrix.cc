@@ -17,9 +17,6 @@
 namespace tc {
 namespace {
 
-// One product on vectors, in register tiles like those in f32, has a closed form that errs as theirs does: less is asked
-// of it against the sums in f32, and against other algorithms it counts more than a tile unit's. Measured on Zen 4.
-constexpr double kGainAlike = 0.92, kFactorAlike = 1.4 / 1.15;
 constexpr int64_t kLeastRows = 7;          // of one accumulator that pay
 // Blocks of features whose sums are in vector registers at a time, as many as the registers hold of one row.
 constexpr std::array<int64_t, 7> kBlocksOfVectors = {4, 5, 6, 7, 3, 2, 1};
@@ -40,7 +37,7 @@ class MatrixScheduler {
 
   Prediction prediction() const {
     const bool alike = problem_.unit().vectors && problem_.algorithm().terms == 1;
-    Prediction result{best_.cycles, cost().direct_cycles(), alike ? kGainAlike : kGain, alike ? kFactorAlike : 1, ""};
+    Prediction result{best_.cycles, cost().direct_cycles(), alike ? calibration::kGainOfVectors : kGain, alike ? calibration::kFactorOfVectors : 1, ""};
     if (stays_in_cache()) result.unless = "its weights stay in the second cache, from where f32 is as fast";
     return result;
   }

@@ -4,18 +4,6 @@
 #include <cmath>
 
 namespace tc {
-namespace {
-
-constexpr double kShareOfCache = 0.7;      // of the second cache, for a band's input and a panel
-constexpr double kZero = 1, kStore = 3;    // cycles per native vector of what waits in memory
-constexpr double kStart = 300;             // cycles of a band and panel, before and after the products
-constexpr double kLoad = 0.75;             // cycles per vector of products loaded, or number spread over one
-constexpr double kFewSums = 2;             // steps of a sum, where two accumulators by order at a time pay
-// Their steps, of what the bytes let expect; where the constant's part stays in the first cache or not.
-constexpr double kPairNear = 1.25, kPairFar = 1.2;
-
-}  // namespace
-
 double MatrixCost::least_cycles() const {
   const double products = 0.5 * problem_.algorithm().terms * (problem_.algorithm().terms + 1);
   const double at_once = static_cast<double>(problem_.unit().rows * problem_.unit().columns * problem_.depth());
@@ -34,7 +22,7 @@ double MatrixCost::direct_cycles() const {
 
 double MatrixCost::direct_stream() const {
   const double weights = 4 * problem_.steps() * problem_.features();
-  return far(std::clamp(weights / caches() - kShareOfCache, 0.0, 1.0) * weights, weights);
+  return far(std::clamp(weights / caches() - calibration::kBandAndPanel, 0.0, 1.0) * weights, weights);
 }
 
 double MatrixCost::caches() const {
@@ -53,7 +41,7 @@ bool MatrixCost::stays_near(const BandSizes& sizes) const {
 }
 
 bool MatrixCost::pays_in_pairs(const BandSizes& sizes) const {
-  return sizes.sums <= kFewSums || (sizes.taps > 1 && !stays_near(sizes));
+  return sizes.sums <= calibration::kFewSums || (sizes.taps > 1 && !stays_near(sizes));
 }
 
 double MatrixCost::cycles(const BandPlan& plan) const {
@@ -74,23 +62,23 @@ double MatrixCost::cycles(const BandPlan& plan) const {
   // All terms of a group add up in the sum of the last order, one after the other.
   if (problem_.unit().vectors) {
     step = std::max(step, static_cast<double>(problem_.format().groups * problem_.algorithm().terms * problem_.target().latency));
-    step = std::max(step, problem_.format().groups * static_cast<double>(plan.blocks + plan.tiles) * kLoad * turns());
+    step = std::max(step, problem_.format().groups * static_cast<double>(plan.blocks + plan.tiles) * calibration::kLoadVector * turns());
   }
-  if (problem_.algorithm().sums() > 1 && plan.tiles > 1) step *= stays_near(*sizes) ? kPairNear : kPairFar;
+  if (problem_.algorithm().sums() > 1 && plan.tiles > 1) step *= stays_near(*sizes) ? calibration::kPairNear : calibration::kPairFar;
   const double steps = pairs * lines / static_cast<double>(plan.tiles) * sizes->sums;
   const auto of_an_accumulator = static_cast<double>(sizes->rows * problem_.unit().columns);
   const double results = pairs * static_cast<double>(plan.blocks) * lines * of_an_accumulator;
-  const double store = turns() * kStore * problem_.algorithm().sums() * vectors(results);
+  const double store = turns() * calibration::kStoreVector * problem_.algorithm().sums() * vectors(results);
   const double input = vectors(sizes->input);
-  const double of_a_vector = problem_.algorithm().divide + problem_.algorithm().terms * kZero;
+  const double of_a_vector = problem_.algorithm().divide + problem_.algorithm().terms * calibration::kZeroVector;
   const double divide = turns() * static_cast<double>(sizes->panels) * input * of_a_vector;
   const auto cache = static_cast<double>(problem_.target().l2_bytes);
   const double pair = pair_bytes(plan, *sizes), weights = pairs * pair;
   const double near = sizes->input * element_bytes + (reads_weights_once(*sizes) ? 0 : pair);   // what is read again
   if (near > cache) return INFINITY;
-  const double missing = std::clamp((weights + near) / caches() - kShareOfCache, 0.0, 1.0);
-  const double compute = steps * step + store + kStart * static_cast<double>(sizes->panels);
-  const double stream = far(missing * weights, weights) + (near > kShareOfCache * cache ? far(near, near) : 0);
+  const double missing = std::clamp((weights + near) / caches() - calibration::kBandAndPanel, 0.0, 1.0);
+  const double compute = steps * step + store + calibration::kBandStart * static_cast<double>(sizes->panels);
+  const double stream = far(missing * weights, weights) + (near > calibration::kBandAndPanel * cache ? far(near, near) : 0);
   const double one = overlapped(compute, stream) + divide;
   const double parts = std::max(1.0, chunks * static_cast<double>(sizes->panels));
   const double threads = std::ceil(parts / problem_.builder().threads()) * problem_.builder().threads() / parts;

@@ -34,11 +34,12 @@ std::string neighbours_of(const TraceBuilder& builder, const Statement& statemen
 // Loads and stores per instance when the iterator becomes the lanes; infinite where it cannot.
 double lane_cost(const TraceBuilder& builder, const Statement& statement, const std::string& iterator,
                  int64_t lanes) {
-  const auto scattered = 1.5 * static_cast<double>(lanes);
-  auto cost_of = [&](const Access& access) {
+  const auto each = static_cast<double>(lanes);
+  const double gathered = builder.target().gather_cost * each, scattered = builder.target().scatter_cost * each;
+  auto cost_of = [&](const Access& access, double apart) {
     const auto stride = element_stride(builder.kernel(), access, iterator);
     if (stride == 1) return 1.0;
-    return stride == 0 ? 0.5 : scattered;
+    return stride == 0 ? 0.5 : apart;
   };
   const bool moves = depends_on(statement.write, iterator);
   // Where only a dynamic subscript moves, lanes may write the same element, in whatever order.
@@ -48,16 +49,16 @@ double lane_cost(const TraceBuilder& builder, const Statement& statement, const 
   double cost = 0;
   if (statement.reduction != Reduction::None) {
     if (!is_relaxed(statement)) return INFINITY;
-    cost = moves ? cost_of(statement.write) : 1;
+    cost = moves ? cost_of(statement.write, scattered) : 1;
   } else {
     if (!moves) return INFINITY;
-    cost = cost_of(statement.write);
+    cost = cost_of(statement.write, scattered);
     if (const std::string copies = neighbours_of(builder, statement, iterator, lanes); !copies.empty()) {
       const int64_t rows = std::min(lanes, extent_or(statement, copies, lanes));
       cost = static_cast<double>(lanes) / static_cast<double>(rows) + std::log2(static_cast<double>(lanes));
     }
   }
-  for (const Access& load : loads_of(statement)) cost += cost_of(load);
+  for (const Access& load : loads_of(statement)) cost += cost_of(load, gathered);
   const int64_t extent = extent_or(statement, iterator, 64);
   const double used = static_cast<double>(extent) /
                       (std::ceil(static_cast<double>(extent) / static_cast<double>(lanes)) *

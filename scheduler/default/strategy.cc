@@ -89,8 +89,7 @@ TraceBuilder apply_rows(const StrategyInput& input, StrategyKnobs& knobs, std::v
 
 Candidate examine_separately(const StrategyInput& input) {
   // What one statement leaves for the next is not in the near cache any more.
-  constexpr double kFromAfar = 1.3;
-  const double factor = input.kernel().statements.size() < 2 ? 1 : kFromAfar;
+  const double factor = input.kernel().statements.size() < 2 ? 1 : calibration::kFromAfar;
   return {{factor * cycles_of_statements(input), INFINITY, 1, 1, ""}, count_of_statements(input) + " in loops of their own"};
 }
 

@@ -96,7 +96,7 @@ bool TilePlanner::panels_outermost(double others) const {
   }
   auto cycles = [&](double bytes, double again) {
     const Target& target = facts_.target();
-    const bool near = bytes <= 0.6 * static_cast<double>(target.l2_bytes);
+    const bool near = bytes <= calibration::kReadAgain * static_cast<double>(target.l2_bytes);
     return bytes / target.l3_bandwidth + (again - 1) * bytes / (near ? target.l2_bandwidth : target.l3_bandwidth);
   };
   return cycles(constants, 1) + cycles(inputs, static_cast<double>(iterators_.panel_count)) <=
@@ -287,7 +287,7 @@ void TilePlanner::prefetch_panels() {
   for (const Access& load : loads_of(facts_.sum())) {
     if (!facts_.is_constant(load) || !depends_on(load, outer)) continue;
     const double bytes = facts_.bytes_of(load);
-    if (bytes < kLeastBytes || bytes / panels > 0.6 * static_cast<double>(facts_.target().l2_bytes)) continue;
+    if (bytes < kLeastBytes || bytes / panels > calibration::kReadAgain * static_cast<double>(facts_.target().l2_bytes)) continue;
     plan_.prefetched.push_back({facts_.buffer(load).name, loop(outer)});
   }
 }

@@ -8,6 +8,7 @@
 
 #include "scheduler/algebra/algorithms.h"
 #include "scheduler/algebra/winograd.h"
+#include "scheduler/cost/calibration.h"
 #include "scheduler/cost/tile_cost.h"
 #include "scheduler/default/builder.h"
 #include "scheduler/legality/legality.h"
@@ -17,21 +18,6 @@ namespace tc {
 namespace {
 
 constexpr int64_t kMostTiles = 64;     // of a block
-constexpr double kShareOfCache = 0.6;  // of the second cache, for a block's tiles and products
-constexpr double kNear = 0.25;         // of it: a filter that is found there in the next block
-// Few large blocks read a large filter few times. Bytes of one that is larger than the second cache: a thread's part
-// of the third, and of the memory.
-constexpr double kMostScratch = 5 << 20;
-constexpr double kHeld = 24 << 20;     // bytes of a filter that the third cache holds for the next block
-// Of the direct schedule's cycles, for filters from beyond the second cache: other programs and
-// threads use that bandwidth too.
-constexpr double kShareOfBandwidth = 0.4;
-// Large filters have to pay for their room: so much of the cycles for each MB.
-constexpr double kPriceOfMemory = 0.01;
-// Where algorithms are compared: of the closed form's cycles, which leaves out that the transforms spill registers.
-constexpr double kSpills = 1.4;
-// What comes from beyond the second cache is asked for a point ahead: so much of the shorter time remains.
-constexpr double kNotOverlapped = 0.25, kNotOverlappedFromMemory = 0.5;
 
 // What the closed forms need to know of the convolution.
 struct WinogradShape {
@@ -60,7 +46,7 @@ class WinogradScheduler {
     if (best_.algebra == nullptr) throw Abandon{"no blocks of tiles that fit the caches"};
     AlgorithmChoices<WinogradKnobs> result;
     result.chosen = {best_.algebra->outputs, best_.rows, best_.columns, best_.tile.vectors, best_.tile.columns};
-    result.prediction = {best_.cycles, direct_, kGain, kSpills, ""};
+    result.prediction = {best_.cycles, direct_, kGain, calibration::kTransformSpills, ""};
     for (const Winograd* each : algebras()) result.kinds.push_back(each->outputs);
     result.plan = text("F(", best_.algebra->outputs, ", ", taps_, "), blocks of ", best_.rows, " x ", best_.columns,
                        " tiles, register tiles of ", best_.tile.vectors, " vectors of features by ", best_.tile.columns,
@@ -242,8 +228,10 @@ class WinogradScheduler {
     const double input = 4 * positions * static_cast<double>(block * shape_.channels);
     const double scratch = input + 4 * positions * static_cast<double>(block * tile.vectors * shape_.lanes);
     const double filter = filter_bytes(positions);
-    const bool near = scratch <= kShareOfCache * static_cast<double>(b_.target().l2_bytes);
-    if (!near && scratch > std::min(kMostScratch, filter)) return plan;
+    const bool near = scratch <= calibration::kBlockOfTiles * static_cast<double>(b_.target().l2_bytes);
+    // Few large blocks read a large filter few times: then their tiles may leave the second cache for the third.
+    const auto third = static_cast<double>(b_.target().l3_bytes);
+    if (!near && scratch > std::min(calibration::kScratchOfThird * third, filter)) return plan;
     const auto blocks = static_cast<double>(shape_.batch * ((tile_rows + rows - 1) / rows) *
                                             ((tile_columns + columns - 1) / columns));
     // Every thread runs whole blocks.
@@ -251,9 +239,10 @@ class WinogradScheduler {
     // What the filters and a block exceed the second cache by is read again from beyond it.
     const auto cache = static_cast<double>(b_.target().l2_bytes);
     const double missing = std::clamp((filter + scratch) / cache - 1, 0.0, 1.0);
-    const double bandwidth = filter > kHeld ? b_.target().memory_bandwidth : b_.target().l3_bandwidth;
+    const bool far = filter > calibration::kFilterInThird * third;
+    const double bandwidth = far ? b_.target().memory_bandwidth : b_.target().l3_bandwidth;
     const double stream = missing * filter / std::min(bandwidth, b_.target().l3_bandwidth);
-    if (stream * parts > kShareOfBandwidth * direct_) return plan;
+    if (stream * parts > calibration::kShareOfBandwidth * direct_) return plan;
     double compute = positions * products_cycles(tile_rows, tile_columns, rows, columns, tile) / blocks *
                      static_cast<double>(shape_.batch);
     if (!near) {
@@ -262,13 +251,13 @@ class WinogradScheduler {
       compute += (panels + 1) * input / b_.target().l3_bandwidth;
     }
     // A thread's first block finds no filters in its second cache.
-    const double rest = filter > kHeld ? kNotOverlappedFromMemory : kNotOverlapped;
+    const double rest = far ? calibration::kNotHiddenFromMemory : calibration::kNotHiddenOfFilters;
     const auto with_filters = [&](double bytes) {
       return std::max(compute, bytes) + rest * std::min(compute, bytes);
     };
     const double blocks_of_all =
         b_.threads() * with_filters(all_of(filter)) + (parts - b_.threads()) * with_filters(stream);
-    plan.cycles = (blocks_of_all + transforms * parts / blocks) * (1 + kPriceOfMemory * filter * 1e-6);
+    plan.cycles = (blocks_of_all + transforms * parts / blocks) * (1 + calibration::kPriceOfMemory * filter * 1e-6);
     return plan;
   }
 
@@ -442,7 +431,7 @@ class WinogradScheduler {
     double bytes = 4;
     for (const Affine& size : filter.shape) bytes *= static_cast<double>(size.constant());
     // The next point's products, while this one's are computed.
-    if (b_.target().prefetches && bytes > kNear * static_cast<double>(b_.target().l2_bytes)) {
+    if (b_.target().prefetches && bytes > calibration::kFilterNear * static_cast<double>(b_.target().l2_bytes)) {
       b_.attempt("prefetch ", filter_, " point_v");
     }
     b_.parallelise();

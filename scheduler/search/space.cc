@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "ir/error.h"
+#include "scheduler/cost/calibration.h"
 #include "scheduler/default/strategy.h"
 #include "scheduler/legality/trust.h"
 #include "scheduler/search/sketch.h"
@@ -206,7 +207,7 @@ struct ScheduleSpace::State {
       }
       if (buffer.scope != Scope::Local) bytes += size;
     }
-    large = bytes > 0.5 * static_cast<double>(target().l2_bytes);
+    large = bytes > calibration::kLargeWorkload * static_cast<double>(target().l2_bytes);
     std::vector<int64_t> numbers(choices().size());
     std::iota(numbers.begin(), numbers.end(), 1);
     std::vector<int64_t> vector_counts = {1, 2, 3, 4, 5, 6, 8};
@@ -351,7 +352,7 @@ struct ScheduleSpace::State {
     const KnobGroup group = way_of(point).group;
     if (group == KnobGroup::Winograd) return input.winograd().cycles(knobs_of(point).winograd);
     if (group == KnobGroup::Matrix) return cycles_of_matrix(knobs_of(point).matrix);
-    if (group == KnobGroup::Rows) return statement_cycles * penalty * (value(point, 0) == plain_way ? 1 : 1.3);
+    if (group == KnobGroup::Rows) return statement_cycles * penalty * (value(point, 0) == plain_way ? 1 : calibration::kFromAfar);
     const ReductionChoice& which = choice_of(point);
     TileProblem problem = which.problem;
     int64_t width = value(point, columns);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ir/error.h"
+#include "ir/target/tables.h"
 
 namespace tc {
 namespace {
@@ -133,6 +134,25 @@ TEST(Target, VectorsAreAUnitOfOneRow) {
   }
 }
 
+TEST(Target, InstructionsAreChosenWhereAFeatureAsksForThem) {
+  EXPECT_EQ(parse_target("znver4").tuning, "+fast-dpwssd");
+  EXPECT_EQ(parse_target("x86-64-v4+avx512vnni").tuning, "+fast-dpwssd");
+  for (const char* name : {"x86-64-v3", "x86-64-v4", "rv64gcv", "aarch64", "aarch64+dotprod"}) {
+    EXPECT_EQ(parse_target(name).tuning, "") << name;
+  }
+}
+
+TEST(Target, FeaturesOfArmFollowTheAuxiliaryVector) {
+  using Names = std::vector<std::string>;
+  // A Cortex-A53 and a Cortex-A76, as their Linux shows them.
+  EXPECT_EQ(targets::arm_features(0xff, 0), (Names{"neon"}));
+  EXPECT_EQ(targets::arm_features(0x100fff, 0), (Names{"dotprod", "fullfp16", "neon"}));
+  const Names all = targets::arm_features(~uint64_t{0}, ~uint64_t{0});
+  EXPECT_EQ(all, targets::aarch64_features());
+  EXPECT_EQ(targets::arm_features(0, 0), Names{});
+  EXPECT_EQ(targets::arm_features(uint64_t{1} << 20, uint64_t{1} << 20), (Names{"dotprod"}));   // of the first word only
+}
+
 TEST(Target, ErrorsNameTheNearest) {
   EXPECT_EQ(error_of("x86-64-v5"),
             "unknown target 'x86-64-v5'; did you mean 'x86-64-v3', 'x86-64-v4' or 'rv64gc'? The "
@@ -158,6 +178,10 @@ TEST(Target, NativeRunsHere) {
   EXPECT_TRUE(runs_here(native, &why)) << why;
   EXPECT_NE(native.name, "native");
   EXPECT_GE(native.cores, 1);
+  EXPECT_GE(native.clock_ghz, 0.1);
+  EXPECT_LE(native.clock_ghz, 10);
+  EXPECT_GE(native.l3_bytes, 1 << 20);
+  EXPECT_LE(native.l3_bytes, parse_target(native.name).l3_bytes);   // what a host of many has is not one program's
   EXPECT_EQ(parse_target(native.name).features, native.features);
   Target foreign = parse_target(native.arch == Arch::RiscV64 ? "aarch64" : "rv64gcv");
   EXPECT_FALSE(runs_here(foreign, &why));

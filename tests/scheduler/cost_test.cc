@@ -146,5 +146,14 @@ TEST(Cost, LargeConstantsComeFromMemory) {
   EXPECT_EQ(cycles_from_afar(slow, part, 4 * part), cycles_from_afar(slow, part, 40 * part));
 }
 
+TEST(Cost, AConstantIsInMemoryWhereTheThirdCacheHoldsNoModelOfSuchConstants) {
+  Target target = parse_target("znver4");
+  EXPECT_FALSE(in_memory(target, 8 << 20));
+  EXPECT_TRUE(in_memory(target, (8 << 20) + 1));
+  target.l3_bytes = 4 << 20;   // a board's
+  EXPECT_FALSE(in_memory(target, 1 << 20));
+  EXPECT_TRUE(in_memory(target, 2 << 20));
+}
+
 }  // namespace
 }  // namespace tc
