@@ -13,6 +13,7 @@
 #include "frontend/pipeline/compile.h"
 #include "ir/error.h"
 #include "ir/evaluate.h"
+#include "ir/ops/depends_on_data.h"
 #include "ir/ops/op.h"
 #include "ir/passes/pass.h"
 #include "runtime/tc_runtime.h"
@@ -163,23 +164,43 @@ Tensors run_native(Graph graph, const Tensors& inputs) {
 
 namespace {
 
+// The test's data for an input of its model; null where the model has no such input.
+TensorPtr data_of_input(const tc_onnx::ModelProto& model, const fs::path& folder, const std::string& name) {
+  for (int i = 0; i < model.graph().input_size(); ++i) {
+    if (model.graph().input(i).name() != name) continue;
+    return std::make_shared<Tensor>(read_tensor_file(folder / "test_data_set_0" / text("input_", i, ".pb")));
+  }
+  return nullptr;
+}
+
+// The graph for these inputs: where their values decide its structure they are constants of it, as in the versions that
+// tc.Module compiles.
+Graph import_version(const std::string& bytes, const tc_onnx::ModelProto& model, const fs::path& folder) {
+  ImportOptions options;
+  for (;;) {
+    try {
+      return import_model({bytes, "model.onnx", folder.string()}, options);
+    } catch (const DependsOnData& error) {
+      if (error.inputs().empty()) throw;
+      for (const std::string& name : error.inputs()) options.constants[name] = data_of_input(model, folder, name);
+    }
+  }
+}
+
 NodeTestResult run_model(const std::string& bytes, const fs::path& folder, NodeTestWay way) {
   NodeTestResult result;
   try {
-    Graph graph = import_model({bytes, "model.onnx", folder.string()}, {});
-    if (way != NodeTestWay::AsImported) run_passes(graph);
-    const fs::path data = folder / "test_data_set_0";
     tc_onnx::ModelProto model;
     model.ParseFromString(bytes);
+    Graph graph = import_version(bytes, model, folder);
+    if (way != NodeTestWay::AsImported) run_passes(graph);
+    const fs::path data = folder / "test_data_set_0";
     result.rows = rows_of(model);
     collect_rows(graph, result.rows);
     Tensors inputs;
     std::vector<std::string> outputs;
     for (ValueId id : graph.inputs) {
-      for (int i = 0; i < model.graph().input_size(); ++i) {
-        if (model.graph().input(i).name() != graph[id].name) continue;
-        inputs[graph[id].name] = read_tensor_file(data / text("input_", i, ".pb"));
-      }
+      if (const TensorPtr given = data_of_input(model, folder, graph[id].name)) inputs[graph[id].name] = *given;
     }
     for (ValueId id : graph.outputs) outputs.push_back(graph[id].name);
     EvaluateOptions options;
@@ -212,35 +233,7 @@ std::string str(const OpRow& row, const OnnxName& form) {
 }
 
 NodeTestResult run_node_test(const fs::path& folder, NodeTestWay way) {
-  const std::string bytes = read_whole_file(folder / "model.onnx");
-  NodeTestResult result = run_model(bytes, folder, way);
-  // What cannot be compiled for run-time operands is tried with constant ones: first those alone that
-  // the refusals name, else what looks like axes and sizes, else all.
-  const fs::path data = folder / "test_data_set_0";
-  std::set<std::string> named;
-  std::string refusal = result.reason;
-  const auto try_constants = [&](const std::string& changed) {
-    NodeTestResult again = run_model(changed, folder, way);
-    refusal = again.reason;
-    if (again.outcome == Outcome::Refused) return;
-    if (again.outcome == Outcome::Pass) {
-      again.outcome = Outcome::Constant;
-      again.reason = result.reason;
-    }
-    result = again;
-  };
-  for (size_t before = SIZE_MAX; result.outcome == Outcome::Refused && named.size() != before;) {
-    before = named.size();
-    const std::string changed = constant_operands(bytes, data, [&](const std::string& name, const Tensor&) {
-      if (refusal.find("'" + name + "' depends on data") != std::string::npos) named.insert(name);
-      return named.count(name) != 0;
-    });
-    if (named.size() != before) try_constants(changed);
-  }
-  for (bool all : {false, true}) {
-    if (result.outcome == Outcome::Refused) try_constants(constant_operands(bytes, data, all));
-  }
-  return result;
+  return run_model(read_whole_file(folder / "model.onnx"), folder, way);
 }
 
 }  // namespace tc

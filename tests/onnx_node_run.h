@@ -15,11 +15,10 @@ namespace tc {
 enum class NodeTestWay { AsImported, AfterPasses, Native };
 
 struct NodeTestResult {
-  // Constant: passes only with inputs turned into constants. Refused: an Unsupported error.
-  enum class Outcome { Pass, Constant, Refused, Fail };
+  // Refused: an Unsupported error.
+  enum class Outcome { Pass, Refused, Fail };
   Outcome outcome = Outcome::Fail;
-  // Why it does not pass; for Constant, why not with inputs as they are.
-  std::string reason;
+  std::string reason;              // why it does not pass
   // The operator rows of the graph that runs, and the forms of the rows that the file uses.
   std::set<std::string> rows;
 };

@@ -31,4 +31,8 @@ std::vector<ImportProblem> check_model(const Source& source, const ImportOptions
   return importer_of(source).check(source, options);
 }
 
+Signature signature_of(const Source& source, const ImportOptions& options) {
+  return importer_of(source).signature(source, options);
+}
+
 }  // namespace tc

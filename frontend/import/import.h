@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,17 @@ struct ImportProblem {
   std::string reason;
 };
 
+// Inputs and outputs as the file declares them, before anything is inferred.
+struct DeclaredPort {
+  std::string name;
+  DType dtype = DType::F32;
+  std::optional<Shape> shape;      // nothing where the file does not say
+};
+struct Signature {
+  std::string model;
+  std::vector<DeclaredPort> inputs, outputs;   // without the inputs that the options make constants
+};
+
 // A format of model files. To add one: a folder beside this file that defines one of these, and its line in import.cc.
 struct Importer {
   std::string format;              // as people call it: "ONNX"
@@ -45,13 +57,17 @@ struct Importer {
   // Every operator of the model (subgraphs and functions too) that has no row; where there is none, the first other
   // reason why the import fails, if any.
   std::function<std::vector<ImportProblem>(const Source&, const ImportOptions&)> check;
+  // What a run takes and gives. Model errors for damaged files.
+  std::function<Signature(const Source&, const ImportOptions&)> signature;
 };
 
 // All formats, in the order in which they are asked; the last one takes what no other recognises, and says what is
 // wrong with it.
 const std::vector<Importer>& importers();
 
+// Throws DependsOnData (ir/ops/depends_on_data.h) where the content of inputs decides the graph's structure.
 Graph import_model(Source source, const ImportOptions& options);
 std::vector<ImportProblem> check_model(const Source& source, const ImportOptions& options);
+Signature signature_of(const Source& source, const ImportOptions& options);
 
 }  // namespace tc

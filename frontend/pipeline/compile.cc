@@ -72,11 +72,12 @@ int worker_count(int wanted) {
   return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+ImportOptions import_options(const CompileOptions& options) {
+  return {options.input_shapes, options.symbols, options.values};
+}
+
 Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump) {
-  ImportOptions import;
-  import.input_shapes = options.input_shapes;
-  import.symbols = options.symbols;
-  Graph graph = import_model(std::move(source), import);
+  Graph graph = import_model(std::move(source), import_options(options));
   PassOptions passes;
   passes.dump = options.dump;
   passes.dump_text = dump;

@@ -21,6 +21,8 @@ struct CompileOptions {
   // Shapes of inputs by name; -1 leaves a dimension as it is.
   std::map<std::string, std::vector<int64_t>> input_shapes;
   std::map<std::string, int64_t> symbols;
+  // Inputs that are constants of the compiled model.
+  std::map<std::string, TensorPtr> values;
   int threads = 0;                 // of the compiled model's default; 0: all cores
   int build_threads = 0;           // of the compiler; 0: all cores
   double tolerance = 1e-4;
@@ -48,6 +50,9 @@ struct CompiledModel {
 
 // Threads for a wish of 0: all cores.
 int worker_count(int wanted);
+
+// What the import takes of the options.
+ImportOptions import_options(const CompileOptions& options);
 
 // Imports and simplifies: the graph that compile works on. Errors name file and node. Here and below the
 // model's bytes are let go as soon as they are parsed, where the caller moves them in.

@@ -23,6 +23,7 @@
 #include "frontend/python/tune.h"
 #include "ir/error.h"
 #include "ir/loop.h"
+#include "ir/ops/depends_on_data.h"
 #include "ir/plan.h"
 #include "ir/target/target.h"
 #include "scheduler/scheduler.h"
@@ -85,6 +86,25 @@ py::list port_tuples(const std::vector<PortInfo>& ports) {
   py::list result;
   for (const PortInfo& port : ports) result.append(port_tuple(port));
   return result;
+}
+
+// The same for what a file declares; sizes are None where it declares no shape.
+py::list declared_ports(const std::vector<DeclaredPort>& ports) {
+  py::list result;
+  for (const DeclaredPort& port : ports) {
+    const py::tuple known = port_tuple({port.name, port.dtype, port.shape.value_or(Shape())});
+    result.append(port.shape ? known : py::make_tuple(known[0], known[1], py::none()));
+  }
+  return result;
+}
+
+// Makes an input a constant: its element type by the compiler's name, its sizes and its bytes in row-major order.
+void set_value(CompileOptions& options, const std::string& input, const std::string& dtype, const std::vector<int64_t>& shape,
+               const std::string& bytes) {
+  auto tensor = std::make_shared<Tensor>(dtype_from_name(dtype), shape);
+  TC_CHECK(tensor->bytes.size() == bytes.size(), "of input ", input);
+  std::memcpy(tensor->bytes.data(), bytes.data(), bytes.size());
+  options.values[input] = tensor;
 }
 
 py::object number_or_none(const Dim& dim) {
@@ -212,19 +232,34 @@ BuiltPlan plan_of(Source& source, const CompileOptions& options) {
       import_and_simplify(std::move(source), options, &dump), build);
 }
 
+// An UnsupportedError with the names of the inputs whose values would make the model compilable.
+void translate_data_dependence(std::exception_ptr pointer) {
+  try {
+    if (pointer) std::rethrow_exception(pointer);
+  } catch (const DependsOnData& error) {
+    const py::object raised = py::module_::import("tc.errors").attr("UnsupportedError")(python_text(error.what()));
+    py::list inputs;
+    for (const std::string& name : error.inputs()) inputs.append(python_text(name));
+    raised.attr("inputs") = py::tuple(inputs);
+    PyErr_SetObject(py::type::of(raised).ptr(), raised.ptr());
+  }
+}
+
 void add_compile(py::module_& module) {
   py::class_<Source>(module, "Source")
       .def(py::init([](const py::bytes& bytes, const std::string& name) {
         return Source{std::string(bytes), name, ""};
       }))
       .def_static("read", &read_source)
+      .def("copy", [](const Source& source) { return Source(source); })
       .def_property_readonly("name", [](const Source& source) { return python_text(source.name); });
   py::class_<CompileOptions>(module, "Options")
       .def(py::init(&options_of), py::kw_only(), py::arg("target"), py::arg("input_shapes"),
            py::arg("symbols"), py::arg("threads"), py::arg("build_threads"), py::arg("tolerance"),
            py::arg("seed"), py::arg("dump"))
       .def_readwrite("log", &CompileOptions::log)
-      .def_readwrite("build", &CompileOptions::build);
+      .def_readwrite("build", &CompileOptions::build)
+      .def("set_value", &set_value);
   module.def("compile", [](Source& source, const CompileOptions& options) {
     py::gil_scoped_release release;
     return compile_model(std::move(source), options);
@@ -246,17 +281,19 @@ void add_compile(py::module_& module) {
     return str(plan_of(source, options).plan);
   });
   module.def("unsupported", [](const Source& source, const CompileOptions& options) {
-    ImportOptions import;
-    import.input_shapes = options.input_shapes;
-    import.symbols = options.symbols;
     py::list result;
-    for (const ImportProblem& problem : check_model(source, import)) {
+    for (const ImportProblem& problem : check_model(source, import_options(options))) {
       result.append(problem.op_type.empty()
                         ? problem.reason
                         : text("node '", problem.node, "' (", problem.op_type, ", opset ", problem.opset,
                                "): ", problem.reason));
     }
     return result;
+  });
+  // Name of the model, inputs and outputs as its file declares them.
+  module.def("signature", [](const Source& source, const CompileOptions& options) {
+    const Signature signature = signature_of(source, import_options(options));
+    return py::make_tuple(python_text(signature.model), declared_ports(signature.inputs), declared_ports(signature.outputs));
   });
   module.def("targets", &known_targets);
   module.def("resolve_target", [](const std::string& target) {
@@ -274,6 +311,7 @@ void add_compile(py::module_& module) {
 PYBIND11_MODULE(_tc, module) {
   module.doc() = "The native half of tc.";
   tc::add_errors();
+  pybind11::register_exception_translator(&tc::translate_data_dependence);
   tc::add_fleet(module);
   tc::add_compiled(module);
   tc::add_schedule(module);

@@ -10,6 +10,13 @@ from .native import compiler
 # Runtimes that artefacts are linked with.
 LIBRARY_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
 
+# Element types of the compiler and NumPy's names for them.
+NUMPY_NAMES = {
+    "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i8": "int8",
+    "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
+    "u32": "uint32", "u64": "uint64", "bool": "bool",
+}
+
 # Files of other formats that people may give, and how to come to ONNX from there.
 _OTHER_FORMATS = {
     ".pt": "torch.onnx.export", ".pth": "torch.onnx.export", ".ts": "torch.onnx.export",
@@ -61,3 +68,21 @@ def options_of(target="native", shapes=None, threads=None, tolerance=1e-4, seed=
     return compiler.Options(target=target, input_shapes=input_shapes, symbols=symbols,
                        threads=threads or 0, build_threads=build_threads or 0, tolerance=tolerance,
                        seed=seed, dump=dump or "")
+
+
+def set_values(options, model, values):
+    """Makes the inputs in `values` constants of the model that is compiled with the options."""
+    if not values:
+        return
+    source = source_of(model)
+    declared = {name: dtype for name, dtype, _ in compiler.signature(source, options)[1]}
+    for name, value in values.items():
+        if name not in declared:
+            raise ShapeError(f"values: '{name}' is no input of {source.name}; its inputs are {', '.join(declared)}")
+        wanted = np.dtype("uint16" if declared[name] == "bf16" else NUMPY_NAMES[declared[name]])
+        array = np.asarray(value)
+        if not hasattr(value, "dtype") and np.can_cast(array.dtype, wanted, "same_kind"):
+            array = array.astype(wanted)
+        if array.dtype != wanted:
+            raise ShapeError(f"values: '{name}' is {array.dtype}; input '{name}' of {source.name} takes {wanted}")
+        options.set_value(name, declared[name], list(array.shape), array.tobytes())

@@ -8,23 +8,17 @@ import warnings
 
 import numpy as np
 
-from .arguments import LIBRARY_FOLDER, options_of, source_of
+from .arguments import LIBRARY_FOLDER, NUMPY_NAMES, options_of, set_values, source_of
 from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError
 from .native import compiler, runtime
 
 KINDS = ("shared", "static", "executable", "object")
 
-# Element types of the compiler and NumPy's names for them.
-_DTYPES = {
-    "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i8": "int8",
-    "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
-    "u32": "uint32", "u64": "uint64", "bool": "bool",
-}
-
 
 class Port(typing.NamedTuple):
     """An input or output. `dtype` is NumPy's name of the element type; a size in `shape` is a
-    number, the name of a symbol, or None where it is computed from symbols."""
+    number, the name of a symbol, or None where it is computed from symbols; `shape` itself is None
+    where only a run tells it."""
     name: str
     dtype: str
     shape: tuple
@@ -38,11 +32,15 @@ class Memory(typing.NamedTuple):
     peak: typing.Optional[int]
 
 
-def _ports(tuples):
-    return tuple(Port(name, _DTYPES[dtype], tuple(shape)) for name, dtype, shape in tuples)
+def ports_of(tuples):
+    """Ports of the compiler's (name, element type, sizes or None)."""
+    return tuple(Port(name, NUMPY_NAMES[dtype], None if shape is None else tuple(shape))
+                 for name, dtype, shape in tuples)
 
 
-def _shape_text(port):
+def shape_text(port):
+    if port.shape is None:
+        return f"{port.dtype} of any shape"
     return f"{port.dtype} [{', '.join('?' if size is None else str(size) for size in port.shape)}]"
 
 
@@ -61,11 +59,11 @@ class Module:
         if compiled is None:
             self._model = runtime.Model(os.fsencode(path))
             info = self._model.info()
-            self.inputs, self.outputs = _ports(self._model.inputs()), _ports(self._model.outputs())
+            self.inputs, self.outputs = ports_of(self._model.inputs()), ports_of(self._model.outputs())
             self.name, self.target = info["model"], info["target"]
             self.provenance, self.symbols = info["provenance"], dict(info["symbols"])
         else:
-            self.inputs, self.outputs = _ports(compiled.inputs), _ports(compiled.outputs)
+            self.inputs, self.outputs = ports_of(compiled.inputs), ports_of(compiled.outputs)
             self.name, self.target = compiled.model, compiled.target
             self.provenance, self.symbols = compiled.provenance, dict(compiled.symbols)
             _, runs, self._why_not, _ = compiler.resolve_target(compiled.target)
@@ -108,13 +106,16 @@ class Module:
         for port in self.inputs:
             if port.name not in values:
                 raise ShapeError(f"input '{port.name}' of model '{self.name}' is missing "
-                                 f"({_shape_text(port)})")
+                                 f"({shape_text(port)})")
         return [values[name] for name in names]
 
-    def _run(self, arrays):
+    def _check_count(self, arrays):
         if len(arrays) != len(self.inputs):
             raise ShapeError(f"model '{self.name}' takes {len(self.inputs)} inputs, not "
                              f"{len(arrays)}")
+
+    def _run(self, arrays):
+        self._check_count(arrays)
         context = self._take_context()
         try:
             results = context.run(arrays)
@@ -151,7 +152,7 @@ class Module:
             array = np.empty(0, object)
         if array.dtype.kind not in "biufV":
             raise ShapeError(f"input '{port.name}' of model '{self.name}' is no array of numbers but "
-                             f"a {type(value).__name__}; expected {_shape_text(port)}")
+                             f"a {type(value).__name__}; expected {shape_text(port)}")
         if port.dtype == "bfloat16":
             if array.dtype.name not in ("bfloat16", "uint16"):
                 raise self._wrong_type(port, array)
@@ -164,7 +165,7 @@ class Module:
 
     def _wrong_type(self, port, array):
         return ShapeError(f"input '{port.name}' of model '{self.name}' is {array.dtype}; expected "
-                          f"{_shape_text(port)}: pass x.astype('{port.dtype}')")
+                          f"{shape_text(port)}: pass x.astype('{port.dtype}')")
 
     @staticmethod
     def _from_untyped(value, port):
@@ -262,8 +263,8 @@ class Module:
         """What the compiler did, as text: one line per kernel with its work, the predicted time, after
         a profile the measured one, and its schedule."""
         lines = [f"model {self.name} for {self.target}"]
-        lines += [f"input  {port.name}: {_shape_text(port)}" for port in self.inputs]
-        lines += [f"output {port.name}: {_shape_text(port)}" for port in self.outputs]
+        lines += [f"input  {port.name}: {shape_text(port)}" for port in self.inputs]
+        lines += [f"output {port.name}: {shape_text(port)}" for port in self.outputs]
         memory = self.memory
         arena = "depends on shapes" if memory.arena is None else f"{memory.arena / 1e6:.2f} MB"
         lines.append(f"memory constants {memory.constants / 1e6:.2f} MB, arena {arena}")
@@ -294,7 +295,7 @@ class Module:
         return "\n".join(lines)
 
     def __repr__(self):
-        ports = ", ".join(f"{port.name}: {_shape_text(port)}" for port in self.inputs)
+        ports = ", ".join(f"{port.name}: {shape_text(port)}" for port in self.inputs)
         return f"<tc.Module {self.name} for {self.target} ({ports})>"
 
 
@@ -316,7 +317,7 @@ def _with_log(options, log):
     options.log, options.build = os.fspath(path), build_id()
 
 
-def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, seed=0,
+def compile(model, target="native", *, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
             insecure=False, progress=None, build_threads=None):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called.
@@ -324,6 +325,9 @@ def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4
     model      path of an .onnx file, its bytes, or an onnx.ModelProto
     target     "native" or one of tc.targets(), with "+feature,-feature" after it
     shapes     {"batch": 1} binds a symbolic dimension, {"input": (1, 3, 224, 224)} an input's shape
+    values     {"axes": [1]} makes an input a constant of the model. Inputs whose values decide the
+               structure (axes, shapes, counts) need not be given: the module then compiles a version
+               for each combination of values, on first use; only export() asks for them
     threads    threads of a run; None takes all cores
     tolerance  largest error of any output, relative to its largest magnitude; 0 allows only the
                operations of the model in float32
@@ -339,10 +343,22 @@ def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4
         search(model, target, shapes=shapes, threads=threads, tolerance=tolerance, trials=trials,
                time_limit=time_limit, log=log, tracker=tracker, credentials=credentials,
                insecure=insecure, seed=seed, progress=progress)
-    options = options_of(target, shapes, threads, tolerance, seed, build_threads=build_threads)
-    _with_log(options, log)
+
+    def options():
+        made = options_of(target, shapes, threads, tolerance, seed, build_threads=build_threads)
+        set_values(made, model, values)
+        _with_log(made, log)
+        return made
+
     source = source_of(model)
-    module = Module(compiled=compiler.compile(source, options), threads=threads)
+    try:
+        module = Module(compiled=compiler.compile(source, options()), threads=threads)
+    except UnsupportedError as error:
+        if not error.inputs:
+            raise
+        from .versions import VersionedModule
+
+        return VersionedModule(source_of(model), options, error.inputs, threads)
     module.name = source.name
     return module
 
@@ -361,7 +377,7 @@ def check(model, *, shapes=None):
         try:
             compiler.plan_kernels(source, options)
         except UnsupportedError as error:
-            problems = [str(error)]
+            problems = [] if error.inputs else [str(error)]
     return problems
 
 

@@ -1,4 +1,5 @@
 // Control flow: operators that hold subgraphs.
+#include "ir/ops/depends_on_data.h"
 #include "ir/ops/rows.h"
 
 namespace tc {
@@ -110,7 +111,10 @@ void infer_loop(InferContext& context) {
         context.unsupported("state ", i - 1, " changes from ", str(*before.shape), " to ", str(shape), " in an iteration");
       }
     } else {
-      if (!trip || trip->size() != 1) context.unsupported("the trip count depends on data");
+      if (!trip || trip->size() != 1) {
+        if (!context.has_input(0)) context.unsupported("a result has an element per iteration, but there is no trip count");
+        throw DependsOnData(context.node(), context.graph(), context.node().inputs[0], "trip count");
+      }
       shape.insert(shape.begin(), (*trip)[0]);
     }
     context.set_output(static_cast<int>(i) - 1, value.dtype, shape);

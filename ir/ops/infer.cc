@@ -1,4 +1,5 @@
 // Shape inference: what rows may ask, and the walk over a graph.
+#include "ir/ops/depends_on_data.h"
 #include "ir/ops/rows.h"
 
 namespace tc {
@@ -30,6 +31,14 @@ void infer_captures(Graph& outer, const Node& node, Graph& body, size_t first) {
 
 }  // namespace
 
+DependsOnData::DependsOnData(const Node& node, const Graph& graph, ValueId operand, const std::string& what)
+    : Error(ErrorKind::Unsupported, text(node.origin.str(), ": ", what, " '", graph[operand].name,
+                                         "' depends on data; it must be a constant or follow from shapes")),
+      operand_(operand) {}
+
+DependsOnData::DependsOnData(const DependsOnData& error, std::vector<std::string> inputs)
+    : Error(error), operand_(error.operand_), inputs_(std::move(inputs)) {}
+
 bool InferContext::has_input(int i) const { return input_given(node_, i); }
 
 const Value& InferContext::input(int i) const {
@@ -49,7 +58,7 @@ std::optional<std::vector<Dim>> InferContext::elements(int i) const {
 
 std::vector<int64_t> InferContext::constant_ints(int i, const char* what) const {
   auto known = elements(i);
-  if (!known) unsupported(what, " '", input(i).name, "' depends on data; it must be a constant");
+  if (!known) throw DependsOnData(node_, graph_, node_.inputs[static_cast<size_t>(i)], what);
   return fixed(node_, *known, what);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/ops/depends_on_data.h"
 #include "ir/ops/rows.h"
 
 namespace tc {
@@ -116,7 +117,7 @@ struct ResizedShape {
 std::vector<double> floats_of_input(const Graph& graph, const Node& node, int input) {
   const Value& value = graph[node.inputs[input]];
   if (!value.constant || value.constant->count() > 16) {
-    fail(ErrorKind::Unsupported, node.origin.str(), ": input '", value.name, "' depends on data; it must be a constant");
+    throw DependsOnData(node, graph, node.inputs[input], "input");
   }
   std::vector<double> result;
   for (int64_t i = 0; i < value.constant->count(); ++i) result.push_back(value.constant->as_double(i));
@@ -194,7 +195,7 @@ ResizedShape target_of(const Graph& graph, const Node& node, const ResizeForm& f
   ResizedShape target{std::vector<double>(in.size(), 1.0), in};
   if (given(graph, node, form.sizes)) {
     auto sizes = known_elements(graph[node.inputs[form.sizes]]);
-    if (!sizes) fail(ErrorKind::Unsupported, node.origin.str(), ": the sizes depend on data; they must be constants or follow from shapes");
+    if (!sizes) throw DependsOnData(node, graph, node.inputs[form.sizes], "sizes");
     take_sizes(node, in, axes, *sizes, target);
     return target;
   }

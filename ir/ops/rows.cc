@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/ops/depends_on_data.h"
 #include "ir/ops/equation.h"
 
 namespace tc {
@@ -16,19 +17,17 @@ const char* const kKernelLetters[] = {"q", "r", "s"};
 // Contents longer than this are data, not shapes.
 constexpr int64_t kMostElements = 1024;
 
+// `convert` gives nothing where the content is not known.
 Normalize input_to(int input, std::string attribute,
-                   std::function<Attribute(const Node&, const Value&)> convert) {
+                   std::function<std::optional<Attribute>(const Node&, const Value&)> convert) {
   return [=](Graph& graph, Node& node) {
     if (!input_given(node, input)) return;
-    node.attributes[attribute] = convert(node, graph[node.inputs[input]]);
+    std::optional<Attribute> content = convert(node, graph[node.inputs[input]]);
+    if (!content) throw DependsOnData(node, graph, node.inputs[input], attribute);
+    node.attributes[attribute] = std::move(*content);
     node.inputs[input] = kNoValue;
     while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
   };
-}
-
-[[noreturn]] void depends_on_data(const Node& node, const Value& value, const std::string& what) {
-  fail(ErrorKind::Unsupported, node.origin.str(), ": ", what, " '", value.name,
-       "' depends on data; it must be a constant or follow from shapes");
 }
 
 // What a formula needs its operands to be.
@@ -133,24 +132,21 @@ std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const
 }
 
 Normalize input_to_dims(int input, std::string attribute) {
-  return input_to(input, attribute, [=](const Node& node, const Value& value) -> Attribute {
-    auto known = known_elements(value);
-    if (!known) depends_on_data(node, value, attribute);
-    return *known;
+  return input_to(input, attribute, [=](const Node&, const Value& value) -> std::optional<Attribute> { return known_elements(value);
   });
 }
 
 Normalize input_to_ints(int input, std::string attribute) {
-  return input_to(input, attribute, [=](const Node& node, const Value& value) -> Attribute {
+  return input_to(input, attribute, [=](const Node& node, const Value& value) -> std::optional<Attribute> {
     auto known = known_elements(value);
-    if (!known) depends_on_data(node, value, attribute);
+    if (!known) return std::nullopt;
     return fixed(node, *known, attribute.c_str());
   });
 }
 
 Normalize input_to_floats(int input, std::string attribute) {
-  return input_to(input, attribute, [=](const Node& node, const Value& value) -> Attribute {
-    if (!value.constant || value.constant->count() > kMostElements) depends_on_data(node, value, attribute);
+  return input_to(input, attribute, [=](const Node&, const Value& value) -> std::optional<Attribute> {
+    if (!value.constant || value.constant->count() > kMostElements) return std::nullopt;
     std::vector<double> result;
     for (int64_t i = 0; i < value.constant->count(); ++i) result.push_back(value.constant->as_double(i));
     return result;

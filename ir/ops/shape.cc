@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/ops/depends_on_data.h"
 #include "ir/ops/rows.h"
 
 namespace tc {
@@ -113,15 +114,13 @@ void normalize_range(Graph& graph, Node& node) {
     const Value& value = graph[id];
     if (is_float(type)) {
       if (!value.constant || value.constant->count() != 1) {
-        fail(ErrorKind::Unsupported, node.origin.str(), ": input '", value.name, "' depends on data; it must be a constant");
+        throw DependsOnData(node, graph, id, "input");
       }
       numbers.push_back(value.constant->as_double(0));
       continue;
     }
     auto known = known_elements(value);
-    if (!known || known->size() != 1) {
-      fail(ErrorKind::Unsupported, node.origin.str(), ": input '", value.name, "' depends on data; it must be a constant or follow from shapes");
-    }
+    if (!known || known->size() != 1) throw DependsOnData(node, graph, id, "input");
     dims.push_back((*known)[0]);
   }
   if (is_float(type)) node.attributes["numbers"] = numbers;

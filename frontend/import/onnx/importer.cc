@@ -1,17 +1,21 @@
 // ONNX files to the graph IR. The file is hostile: every size is checked before it is believed.
 #include "frontend/import/onnx/importer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <optional>
 #include <set>
 
 #include "frontend/import/onnx/canonical_node.h"
+#include "frontend/import/onnx/impossible_branch.h"
 #include "frontend/import/onnx/input_shapes.h"
 #include "frontend/import/onnx/model_file.h"
 #include "frontend/import/onnx/onnx.pb.h"
 #include "frontend/import/onnx/tensor_reader.h"
+#include "frontend/import/origins.h"
 #include "ir/error.h"
+#include "ir/ops/depends_on_data.h"
 #include "ir/ops/op.h"
 
 namespace tc {
@@ -20,6 +24,8 @@ namespace {
 constexpr int64_t kMostNodes = 1 << 20;
 constexpr size_t kLongestName = 64 << 10;
 constexpr int kLowestOpset = 7;
+// Of an input whose content decides a structure: what is larger is data.
+constexpr int64_t kMostDecidingNumbers = 1024;
 
 std::string full_type(const tc_onnx::NodeProto& node) {
   return is_default_domain(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
@@ -61,6 +67,7 @@ class OnnxImporter {
     graph.name = model_.graph().name().empty() || model_.graph().name().size() > kLongestName
                      ? "model" : checked_name(model_.graph().name());
     inputs_.emplace(model_.graph(), file_name_, options_);
+    root_ = &graph;
     NameScope scope{&graph, nullptr, {}, nullptr, &opsets_, {}};
     import_graph(model_.graph(), scope, nullptr, 0, model_.mutable_graph());
     name_outputs(graph);
@@ -182,12 +189,50 @@ class OnnxImporter {
       }
     }
     for (int i = 0; i < proto.node_size(); ++i) {
-      import_node(proto.node(i), scope, depth);
+      try {
+        import_node(proto.node(i), scope, depth);
+      } catch (const DependsOnData& error) {
+        tell_inputs(error, scope);
+      }
       if (spent) tc_onnx::NodeProto().Swap(spent->mutable_node(i));
     }
     for (const auto& output : proto.output()) {
       graph.outputs.push_back(resolve(output.name(), scope, text("output '", output.name(), "'")));
     }
+  }
+
+  // Throws the error with the model's inputs from which the operand is computed, if these few numbers are all.
+  [[noreturn]] void tell_inputs(const DependsOnData& error, const NameScope& scope) const {
+    if (!error.inputs().empty()) throw error;
+    std::set<ValueId> inputs;
+    if (!find_model_inputs(error.operand(), scope, inputs)) throw Error(error);
+    std::vector<std::string> names;
+    for (ValueId id : root_->inputs) {
+      if (!inputs.count(id)) continue;
+      const Shape& shape = *(*root_)[id].shape;
+      if (is_constant(shape) && element_count(shape).constant() > kMostDecidingNumbers) throw Error(error);
+      names.push_back((*root_)[id].name);
+    }
+    throw DependsOnData(error, std::move(names));
+  }
+
+  // Adds the model's inputs from which the value is computed; false where what an iteration is given is among them.
+  bool find_model_inputs(ValueId id, const NameScope& scope, std::set<ValueId>& inputs) const {
+    const std::set<ValueId> given = given_values_of(*scope.graph, id);
+    if (scope.graph == root_) {
+      inputs.insert(given.begin(), given.end());
+      return true;
+    }
+    const NameScope* owner = &scope;   // of the subgraph: branches that are known have scopes inside of it
+    while (owner && !owner->captured) owner = owner->parent;
+    if (!owner) return false;
+    const auto& captures = scope.graph->captures;
+    return std::all_of(given.begin(), given.end(), [&](ValueId each) {
+      for (size_t i = 0; i < captures.size(); ++i) {
+        if (captures[i].second == each) return find_model_inputs((*owner->captured)[i], *owner->parent, inputs);
+      }
+      return false;
+    });
   }
 
   // An input that the options fix to a value is a constant.
@@ -476,21 +521,6 @@ class OnnxImporter {
     node.inputs.insert(node.inputs.end(), captured.begin(), captured.end());
   }
 
-  // A branch that gives outputs of the same types and shapes as `other`, all NaN (0 for integers):
-  // what a run gets that takes a branch which the bound shapes contradict.
-  GraphPtr poison_like(const Graph& other, const Error& refusal) const {
-    auto body = std::make_shared<Graph>();
-    body->name = "impossible";
-    for (ValueId id : other.outputs) {
-      const Value& value = other[id];
-      if (!value.shape || !is_constant(*value.shape)) throw refusal;
-      auto data = std::make_shared<Tensor>(value.dtype, constant_shape(*value.shape));
-      for (int64_t i = 0; is_float(value.dtype) && i < data->count(); ++i) data->set(i, std::nan(""));
-      body->outputs.push_back(body->add_constant(value.name, data));
-    }
-    return body;
-  }
-
   // Outputs carry the names of the file.
   void name_outputs(Graph& graph) {
     std::set<ValueId> taken(graph.inputs.begin(), graph.inputs.end());
@@ -521,6 +551,7 @@ class OnnxImporter {
   Opsets opsets_;
   Functions functions_;
   std::optional<InputShapes> inputs_;
+  const Graph* root_ = nullptr;    // the model's graph, while it is being imported
   int64_t scanned_ = 0;
 };
 
@@ -536,6 +567,9 @@ std::vector<ImportProblem> check_onnx(const Source& source, const ImportOptions&
   if (!problems.empty()) return problems;
   try {
     OnnxImporter(model, source.name, source.folder, options).run();
+  } catch (const DependsOnData& error) {
+    // Of inputs: a version is compiled for each of their values.
+    if (error.inputs().empty()) problems.push_back({"", "", 0, error.what()});
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::Shape) throw;
     problems.push_back({"", "", 0, error.what()});
@@ -545,8 +579,12 @@ std::vector<ImportProblem> check_onnx(const Source& source, const ImportOptions&
 
 }  // namespace
 
+Signature signature_of_onnx(const Source& source, const ImportOptions& options) {
+  return declared_signature(parse_model_file(source.bytes, source.name).graph(), source.name, options);
+}
+
 Importer onnx_importer() {
-  return {"ONNX", [](const Source&) { return true; }, import_onnx, check_onnx};
+  return {"ONNX", [](const Source&) { return true; }, import_onnx, check_onnx, signature_of_onnx};
 }
 
 }  // namespace tc

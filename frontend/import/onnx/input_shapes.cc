@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include "frontend/import/onnx/model_file.h"
+#include "frontend/import/onnx/tensor_reader.h"
 #include "ir/error.h"
 
 namespace tc {
@@ -36,6 +38,13 @@ Dim InputShapes::file_dim(const tc_onnx::TensorShapeProto::Dimension& dim, const
   return Dim::symbol(symbol_name(dim.dim_param(), input, axis));
 }
 
+const std::vector<int64_t>* InputShapes::given_shape(const std::string& input) const {
+  const auto constant = options_.constants.find(input);
+  if (constant != options_.constants.end()) return &constant->second->shape;
+  const auto shape = options_.input_shapes.find(input);
+  return shape == options_.input_shapes.end() ? nullptr : &shape->second;
+}
+
 InputShapes::InputShapes(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options)
     : file_name_(file_name), options_(options) {
   std::set<std::string> initializers, inputs;
@@ -44,15 +53,15 @@ InputShapes::InputShapes(const tc_onnx::GraphProto& graph, const std::string& fi
   for (const auto& input : graph.input()) {
     if (initializers.count(input.name())) continue;
     inputs.insert(input.name());
-    const auto given = options_.input_shapes.find(input.name());
-    if (given == options_.input_shapes.end()) continue;
+    const std::vector<int64_t>* given = given_shape(input.name());
+    if (!given) continue;
     const auto& shape = input.type().tensor_type().shape();
-    if (input.type().tensor_type().has_shape() && shape.dim_size() != static_cast<int>(given->second.size())) {
+    if (input.type().tensor_type().has_shape() && shape.dim_size() != static_cast<int>(given->size())) {
       fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, " has ", shape.dim_size(),
-           " dimensions, but the shape given for it has ", given->second.size());
+           " dimensions, but the shape given for it has ", given->size());
     }
     for (int axis = 0; axis < shape.dim_size(); ++axis) {
-      const int64_t size = given->second[static_cast<size_t>(axis)];
+      const int64_t size = (*given)[static_cast<size_t>(axis)];
       if (size < 0) continue;
       const Dim dim = file_dim(shape.dim(axis), input.name(), axis);
       if (dim.is_symbol()) {
@@ -84,12 +93,12 @@ Shape InputShapes::shape_of(Graph& graph, const tc_onnx::ValueInfoProto& input) 
   const auto& type = input.type().tensor_type();
   Shape shape;
   if (!type.has_shape()) {
-    const auto given = options_.input_shapes.find(input.name());
-    if (given == options_.input_shapes.end()) {
+    const std::vector<int64_t>* given = given_shape(input.name());
+    if (!given) {
       fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, " has no shape; give one with shapes={'",
            input.name(), "': (…)}");
     }
-    return tc::shape_of(given->second);
+    return tc::shape_of(*given);
   }
   if (type.shape().dim_size() > 16) {
     fail(ErrorKind::Model, "input '", input.name(), "' of ", file_name_, " has ", type.shape().dim_size(),
@@ -103,6 +112,36 @@ Shape InputShapes::shape_of(Graph& graph, const tc_onnx::ValueInfoProto& input) 
     shape.push_back(dim);
   }
   return shape;
+}
+
+std::optional<Shape> InputShapes::declared(const tc_onnx::ValueInfoProto& port) const {
+  const auto& type = port.type().tensor_type();
+  if (!type.has_shape() || type.shape().dim_size() > 16) return std::nullopt;
+  Shape shape;
+  for (int axis = 0; axis < type.shape().dim_size(); ++axis) {
+    shape.push_back(file_dim(type.shape().dim(axis), port.name(), axis).substitute(bound_));
+  }
+  return shape;
+}
+
+Signature declared_signature(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options) {
+  const InputShapes shapes(graph, file_name, options);
+  std::set<std::string> bound;
+  for (const auto& tensor : graph.initializer()) bound.insert(tensor.name());
+  for (const auto& [name, value] : options.constants) bound.insert(name);
+  Signature signature;
+  signature.model = graph.name();
+  for (const bool input : {true, false}) {
+    for (const auto& port : input ? graph.input() : graph.output()) {
+      if (input && bound.count(port.name())) continue;
+      const std::string who = text(input ? "input '" : "output '", port.name(), "' of ", file_name);
+      if (!port.type().has_tensor_type()) fail(ErrorKind::Unsupported, who, " is not a tensor");
+      if (!is_utf8(port.name())) fail(ErrorKind::Model, who, " has a name that is not UTF-8");
+      (input ? signature.inputs : signature.outputs)
+          .push_back({port.name(), dtype_of_onnx(port.type().tensor_type().elem_type(), who), shapes.declared(port)});
+    }
+  }
+  return signature;
 }
 
 }  // namespace tc

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "frontend/import/import.h"
 #include "frontend/import/onnx/onnx.pb.h"
@@ -18,12 +20,20 @@ class InputShapes {
   // The shape of an input; symbols that have no number become the graph's.
   Shape shape_of(Graph& graph, const tc_onnx::ValueInfoProto& input) const;
 
+  // The shape that the file declares, with the known numbers; nothing where it declares none.
+  std::optional<Shape> declared(const tc_onnx::ValueInfoProto& port) const;
+
  private:
+  // The sizes that the options give for an input, by its shape or its value; -1 where one is left open. Null: none.
+  const std::vector<int64_t>* given_shape(const std::string& input) const;
   Dim file_dim(const tc_onnx::TensorShapeProto::Dimension& dim, const std::string& input, int axis) const;
 
   const std::string& file_name_;
   const ImportOptions& options_;
   std::map<std::string, Dim> bound_;
 };
+
+// The graph's inputs and outputs as they are declared; Model errors for names that are no text.
+Signature declared_signature(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options);
 
 }  // namespace tc

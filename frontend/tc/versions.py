@@ -1,0 +1,137 @@
+"""Models whose structure depends on the values of inputs (axes, shapes, counts): a version for each."""
+
+import collections
+import threading
+import warnings
+
+import numpy as np
+
+from .errors import UnsupportedError
+from .module import Memory, Module, ports_of, shape_text
+from .native import compiler
+
+# Of an input that decides a structure.
+MOST_NUMBERS = 1024
+# Versions that a module keeps; the one that was used longest ago goes first.
+MOST_VERSIONS = 64
+# So many compilations without a use of an older version tell that the values are data.
+MANY_COMPILATIONS = 16
+
+
+class VersionedModule(Module):
+    """A model that is compiled for each combination of values of the inputs that decide its structure, when a run first
+    has them. Made by tc.compile; export() needs the values before, as tc.compile(values={...})."""
+
+    def __init__(self, source, options, inputs, threads=None):
+        """`source` is the model, `options` makes the compiler's options, `inputs` are those that decide."""
+        self._source, self._options, self._first = source, options, tuple(inputs)
+        self._threads = threads or 0
+        self._lock = threading.Lock()
+        # (names of inputs, their values) to a module, or to the names of all inputs that decide then.
+        self._versions = collections.OrderedDict()
+        self._last = None
+        self._compiled_since_reuse = 0
+        name, given, results = compiler.signature(source, options())
+        self.inputs, self.outputs = ports_of(given), ports_of(results)
+        self._types = {name: dtype for name, dtype, _ in given}
+        self.name, self.symbols, self.provenance = name or "model", {}, ""
+        self.target = compiler.resolve_target(options().target)[0]
+
+    @property
+    def deciding_inputs(self):
+        """Names of the inputs whose values decide the structure, as far as runs have shown."""
+        names = {name for key, known in self._versions.items() if isinstance(known, tuple) for name in known}
+        return tuple(port.name for port in self.inputs if port.name in names.union(self._first))
+
+    def _run(self, arrays):
+        self._check_count(arrays)
+        module, rest = self._version(arrays)
+        return module._run(rest)
+
+    def _version(self, arrays):
+        """The version for these inputs, and the inputs that it takes."""
+        place = {port.name: number for number, port in enumerate(self.inputs)}
+        names = self._first
+        with self._lock:
+            while True:
+                values = {name: self._convert(place[name], arrays[place[name]]) for name in names}
+                self._check_size(values)
+                key = (names, tuple((value.shape, value.tobytes()) for value in values.values()))
+                if key not in self._versions:
+                    self._versions[key] = self._compile(values)
+                    self._forget_old()
+                elif not isinstance(self._versions[key], tuple):
+                    self._compiled_since_reuse = 0
+                known = self._versions[key]
+                self._versions.move_to_end(key)
+                if not isinstance(known, tuple):
+                    break
+                names = known
+        self._last = known
+        return known, [arrays[place[port.name]] for port in known.inputs]
+
+    def _check_size(self, values):
+        for name, value in values.items():
+            if value.size > MOST_NUMBERS:
+                raise UnsupportedError(f"input '{name}' of model '{self.name}' decides its structure, and has {value.size} "
+                                       f"numbers; at most {MOST_NUMBERS} may: what is larger is data")
+
+    def _compile(self, values):
+        """The version for these values, or the names of all inputs that decide with them."""
+        options = self._options()
+        for name, value in values.items():
+            options.set_value(name, self._types[name], list(value.shape), value.tobytes())
+        try:
+            module = Module(compiled=compiler.compile(self._source.copy(), options), threads=self._threads)
+        except UnsupportedError as error:
+            if not error.inputs:
+                raise
+            return (*values, *error.inputs)
+        module.name, module.values = self.name, values
+        self._compiled_since_reuse += 1
+        if self._compiled_since_reuse == MANY_COMPILATIONS:
+            warnings.warn(f"model '{self.name}' was compiled for {MANY_COMPILATIONS} combinations of values of "
+                          f"{', '.join(values)}; each new one takes a compilation", stacklevel=5)
+        return module
+
+    def _forget_old(self):
+        modules = [key for key, known in self._versions.items() if not isinstance(known, tuple)]
+        for key in modules[:max(0, len(modules) - MOST_VERSIONS)]:
+            del self._versions[key]
+
+    def _write(self, kind, path):
+        names = ", ".join(f"'{name}'" for name in self.deciding_inputs)
+        example = f"{{'{self.deciding_inputs[0]}': ...}}"
+        raise UnsupportedError(f"model '{self.name}' has another structure for other values of {names}, and an artefact has "
+                               f"one: compile it with tc.compile(..., values={example})")
+
+    @property
+    def memory(self):
+        return self._last.memory if self._last else Memory(0, None, None)
+
+    @property
+    def kernels(self):
+        return self._last.kernels if self._last else []
+
+    @property
+    def phases(self):
+        return self._last.phases if self._last else {}
+
+    def profile(self, *arrays, seconds=1.0, **named):
+        module, rest = self._version(self._in_order(arrays, named) if named else arrays)
+        return module.profile(*rest, seconds=seconds)
+
+    def explain(self):
+        lines = [f"model {self.name} for {self.target}"]
+        lines += [f"input  {port.name}: {shape_text(port)}" for port in self.inputs]
+        lines += [f"output {port.name}: {shape_text(port)}" for port in self.outputs]
+        lines.append(f"a version is compiled for each combination of values of {', '.join(self.deciding_inputs)}")
+        versions = [(key, known) for key, known in self._versions.items() if not isinstance(known, tuple)]
+        for (names, _), module in versions:
+            values = ", ".join(f"{name} = {_short(value)}" for name, value in module.values.items())
+            lines.append(f"  {values}{' (last run)' if module is self._last else ''}")
+        return "\n".join(lines + ([self._last.explain()] if self._last else []))
+
+
+def _short(value):
+    return np.array2string(value, threshold=8, separator=", ")
