@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from .arguments import LIBRARY_FOLDER, options_of, source_of
+from .arguments import LIBRARY_FOLDER, Options, options_of, source_of
 from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError
 from .native import compiler, runtime
 
@@ -339,7 +339,8 @@ def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4
         search(model, target, shapes=shapes, threads=threads, tolerance=tolerance, trials=trials,
                time_limit=time_limit, log=log, tracker=tracker, credentials=credentials,
                insecure=insecure, seed=seed, progress=progress)
-    options = options_of(target, shapes, threads, tolerance, seed, build_threads=build_threads)
+    options = options_of(Options(target=target, shapes=shapes, threads=threads, build_threads=build_threads,
+                                 tolerance=tolerance, seed=seed))
     _with_log(options, log)
     source = source_of(model)
     module = Module(compiled=compiler.compile(source, options), threads=threads)
@@ -355,7 +356,7 @@ def load(path, *, threads=None):
 def check(model, *, shapes=None):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
     where nothing does. Damaged files and wrong shapes raise."""
-    source, options = source_of(model), options_of(shapes=shapes)
+    source, options = source_of(model), options_of(Options(shapes=shapes))
     problems = compiler.unsupported(source, options)
     if not problems:
         try:
