@@ -56,22 +56,6 @@ Source read_source(const std::string& path) {
   return source;
 }
 
-CompileOptions options_of(const std::string& target,
-                          const std::map<std::string, std::vector<int64_t>>& input_shapes,
-                          const std::map<std::string, int64_t>& symbols, int threads,
-                          int build_threads, double tolerance, uint64_t seed, const std::string& dump) {
-  CompileOptions options;
-  options.target = target;
-  options.input_shapes = input_shapes;
-  options.symbols = symbols;
-  options.threads = threads;
-  options.build_threads = build_threads;
-  options.tolerance = tolerance;
-  options.seed = seed;
-  options.dump = dump;
-  return options;
-}
-
 // (name, element type, sizes) of a port; a size is a number or an expression of symbols.
 py::tuple port_tuple(const PortInfo& port) {
   py::list dims;
@@ -254,9 +238,15 @@ void add_compile(py::module_& module) {
       .def("copy", [](const Source& source) { return Source(source); })
       .def_property_readonly("name", [](const Source& source) { return python_text(source.name); });
   py::class_<CompileOptions>(module, "Options")
-      .def(py::init(&options_of), py::kw_only(), py::arg("target"), py::arg("input_shapes"),
-           py::arg("symbols"), py::arg("threads"), py::arg("build_threads"), py::arg("tolerance"),
-           py::arg("seed"), py::arg("dump"))
+      .def(py::init<>())
+      .def_readwrite("target", &CompileOptions::target)
+      .def_readwrite("input_shapes", &CompileOptions::input_shapes)
+      .def_readwrite("symbols", &CompileOptions::symbols)
+      .def_readwrite("threads", &CompileOptions::threads)
+      .def_readwrite("build_threads", &CompileOptions::build_threads)
+      .def_readwrite("tolerance", &CompileOptions::tolerance)
+      .def_readwrite("seed", &CompileOptions::seed)
+      .def_readwrite("dump", &CompileOptions::dump)
       .def_readwrite("log", &CompileOptions::log)
       .def_readwrite("build", &CompileOptions::build)
       .def("set_value", &set_value);

@@ -1,5 +1,6 @@
 """What the calls are given, checked: a model's source and the options."""
 
+import dataclasses
 import os
 
 import numpy as np
@@ -43,31 +44,50 @@ def source_of(model):
     return compiler.Source.read(os.fsencode(path))
 
 
-def options_of(target="native", shapes=None, threads=None, tolerance=1e-4, seed=0, dump="",
-               build_threads=None):
-    """The compiler's options; what they may be, tc.compile says."""
-    symbols, input_shapes = {}, {}
-    for name, value in (shapes or {}).items():
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What tc.compile is told beside the model; what each may be, stands there."""
+    target: str = "native"
+    shapes: dict | None = None
+    threads: int | None = None
+    build_threads: int | None = None
+    tolerance: float = 1e-4
+    seed: int = 0
+    dump: str | None = None     # name of a graph pass, or "all"
+
+
+def options_of(options=Options()):
+    """The same as the compiler takes it, checked."""
+    result = compiler.Options()
+    result.target, result.seed, result.dump = options.target, options.seed, options.dump or ""
+    result.symbols, result.input_shapes = _sizes_of(options.shapes or {})
+    for name in "threads", "build_threads":
+        count = getattr(options, name)
+        if count is not None and not 1 <= count <= 1024:
+            raise Error(f"{name} is {count}; give 1 to 1024, or None for all cores")
+        setattr(result, name, count or 0)
+    if not options.tolerance >= 0:
+        raise Error(f"tolerance is {options.tolerance}; give a number of at least 0")
+    result.tolerance = options.tolerance
+    return result
+
+
+def _sizes_of(shapes):
+    """{symbol: size} and {input: sizes} of what the user gave as `shapes`; -1 leaves a size open."""
+    symbols, inputs = {}, {}
+    for name, value in shapes.items():
         if isinstance(value, (int, np.integer)):
             symbols[name] = int(value)
             continue
         try:
-            input_shapes[name] = [-1 if size is None else int(size) for size in value]
+            inputs[name] = [-1 if size is None else int(size) for size in value]
         except (TypeError, ValueError):
             raise ShapeError(f"shapes: '{name}' is {value!r}; give a number for a symbol, or a tuple "
                              "of numbers (None leaves one open) for an input") from None
-    for name, size in [(n, s) for n, s in symbols.items()] + [
-            (n, s) for n, sizes in input_shapes.items() for s in sizes]:
+    for name, size in [(n, s) for n, s in symbols.items()] + [(n, s) for n, sizes in inputs.items() for s in sizes]:
         if size < (0 if name in symbols else -1):
             raise ShapeError(f"shapes: '{name}' has the size {size}")
-    for name, count in (("threads", threads), ("build_threads", build_threads)):
-        if count is not None and not 1 <= count <= 1024:
-            raise Error(f"{name} is {count}; give 1 to 1024, or None for all cores")
-    if not tolerance >= 0:
-        raise Error(f"tolerance is {tolerance}; give a number of at least 0")
-    return compiler.Options(target=target, input_shapes=input_shapes, symbols=symbols,
-                       threads=threads or 0, build_threads=build_threads or 0, tolerance=tolerance,
-                       seed=seed, dump=dump or "")
+    return symbols, inputs
 
 
 def set_values(options, model, values):

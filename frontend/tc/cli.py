@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from . import fleet, log
-from .arguments import options_of, source_of
+from .arguments import Options, options_of, source_of
 from .errors import Error, ModelError, ShapeError
 from .kernel import kernels, seeded_array, time_calls
 from .module import KINDS, check, compile, load, targets
@@ -295,8 +295,8 @@ def _inspect(arguments):
     if arguments.kernel is not None:
         return _inspect_kernel(arguments)
     passes = None if arguments.dump == "plan" else arguments.dump
-    options = options_of(arguments.target, _shapes(arguments), arguments.threads, arguments.tolerance,
-                         arguments.seed, passes)
+    options = options_of(Options(target=arguments.target, shapes=_shapes(arguments), threads=arguments.threads,
+                                 tolerance=arguments.tolerance, seed=arguments.seed, dump=passes))
     if _is_artefact(arguments.model):
         module = load(arguments.model)
         return {"explain": module.explain()}, module.explain()

@@ -6,7 +6,7 @@ import typing
 
 import numpy as np
 
-from .arguments import options_of, source_of
+from .arguments import Options, options_of, source_of
 from .errors import ScheduleError
 from .module import Module
 from .native import compiler
@@ -234,6 +234,6 @@ def time_calls(call, seconds, repeat=None):
 
 def kernels(model, target="native", *, shapes=None, threads=1, tolerance=1e-4):
     """The fused groups of the model in the order of a run, as the compiler schedules them."""
-    options = options_of(target, shapes, threads, tolerance)
+    options = options_of(Options(target=target, shapes=shapes, threads=threads, tolerance=tolerance))
     name = compiler.resolve_target(target)[0]
     return [Kernel(report, name, threads) for report in compiler.plan_kernels(source_of(model), options)]

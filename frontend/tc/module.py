@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from .arguments import LIBRARY_FOLDER, NUMPY_NAMES, options_of, set_values, source_of
+from .arguments import LIBRARY_FOLDER, NUMPY_NAMES, Options, options_of, set_values, source_of
 from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError
 from .native import compiler, runtime
 
@@ -345,7 +345,8 @@ def compile(model, target="native", *, shapes=None, values=None, threads=None, t
                insecure=insecure, seed=seed, progress=progress)
 
     def options():
-        made = options_of(target, shapes, threads, tolerance, seed, build_threads=build_threads)
+        made = options_of(Options(target=target, shapes=shapes, threads=threads, build_threads=build_threads,
+                                  tolerance=tolerance, seed=seed))
         set_values(made, model, values)
         _with_log(made, log)
         return made
@@ -371,7 +372,7 @@ def load(path, *, threads=None):
 def check(model, *, shapes=None):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
     where nothing does. Damaged files and wrong shapes raise."""
-    source, options = source_of(model), options_of(shapes=shapes)
+    source, options = source_of(model), options_of(Options(shapes=shapes))
     problems = compiler.unsupported(source, options)
     if not problems:
         try:

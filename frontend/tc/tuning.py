@@ -10,7 +10,7 @@ import tempfile
 import typing
 
 from . import fleet
-from .arguments import LIBRARY_FOLDER, options_of, source_of
+from .arguments import LIBRARY_FOLDER, Options, options_of, source_of
 from .errors import Error
 from .log import build_id, default_path
 from .native import compiler
@@ -193,7 +193,8 @@ def tune(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, t
         raise Error("tuning needs a log: give log=\"FILE\"")
     os.makedirs(os.path.dirname(os.path.abspath(log)), exist_ok=True)
     request = compiler.TuneRequest()
-    request.compile = options_of(target, shapes, threads, tolerance, seed)
+    request.compile = options_of(Options(target=target, shapes=shapes, threads=threads, tolerance=tolerance,
+                                         seed=seed))
     request.log = log
     request.tracker = fleet.tracker_address(tracker, insecure) if tracker else ""
     request.credentials = os.fspath(credentials) if credentials else ""
