@@ -95,14 +95,17 @@ def set_values(options, model, values):
     if not values:
         return
     source = source_of(model)
-    declared = {name: dtype for name, dtype, _ in compiler.signature(source, options)[1]}
+    declared = {name: (dtype, shape) for name, dtype, shape in compiler.signature(source, options)[1]}
     for name, value in values.items():
         if name not in declared:
             raise ShapeError(f"values: '{name}' is no input of {source.name}; its inputs are {', '.join(declared)}")
-        wanted = np.dtype("uint16" if declared[name] == "bf16" else NUMPY_NAMES[declared[name]])
+        dtype, shape = declared[name]
+        wanted = np.dtype("uint16" if dtype == "bf16" else NUMPY_NAMES[dtype])
         array = np.asarray(value)
+        if shape == () and array.size == 1:
+            array = array.reshape(())
         if not hasattr(value, "dtype") and np.can_cast(array.dtype, wanted, "same_kind"):
             array = array.astype(wanted)
         if array.dtype != wanted:
             raise ShapeError(f"values: '{name}' is {array.dtype}; input '{name}' of {source.name} takes {wanted}")
-        options.set_value(name, declared[name], list(array.shape), array.tobytes())
+        options.set_value(name, dtype, list(array.shape), array.tobytes())

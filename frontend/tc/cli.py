@@ -45,6 +45,20 @@ def _shapes(arguments):
     return shapes
 
 
+def _values(arguments):
+    """{input: numbers} of --value NAME=1,2."""
+    values = {}
+    for text in arguments.value:
+        name, equals, numbers = text.rpartition("=")
+        try:
+            values[name] = [float(number) if set(number) & set(".en") else int(number) for number in numbers.split(",") if number]
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise ShapeError(f"--value takes NAME=1,2, not '{text}'")
+    return values
+
+
 def _is_artefact(path):
     try:
         with open(path, "rb") as file:
@@ -60,7 +74,7 @@ def _module(arguments):
     tuning = {"log": arguments.log or None}
     if getattr(arguments, "tune", False):
         tuning = {"tune": True, **_tuning_options(arguments)}
-    return compile(arguments.model, arguments.target, shapes=_shapes(arguments),
+    return compile(arguments.model, arguments.target, shapes=_shapes(arguments), values=_values(arguments),
                    threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
                    **tuning)
 
@@ -385,12 +399,18 @@ def _parser():
         added.add_argument("--insecure", action="store_true",
                            help="plain text, to a tracker of this machine started so")
 
+    def deciding(added):
+        added.add_argument("--value", action="append", default=[], metavar="NAME=NUMBERS",
+                           help="make an input that decides structure a constant (axes=1)")
+
     def feeding(added):
+        deciding(added)
         added.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy")
 
     either = "an .onnx file, or an artefact (.so)"
     added = command("compile", _compile, "Compile a model and write an artefact.", "an .onnx file")
     compiling(added)
+    deciding(added)
     added.add_argument("--output", "-o", help="default: the model's name in this folder")
     added.add_argument("--kind", choices=KINDS, default="shared")
     added.add_argument("--tune", action="store_true", help="search for schedules first")
