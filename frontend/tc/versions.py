@@ -91,7 +91,7 @@ class VersionedModule(Module):
         self._compiled_since_reuse += 1
         if self._compiled_since_reuse == MANY_COMPILATIONS:
             warnings.warn(f"model '{self.name}' was compiled for {MANY_COMPILATIONS} combinations of values of "
-                          f"{', '.join(values)}; each new one takes a compilation", stacklevel=5)
+                          f"{', '.join(self.deciding_inputs)}; each new one takes a compilation", stacklevel=5)
         return module
 
     def _forget_old(self):
@@ -99,7 +99,7 @@ class VersionedModule(Module):
         for key in modules[:max(0, len(modules) - MOST_VERSIONS)]:
             del self._versions[key]
 
-    def _write(self, kind, path):
+    def export(self, path, kind="shared"):
         names = ", ".join(f"'{name}'" for name in self.deciding_inputs)
         example = f"{{'{self.deciding_inputs[0]}': ...}}"
         raise UnsupportedError(f"model '{self.name}' has another structure for other values of {names}, and an artefact has "
