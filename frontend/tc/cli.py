@@ -400,8 +400,7 @@ def _parser():
                            help="plain text, to a tracker of this machine started so")
 
     def deciding(added):
-        added.add_argument("--value", action="append", default=[], metavar="NAME=NUMBERS",
-                           help="make an input that decides structure a constant (axes=1)")
+        added.add_argument("--value", action="append", default=[], metavar="NAME=NUMBERS", help="make an input a constant")
 
     def feeding(added):
         deciding(added)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "ir/ops/depends_on_data.h"
 #include "ir/ops/rows.h"
 
 namespace tc {
@@ -55,8 +56,9 @@ void infer_recurrent(InferContext& context, const Cell& cell) {
   }
   if (context.has_input(4)) {
     auto lengths = context.elements(4);
-    const bool full = lengths && std::all_of(lengths->begin(), lengths->end(), [&](const Dim& length) { return length == time; });
-    if (!full) context.unsupported("sequence_lens that are shorter than the input or depend on data are not supported; leave them out");
+    if (!lengths) throw DependsOnData(node, context.graph(), node.inputs[4], "sequence_lens");
+    const bool full = std::all_of(lengths->begin(), lengths->end(), [&](const Dim& length) { return length == time; });
+    if (!full) context.unsupported("sequence_lens that are shorter than the input are not supported; leave them out");
   }
   context.set_output(0, context.dtype(0), batch_first ? Shape{batch, time, directions, hidden} : Shape{time, directions, batch, hidden});
   context.set_output(1, context.dtype(0), state);
