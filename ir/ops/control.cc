@@ -111,10 +111,7 @@ void infer_loop(InferContext& context) {
         context.unsupported("state ", i - 1, " changes from ", str(*before.shape), " to ", str(shape), " in an iteration");
       }
     } else {
-      if (!trip || trip->size() != 1) {
-        if (!context.has_input(0)) context.unsupported("a result has an element per iteration, but there is no trip count");
-        throw DependsOnData(context.node(), context.graph(), context.node().inputs[0], "trip count");
-      }
+      if (!trip || trip->size() != 1) throw DependsOnData(context.node(), context.graph(), context.node().inputs[0], "trip count");
       shape.insert(shape.begin(), (*trip)[0]);
     }
     context.set_output(static_cast<int>(i) - 1, value.dtype, shape);
