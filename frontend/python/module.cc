@@ -207,6 +207,7 @@ BuiltPlan plan_of(Source& source, const CompileOptions& options) {
   build.target = parse_target(options.target);
   build.threads = options.threads > 0 ? options.threads : core_total();
   build.tolerance = options.tolerance;
+  if (options.max_ram > 0) build.memory_limit = options.max_ram;
   std::string dump;
   return build_plan(
       import_and_simplify(std::move(source), options, &dump), build);
@@ -224,6 +225,7 @@ void add_compile(py::module_& module) {
            py::arg("symbols"), py::arg("threads"), py::arg("build_threads"), py::arg("tolerance"),
            py::arg("seed"), py::arg("dump"))
       .def_readwrite("log", &CompileOptions::log)
+      .def_readwrite("max_ram", &CompileOptions::max_ram)
       .def_readwrite("build", &CompileOptions::build);
   module.def("compile", [](Source& source, const CompileOptions& options) {
     py::gil_scoped_release release;
