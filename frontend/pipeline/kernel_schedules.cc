@@ -16,6 +16,12 @@ constexpr double kSingleThreadCycles = 20e3;
 // What symbolic sizes are taken for then.
 constexpr int64_t kLikelySize = 64;
 constexpr int64_t kLeastLimit = 4096;   // on a size that is not known
+// What records may cost a build, so that a log can't make it slow: isl's operations of all replays of a kernel (a
+// second or two), operations that code is written for (some ten times what defaults have), and records that were
+// refused, of all kernels.
+constexpr unsigned long kReplayOperations = 20'000'000;
+constexpr double kMostCode = 40'000;
+constexpr size_t kMostRefused = 64;
 
 // Products that sums of products add up, as networks' authors count them: with those that meet
 // padding.
@@ -94,6 +100,8 @@ std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, c
   }
   if (auto refused = schedule.check()) return refused;
   const ScheduledKernel finished = schedule.finish();
+  const double size = code_size(finished);
+  if (size > kMostCode) return text("its code would have about ", size, " operations; ", kMostCode, " are allowed");
   const auto by_default = [&] {
     return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance).finish();
   };
@@ -103,23 +111,33 @@ std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, c
   return std::nullopt;
 }
 
-Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
-                                          Entry& entry) {
-  std::vector<std::vector<std::string>> traces;
-  if (options_.traces) traces = options_.traces(entry.workload);
-  for (const std::vector<std::string>& trace : traces) {
+std::optional<Schedule> KernelSchedules::recorded_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
+                                                           const std::string& workload) {
+  if (!options_.traces || refused_ >= kMostRefused) return std::nullopt;
+  const ReplayBudget budget(kReplayOperations);
+  for (const std::vector<std::string>& trace : options_.traces(workload)) {
     Schedule schedule(kernel, options_.target);
     std::optional<std::string> refused;
     try {
       refused = refuse_trace(kernel, layout_lines, trace, schedule);
-    } catch (const Error& error) {
-      refused = error.what();
+    } catch (...) {
+      // Whatever a record leads to, the build goes on without it.
+      refused = as_error(std::current_exception()).what();
     }
-    if (!refused) {
-      entry.tuned = true;
-      return schedule;
-    }
+    if (!refused) return schedule;
     result_.notes.push_back(text("a recorded schedule of kernel '", kernel.name, "' is not used: ", *refused));
+    if (++refused_ < kMostRefused) continue;
+    result_.notes.push_back(text("no more recorded schedules are tried: ", refused_, " were refused"));
+    break;
+  }
+  return std::nullopt;
+}
+
+Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
+                                          Entry& entry) {
+  if (auto recorded = recorded_schedule(kernel, layout_lines, entry.workload)) {
+    entry.tuned = true;
+    return *std::move(recorded);
   }
   return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance);
 }

@@ -30,17 +30,41 @@ const char* class_name(ErrorKind kind) {
   return "Error";
 }
 
+void raise(const Error& error) {
+  const py::object type = py::module_::import("tc.errors").attr(class_name(error.kind()));
+  PyErr_SetObject(type.ptr(), python_text(error.what()).ptr());
+}
+
+// An exception of Python that passes through native code: those of its own making become errors of tc, those that a
+// caller's function raised stay what they are.
+void raise(py::error_already_set& error) {
+  if (error.matches(PyExc_MemoryError)) return raise(as_error(std::make_exception_ptr(std::bad_alloc())));
+  if (error.matches(PyExc_UnicodeError)) {
+    return raise(Error(ErrorKind::Model, text("a name is not UTF-8: ", std::string(py::str(error.value())))));
+  }
+  error.restore();
+}
+
+// The boundary of an extension module: nothing but classes of tc.errors leaves native code, besides what Python's own
+// rules ask for (TypeError for a call with wrong arguments, StopIteration) and what a caller's function raised.
 void translate_error(std::exception_ptr pointer) {
+  if (!pointer) return;
   try {
-    if (pointer) std::rethrow_exception(pointer);
-  } catch (const Error& error) {
-    const py::object type = py::module_::import("tc.errors").attr(class_name(error.kind()));
-    PyErr_SetObject(type.ptr(), python_text(error.what()).ptr());
+    std::rethrow_exception(pointer);
+  } catch (py::error_already_set& error) {
+    raise(error);
+  } catch (const py::cast_error&) {
+    raise(as_error(pointer));
+  } catch (const py::builtin_exception&) {
+    throw;
+  } catch (...) {
+    raise(as_error(pointer));
   }
 }
 
 }  // namespace
 
-void add_errors() { py::register_exception_translator(&translate_error); }
+// Of this module alone: other libraries' exceptions are theirs.
+void add_errors() { py::register_local_exception_translator(&translate_error); }
 
 }  // namespace tc

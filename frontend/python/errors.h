@@ -10,7 +10,7 @@ namespace tc {
 // Text of ours as a Python string: names out of files need not be UTF-8.
 pybind11::str python_text(const std::string& words);
 
-// Makes every tc::Error the Python class of its kind in tc.errors.
+// Makes whatever native code of the module being defined throws the class of its kind in tc.errors.
 void add_errors();
 
 }  // namespace tc

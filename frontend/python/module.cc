@@ -211,6 +211,7 @@ BuiltPlan plan_of(Source& source, const CompileOptions& options) {
   build.target = parse_target(options.target);
   build.threads = options.threads > 0 ? options.threads : core_total();
   build.tolerance = options.tolerance;
+  if (options.max_ram > 0) build.memory_limit = options.max_ram;
   std::string dump;
   return build_plan(
       import_and_simplify(std::move(source), options, &dump), build);
@@ -248,6 +249,7 @@ void add_compile(py::module_& module) {
       .def_readwrite("seed", &CompileOptions::seed)
       .def_readwrite("dump", &CompileOptions::dump)
       .def_readwrite("log", &CompileOptions::log)
+      .def_readwrite("max_ram", &CompileOptions::max_ram)
       .def_readwrite("build", &CompileOptions::build)
       .def("set_value", &set_value);
   module.def("compile", [](Source& source, const CompileOptions& options) {

@@ -54,6 +54,7 @@ class Options:
     tolerance: float = 1e-4
     seed: int = 0
     dump: str | None = None     # name of a graph pass, or "all"
+    max_ram: int | None = None
 
 
 def options_of(options=Options()):
@@ -69,6 +70,9 @@ def options_of(options=Options()):
     if not options.tolerance >= 0:
         raise Error(f"tolerance is {options.tolerance}; give a number of at least 0")
     result.tolerance = options.tolerance
+    if options.max_ram is not None and not 1 <= options.max_ram < 1 << 63:
+        raise Error(f"max_ram is {options.max_ram}; give a number of bytes, or None for this machine's memory")
+    result.max_ram = int(options.max_ram or 0)
     return result
 
 

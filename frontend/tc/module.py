@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 
 from .arguments import LIBRARY_FOLDER, NUMPY_NAMES, Options, options_of, set_values, source_of
-from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError
+from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError, bounded
 from .native import compiler, runtime
 
 KINDS = ("shared", "static", "executable", "object")
@@ -312,14 +312,14 @@ def _with_log(options, log):
         try:
             Log(path)
         except LogError as error:
-            warnings.warn(f"the default log is not used: {error}", stacklevel=3)
+            warnings.warn(f"the default log is not used: {error}", stacklevel=5)
             return
     options.log, options.build = os.fspath(path), build_id()
 
 
 def compile(model, target="native", *, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
-            insecure=False, progress=None, build_threads=None):
+            insecure=False, progress=None, build_threads=None, max_ram=None):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called.
 
     model      path of an .onnx file, its bytes, or an onnx.ModelProto
@@ -336,6 +336,8 @@ def compile(model, target="native", *, shapes=None, values=None, threads=None, t
     log        SQLite file of tuning records, read always; default $TC_LOG or the user's cache folder
                where it exists; False reads none
     build_threads  threads of the compiler; None takes all cores
+    max_ram    bytes that the model may use; None takes this machine's memory. A model that needs more is refused,
+               where its sizes are known
     """
     if tune:
         from .tuning import tune as search
@@ -346,11 +348,17 @@ def compile(model, target="native", *, shapes=None, values=None, threads=None, t
 
     def options():
         made = options_of(Options(target=target, shapes=shapes, threads=threads, build_threads=build_threads,
-                                  tolerance=tolerance, seed=seed))
+                                  tolerance=tolerance, seed=seed, max_ram=max_ram))
         set_values(made, model, values)
         _with_log(made, log)
         return made
 
+    return _compiled(model, options, threads)
+
+
+@bounded
+def _compiled(model, options, threads):
+    """The module of a model; `options` makes the compiler's options for each compilation."""
     source = source_of(model)
     try:
         module = Module(compiled=compiler.compile(source, options()), threads=threads)
@@ -364,11 +372,13 @@ def compile(model, target="native", *, shapes=None, values=None, threads=None, t
     return module
 
 
+@bounded
 def load(path, *, threads=None):
     """Opens an artefact that Module.save wrote. It is native code: load only files you trust."""
     return Module(path=os.fspath(path), threads=threads)
 
 
+@bounded
 def check(model, *, shapes=None):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
     where nothing does. Damaged files and wrong shapes raise."""

@@ -16,7 +16,7 @@
 #include "frontend/import/origins.h"
 #include "ir/error.h"
 #include "ir/ops/depends_on_data.h"
-#include "ir/ops/op.h"
+#include "ir/ops/rows.h"
 
 namespace tc {
 namespace {
@@ -477,7 +477,7 @@ class OnnxImporter {
     }
     const auto found = node.attributes.find("num_scan_inputs");
     if (found == node.attributes.end()) fail(ErrorKind::Model, node.origin.str(), " lacks attribute 'num_scan_inputs'");
-    const size_t scans = static_cast<size_t>(std::clamp<int64_t>(std::get<int64_t>(found->second), 0, 1 << 20));
+    const size_t scans = static_cast<size_t>(std::clamp<int64_t>(unchecked_attribute<int64_t>(node, "num_scan_inputs"), 0, 1 << 20));
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       Formal formal{(*scope.graph)[node.inputs[i]].dtype, shape(node.inputs[i])};
       if (i + scans >= node.inputs.size() && !formal.shape.empty()) formal.shape.erase(formal.shape.begin());
