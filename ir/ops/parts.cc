@@ -227,7 +227,7 @@ void register_part_ops(OpTable& table) {
   table.add(std::move(concat));
 
   OpRow split = movement("Split", "Parts of the operand along an axis.");
-  split.onnx = {{"Split", 1}, {"Split", 13, input_to_dims(1, "split")}};
+  split.onnx = {{"Split", 1, input_to_dims(1, "split")}, {"Split", 13, input_to_dims(1, "split")}};
   split.maximum_inputs = 2;
   split.outputs = -1;
   split.attributes = {{"axis", int64_t{0}}, {"split", std::vector<int64_t>()}, {"num_outputs", int64_t{0}}};

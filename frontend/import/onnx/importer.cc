@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kMostNodes = 1 << 20;
 constexpr size_t kLongestName = 64 << 10;
-constexpr int kLowestOpset = 7;
+constexpr int kLowestOpset = 1;
 
 std::string full_type(const tc_onnx::NodeProto& node) {
   return is_default_domain(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
@@ -88,7 +88,7 @@ class OnnxImporter {
     const int version = opsets_.at("");
     if (version < kLowestOpset) {
       fail(ErrorKind::Unsupported, "'", file_name_, "' uses opset ", version, "; opset ", kLowestOpset,
-           " and later are supported; convert it with onnx.version_converter");
+           " and later are supported; export it again");
     }
   }
 
