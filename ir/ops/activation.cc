@@ -8,7 +8,7 @@ void register_activation_ops(OpTable& table) {
       {"Relu", 1, "max(a, 0)", 1, "Larger of the element and 0."},
       {"LeakyRelu", 1, "select(a < 0, alpha * a, a)", 1, "Slope `alpha` below 0.", {{"alpha", 0.01}}},
       {"ThresholdedRelu", 10, "select(a > alpha, a, 0)", 1, "The element where it is over `alpha`, else 0.",
-       {{"alpha", 1.0}}},
+       {{"alpha", 1.0}}, ResultType::Same, {{"ThresholdedRelu", 1}}},
       {"Elu", 1, "select(a < 0, alpha * (exp(a) - 1), a)", 1, "Exponential linear unit.", {{"alpha", 1.0}}},
       {"Celu", 12, "max(a, 0) + min(alpha * (exp(a / alpha) - 1), 0)", 1,
        "Continuously differentiable exponential linear unit.", {{"alpha", 1.0}}},
@@ -28,6 +28,10 @@ void register_activation_ops(OpTable& table) {
        "Elements near 0 become 0, the others move towards it by `bias`.", {{"lambd", 0.5}, {"bias", 0.0}}},
   };
   for (const ElementwiseRow& row : rows) table.add(elementwise(row));
+
+  OpRow quick = elementwise({"QuickGelu", 1, "a * sigmoid(alpha * a)", 1, "Gelu by a sigmoid of slope `alpha`.", {{"alpha", 1.702}}});
+  quick.onnx = {{"QuickGelu", 1, nullptr, "com.microsoft"}};
+  table.add(std::move(quick));
 
   OpRow gelu = elementwise({"Gelu", 20, "0.5 * a * (1 + erf(a * 0.7071067811865475244))", 1,
                             "Gaussian error linear unit; `approximate` is `none` or `tanh`."});

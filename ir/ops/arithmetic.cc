@@ -129,7 +129,7 @@ OpRow clip_row() {
                            "The element brought into [b, c]; either end may be left out."});
   row.minimum_inputs = 1;
   row.attributes = {{"min", -std::numeric_limits<double>::infinity()}, {"max", std::numeric_limits<double>::infinity()}};
-  row.onnx = {{"Clip", 6}, {"Clip", 11}};
+  row.onnx = {{"Clip", 1}, {"Clip", 11}};
   row.infer = [](InferContext& context) {
     for (int i : {1, 2}) {
       if (!context.has_input(i)) continue;
@@ -167,32 +167,6 @@ OpRow shift_row() {
   return row;
 }
 
-// Opset 6 and older broadcast b along `axis` where `broadcast` is 1.
-void old_broadcast(Graph& graph, Node& node) {
-  const bool wanted = has_attribute(node, "broadcast") && unchecked_attribute<int64_t>(node, "broadcast");
-  const bool placed = has_attribute(node, "axis");
-  const int64_t axis = placed ? unchecked_attribute<int64_t>(node, "axis") : 0;
-  node.attributes.erase("broadcast");
-  node.attributes.erase("axis");
-  node.attributes.erase("consumed_inputs");
-  if (!wanted || !placed || node.inputs.size() != 2) return;
-  const Value& a = graph[node.inputs[0]];
-  const Value& b = graph[node.inputs[1]];
-  if (!a.shape || !b.shape || !b.constant) {
-    fail(ErrorKind::Unsupported, node.origin.str(), ": broadcasting along an axis needs a constant operand");
-  }
-  const size_t rank = a.shape->size();
-  const int64_t last = static_cast<int64_t>(rank) - 1;
-  if (axis < -last - 1 || axis > last) {
-    fail(ErrorKind::Shape, node.origin.str(), ": attribute 'axis' is ", axis, "; for an input of shape ", str(*a.shape), " it may be ",
-         -last - 1, " to ", last);
-  }
-  const size_t first = static_cast<size_t>(axis < 0 ? axis + last + 1 : axis);
-  auto data = std::make_shared<Tensor>(*b.constant);
-  while (first + data->shape.size() < rank) data->shape.push_back(1);
-  node.inputs[1] = graph.add_constant(b.name, data);
-}
-
 // The operand of `x + 0`, `0 + x`, `x - 0`, `x * 1`, `1 * x`, `x / 1`.
 ValueId forwards_other_operand(const Graph& graph, const Node& node) {
   if (node.inputs.size() != 2) return kNoValue;
@@ -216,7 +190,6 @@ void register_arithmetic_ops(OpTable& table) {
   auto binary_row = [&](const char* name, const char* formula, const char* doc,
                         std::function<Dim(const Dim&, const Dim&)> combine) {
     OpRow row = elementwise({name, 7, formula, 2, doc});
-    row.onnx.push_back({name, 1, old_broadcast});
     row.forwards = forwards_other_operand;
     table.add(with_elements(row, std::move(combine)));
   };

@@ -272,6 +272,52 @@ void lower_reverse_sequence(LowerContext& context) {
   context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, std::move(index)));
 }
 
+// --- TensorScatter ------------------------------------------------------------------------------------
+
+void infer_tensor_scatter(InferContext& context) {
+  const Shape& past = context.shape(0);
+  const Shape& update = context.shape(1);
+  const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
+  if (axis == 0) context.error("axis is 0, that of the batch");
+  if (context.dtype(1) != context.dtype(0)) {
+    context.error("the data have type ", name_of(context.dtype(0)), " and the updates ", name_of(context.dtype(1)));
+  }
+  bool fits = update.size() == past.size();
+  for (size_t i = 0; fits && i < past.size(); ++i) {
+    fits = static_cast<int64_t>(i) == axis ? dim_range(past[i] - update[i], context.graph()).high >= 0 : past[i] == update[i];
+  }
+  if (!fits) context.error("an update of shape ", str(update), " does not fit into data of shape ", str(past), " along axis ", axis);
+  if (context.has_input(2)) {
+    check_indices(context, 2);
+    if (context.shape(2) != Shape{past[0]}) {
+      context.error("input 2 has shape ", str(context.shape(2)), "; [", past[0].str(), "] is needed");
+    }
+  }
+  choice_attribute(context.node(), "mode", {"linear", "circular"});
+  infer_same(context);
+}
+
+// An element is that of the update where its place, counted from where the update begins, is inside of it.
+void lower_tensor_scatter(LowerContext& context) {
+  const Shape& past = context.shape(0);
+  const Shape& update = context.shape(1);
+  const int64_t axis = axis_of(context.node(), past.size());
+  auto space = context.space("i", past);
+  ExprPtr place = index_value(space.position[axis]);
+  if (context.has_input(2)) {
+    ExprPtr first = context.read(2, std::vector<Affine>{space.position[0]});
+    place = binary(BinaryOp::Sub, place, cast(DType::I64, first));
+  }
+  if (string_attribute(context.node(), "mode") == "circular") place = binary(BinaryOp::Mod, place, index_value(context.dim(past[axis])));
+  ExprPtr zero = int_constant(DType::I64, 0), last = index_value(context.dim(update[axis]) - Affine(1));
+  ExprPtr inside = binary(BinaryOp::And, binary(BinaryOp::Ge, place, zero), binary(BinaryOp::Le, place, last));
+  std::vector<Subscript> index;
+  for (const Affine& affine : space.position) index.push_back({affine, nullptr});
+  index[axis] = {Affine(0), binary(BinaryOp::Max, binary(BinaryOp::Min, place, last), zero)};
+  context.assign("e", space.iterators, context.output(0), space.position,
+                 select(inside, context.read(1, std::move(index)), context.read(0, space.position)));
+}
+
 OpRow gather_row(const OnnxName& name, const std::string& doc, int inputs, std::vector<AttributeRow> attributes,
                  std::function<void(InferContext&)> infer, std::function<void(LowerContext&)> lower) {
   OpRow row;
@@ -326,6 +372,10 @@ void register_gather_ops(OpTable& table) {
                      node.inputs.push_back(values);
                    }}};
   table.add(std::move(one_hot));
+  OpRow cache = gather_row({"TensorScatter", 24}, "The data with an update along an axis, from a place of each batch on; `mode` is linear or circular.", 2,
+                           {{"axis", int64_t{-2}}, {"mode", std::string("linear")}}, infer_tensor_scatter, lower_tensor_scatter);
+  cache.maximum_inputs = 3;
+  table.add(std::move(cache));
   table.add(gather_row({"ReverseSequence", 10}, "The first elements of each row backwards, as many as its length says.", 2,
                        {{"batch_axis", int64_t{1}}, {"time_axis", int64_t{0}}}, infer_reverse_sequence, lower_reverse_sequence));
 }

@@ -91,7 +91,16 @@ void lower_softmax(LowerContext& context, bool logarithm) {
   const int sum = context.local("sum", type, rows.statistics_shape);
   context.reduce("maximum", {rows.outer, rows.inner}, largest, rows.statistics, Reduction::Max,
                  context.read(0, rows.position));
-  ExprPtr away = binary(BinaryOp::Sub, context.read(0, rows.position), context.read_buffer(largest, rows.statistics));
+  int shift = largest;
+  const bool masked = int_attribute(context.node(), "masked") != 0;
+  if (masked) {
+    // The largest of a row without anything to choose is -inf, which would make the difference no number.
+    shift = context.local("shift", type, rows.statistics_shape);
+    ExprPtr most = context.read_buffer(largest, rows.statistics);
+    context.assign("shift", rows.outer, shift, rows.statistics,
+                   select(binary(BinaryOp::Eq, most, constant(type, -INFINITY)), constant(type, 0), most));
+  }
+  ExprPtr away = binary(BinaryOp::Sub, context.read(0, rows.position), context.read_buffer(shift, rows.statistics));
   if (logarithm) {
     context.reduce("total", {rows.outer, rows.inner}, sum, rows.statistics, Reduction::Sum, unary(UnaryOp::Exp, away));
     const int log = context.local("log", type, rows.statistics_shape);
@@ -106,8 +115,10 @@ void lower_softmax(LowerContext& context, bool logarithm) {
                  context.read_buffer(power, rows.position));
   // One division of a row: those of vectors take 16 cycles each.
   const int scale = context.local("scale", type, rows.statistics_shape);
-  context.assign("scale", rows.outer, scale, rows.statistics,
-                 binary(BinaryOp::Div, constant(type, 1), context.read_buffer(sum, rows.statistics)));
+  ExprPtr total = context.read_buffer(sum, rows.statistics);
+  // The largest element of other rows alone gives 1.
+  if (masked) total = select(binary(BinaryOp::Eq, total, constant(type, 0)), constant(type, 1), total);
+  context.assign("scale", rows.outer, scale, rows.statistics, binary(BinaryOp::Div, constant(type, 1), total));
   context.assign("store", rows.all, context.output(0), rows.position,
                  binary(BinaryOp::Mul, context.read_buffer(power, rows.position), context.read_buffer(scale, rows.statistics)));
 }
@@ -132,7 +143,8 @@ OpRow softmax_row(const std::string& name, bool logarithm) {
                            : "M[n] max= X[n,k]; E[n,k] = exp(X[n,k] - M[n]); S[n] += E[n,k]; O[n,k] = E[n,k] / S[n]";
   row.onnx = {{name, 1, old_softmax}, {name, 13}};
   row.aten = {logarithm ? "aten::log_softmax" : "aten::softmax"};
-  row.attributes = {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"to_end", int64_t{0}, false, "1: over all axes from `axis`"}};
+  row.attributes = {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"to_end", int64_t{0}, false, "1: over all axes from `axis`"},
+                    {"masked", int64_t{0}, false, "1: a row of -inf gives zeros (not a logarithm)"}};
   row.types = {{kFloats}};
   row.infer = infer_same;
   row.lower = [logarithm](LowerContext& context) { lower_softmax(context, logarithm); };
@@ -166,15 +178,12 @@ void lower_hardmax(LowerContext& context) {
 void infer_batch_normalization(InferContext& context) {
   const Shape& shape = context.shape(0);
   if (shape.size() < 2) context.error("the input has shape ", str(shape), "; [batch, channels, …] is needed");
-  if (int_attribute(context.node(), "training_mode") != 0) context.unsupported("training_mode is 1; export the model for inference");
   for (int i = 1; i < 5; ++i) {
     if (context.shape(i) != Shape{shape[1]}) {
       context.error("input ", i, " has shape ", str(context.shape(i)), "; [", shape[1].str(), "] is needed");
     }
   }
-  for (size_t i = 1; i < context.node().outputs.size(); ++i) {
-    if (context.node().outputs[i] != kNoValue) context.set_output(static_cast<int>(i), context.dtype(3), context.shape(3));
-  }
+  for (int i : {1, 2}) context.set_output(i, context.dtype(3), context.shape(3));
   infer_same(context);
 }
 
@@ -199,6 +208,54 @@ void old_batch_normalization(Graph&, Node& node) {
   }
   for (const char* name : {"spatial", "is_test", "consumed_inputs"}) node.attributes.erase(name);
   if (node.outputs.size() > 1) node.outputs.resize(1);
+}
+
+// A node in training is one of another row.
+void training_form(Graph&, Node& node) {
+  if (!has_attribute(node, "training_mode") || int_attribute(node, "training_mode") == 0) return;
+  node.attributes.erase("training_mode");
+  node.op = find_op("BatchNormalizationTraining");
+}
+
+// Statistics of the batch, in the precision of the stored ones where that is higher.
+std::vector<Node> expand_training(Graph& graph, const Node& node) {
+  NodeBuilder build(graph, node);
+  const ValueId x = node.inputs[0];
+  const Shape shape = build.shape(x);
+  std::vector<int64_t> axes = {0};
+  for (size_t i = 2; i < shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  const ValueId mean = build.add("ReduceMean", {x}, {{"axes", axes}, {"keepdims", int64_t{1}}});
+  const ValueId away = build.add("Sub", {x, mean});
+  const ValueId variance = build.add("ReduceMean", {build.add("Mul", {away, away})}, {{"axes", axes}, {"keepdims", int64_t{0}}});
+  const ValueId flat = build.add("Reshape", {mean}, {{"shape", Shape{shape[1]}}, {"allowzero", int64_t{1}}});
+  if (output_wanted(node, 0)) {
+    build.add_to("BatchNormalization", {x, node.inputs[1], node.inputs[2], flat, variance}, {node.outputs[0]},
+                 {{"epsilon", float_attribute(node, "epsilon")}});
+  }
+  const double momentum = float_attribute(node, "momentum");
+  for (size_t i : {size_t{1}, size_t{2}}) {
+    if (!output_wanted(node, i)) continue;
+    const ValueId old_value = node.inputs[i + 2];
+    const DType type = build.dtype(old_value);
+    const ValueId kept = build.add("Mul", {old_value, build.number(type, momentum)});
+    const ValueId fresh = build.add("Mul", {build.cast(i == 1 ? flat : variance, type), build.number(type, 1 - momentum)});
+    build.give(i, build.add("Add", {kept, fresh}));
+  }
+  return build.take();
+}
+
+OpRow training_row(const OpRow& inference) {
+  OpRow row;
+  row.name = "BatchNormalizationTraining";
+  row.kind = OpRow::Kind::Expand;
+  row.category = inference.category;
+  row.doc = "BatchNormalization with training_mode 1: by the batch's own statistics, which are mixed into the stored ones.";
+  row.minimum_inputs = row.maximum_inputs = 5;
+  row.outputs = 3;
+  row.attributes = {{"epsilon", 1e-5}, {"momentum", 0.9}};
+  row.infer = inference.infer;
+  row.expand = expand_training;
+  return row;
 }
 
 // --- rows with learned scale ---------------------------------------------------------------------
@@ -263,6 +320,8 @@ void lower_rms_normalization(LowerContext& context) {
   ExprPtr value = binary(BinaryOp::Mul, x, context.read_buffer(scale, rows.statistics));
   value = binary(BinaryOp::Mul, value, context.read(1, context.broadcast_index(context.shape(1), rows.position)));
   context.assign("store", rows.all, context.output(0), rows.position, value);
+  if (context.output(1) < 0) return;
+  context.assign("statistic", rows.outer, context.output(1), rows.statistics, context.read_buffer(scale, rows.statistics));
 }
 
 void infer_channels(InferContext& context) {
@@ -430,9 +489,9 @@ void register_normalization_ops(OpTable& table) {
   batch.traits.blocks = OpTraits::Blocks::Channelwise;
   batch.traits.channel_statistics = true;
   batch.equation = "(X[n,c,y,x] - mean[c]) * (scale[c] / sqrt(var[c] + epsilon)) + bias[c]";
-  batch.outputs = 5;
   batch.types = {{kFloats, {}, false}};
-  batch.onnx = {{"BatchNormalization", 1, old_batch_normalization}, {"BatchNormalization", 14}};
+  batch.onnx = {{"BatchNormalization", 1, old_batch_normalization}, {"BatchNormalization", 14, training_form}};
+  table.add(training_row(batch));
   table.add(std::move(batch));
 
   OpRow layer = row_program({"LayerNormalization", 17}, "Rows brought to mean 0 and variance 1, then scaled and shifted.", {2, 3},
@@ -445,6 +504,7 @@ void register_normalization_ops(OpTable& table) {
   OpRow rms = row_program({"RMSNormalization", 23}, "Rows divided by their root mean square, then scaled.", {2, 2},
                           {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"epsilon", 1e-5}, {"stash_type", int64_t{1}}},
                           infer_layer_normalization, lower_rms_normalization);
+  rms.outputs = 2;
   rms.onnx.push_back({"SimplifiedLayerNormalization", 1});
   table.add(std::move(rms));
 

@@ -25,7 +25,8 @@ struct OnnxName {
   int since = 1;
   // Brings a node of this version to the row's canonical form (attributes that became inputs,
   // defaults that changed, removed attributes); null where the forms agree. It may replace inputs
-  // by attributes where they are constant or have known `elements`, and add constants to the graph.
+  // by attributes where they are constant or have known `elements`, add constants and nodes to the graph (which
+  // come before the node), and choose another row where an attribute makes the node another operator.
   std::function<void(Graph&, Node&)> normalize = nullptr;
   std::string domain = "";         // "" is the default domain
 };

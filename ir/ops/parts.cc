@@ -230,7 +230,7 @@ void register_part_ops(OpTable& table) {
   table.add(std::move(concat));
 
   OpRow split = movement("Split", "Parts of the operand along an axis.");
-  split.onnx = {{"Split", 1}, {"Split", 13, input_to_dims(1, "split")}};
+  split.onnx = {{"Split", 1, input_to_dims(1, "split")}, {"Split", 13, input_to_dims(1, "split")}};
   split.maximum_inputs = 2;
   split.outputs = -1;
   split.attributes = {{"axis", int64_t{0}, false, "", axis_of(0)}, {"split", std::vector<int64_t>(), false, "", at_least(0)},

@@ -216,6 +216,33 @@ void lower_global(LowerContext& context, Reduction reduction) {
   context.assign("average", outer.iterators, context.output(0), out, total);
 }
 
+void infer_global_norm(InferContext& context) {
+  require_float(context);
+  check_rank(context);
+  const int64_t p = int_attribute(context.node(), "p");
+  if (p < 1) context.error("p is ", p, "; 1 or more is needed");
+  Shape shape = context.shape(0);
+  std::fill(shape.begin() + 2, shape.end(), Dim(1));
+  context.set_output(0, context.dtype(0), shape);
+}
+
+std::vector<Node> expand_global_norm(Graph& graph, const Node& node) {
+  NodeBuilder build(graph, node);
+  const int64_t p = int_attribute(node, "p");
+  std::vector<int64_t> axes;
+  for (size_t i = 2; i < build.shape(node.inputs[0]).size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  const std::map<std::string, Attribute> over = {{"axes", axes}, {"keepdims", int64_t{1}}};
+  if (p <= 2) {
+    build.give(0, build.add(p == 1 ? "ReduceL1" : "ReduceL2", {node.inputs[0]}, over));
+    return build.take();
+  }
+  const DType type = build.dtype(node.inputs[0]);
+  const double order = static_cast<double>(p);
+  const ValueId powers = build.add("Pow", {build.add("Abs", {node.inputs[0]}), build.number(type, order)});
+  build.give(0, build.add("Pow", {build.add("ReduceSum", {powers}, over), build.number(type, 1 / order)}));
+  return build.take();
+}
+
 OpRow pooling_row(const std::string& name, const std::string& doc, const std::string& equation,
                   std::function<void(LowerContext&)> lower) {
   OpRow row;
@@ -254,6 +281,17 @@ void register_pooling_ops(OpTable& table) {
                          lower_lp_pool);
   lp.attributes.push_back({"p", int64_t{2}, false, "", from_to(1, 1 << 20)});
   table.add(std::move(lp));
+
+  OpRow global;
+  global.name = "GlobalLpPool";
+  global.kind = OpRow::Kind::Expand;
+  global.category = "pooling";
+  global.doc = "The p-norm of each map.";
+  global.onnx = {{"GlobalLpPool", 2}};
+  global.attributes = {{"p", int64_t{2}}};
+  global.infer = infer_global_norm;
+  global.expand = expand_global_norm;
+  table.add(std::move(global));
 
   const std::pair<const char*, Reduction> whole[] = {{"GlobalAveragePool", Reduction::Sum},
                                                      {"GlobalMaxPool", Reduction::Max}};

@@ -61,6 +61,10 @@ bool input_given(const Node& node, int input) {
   return input < static_cast<int>(node.inputs.size()) && node.inputs[input] != kNoValue;
 }
 
+bool output_wanted(const Node& node, size_t output) {
+  return output < node.outputs.size() && node.outputs[output] != kNoValue;
+}
+
 std::optional<std::vector<Dim>> known_elements(const Value& value) {
   if (value.elements) return value.elements;
   if (!value.constant || is_float(value.dtype)) return std::nullopt;
@@ -257,6 +261,20 @@ void NodeBuilder::add_to(const std::string& op, std::vector<ValueId> inputs, std
   node.origin = model_.origin;
   infer_node(graph_, node);
   nodes_.push_back(std::move(node));
+}
+
+void NodeBuilder::give(size_t output, ValueId value) {
+  if (output_wanted(model_, output)) add_to("Identity", {value}, {model_.outputs[output]});
+}
+
+ValueId NodeBuilder::integer(DType dtype, int64_t value) {
+  auto tensor = std::make_shared<Tensor>(dtype, std::vector<int64_t>());
+  tensor->set_int(0, value);
+  return constant(tensor);
+}
+
+ValueId NodeBuilder::cast(ValueId value, DType to) {
+  return dtype(value) == to ? value : add("Cast", {value}, {{"to", std::string(name_of(to))}});
 }
 
 ValueId NodeBuilder::number(DType dtype, double value) { return constant(number_tensor(dtype, {}, {value})); }

@@ -11,21 +11,28 @@ namespace tc {
 
 void register_activation_ops(OpTable& table);
 void register_arithmetic_ops(OpTable& table);
+void register_attention_ops(OpTable& table);
 void register_compare_ops(OpTable& table);
+void register_contributed_attention_ops(OpTable& table);
 void register_control_ops(OpTable& table);
 void register_convolution_ops(OpTable& table);
 void register_einsum_ops(OpTable& table);
 void register_gather_ops(OpTable& table);
+void register_loss_ops(OpTable& table);
 void register_matmul_ops(OpTable& table);
 void register_movement_ops(OpTable& table);
 void register_normalization_ops(OpTable& table);
 void register_part_ops(OpTable& table);
 void register_pooling_ops(OpTable& table);
+// Beside rows of its own it adds forms to those that are there.
+void register_old_forms(OpTable& table);
 void register_quantize_ops(OpTable& table);
+void register_random_ops(OpTable& table);
 void register_recurrent_ops(OpTable& table);
 void register_reduction_ops(OpTable& table);
 void register_resize_ops(OpTable& table);
 void register_shape_ops(OpTable& table);
+void register_transformer_ops(OpTable& table);
 void register_view_ops(OpTable& table);
 
 // Elements of padding, or that are cut, at one end of an axis: at most.
@@ -58,6 +65,8 @@ const T& unchecked_attribute(const Node& node, const std::string& name) {
   if (!value) fail(ErrorKind::Model, node.origin.str(), ": attribute '", name, "' is of the wrong kind");
   return *value;
 }
+
+bool output_wanted(const Node& node, size_t output);
 // The value of a text attribute, or the row's default; Unsupported error naming the node and the known
 // values where it is none of them. For normalisation, which comes before the row's own constraints are checked.
 std::string choice_attribute(const Node& node, const std::string& name, const std::vector<std::string>& known);
@@ -81,8 +90,12 @@ class NodeBuilder {
               std::map<std::string, Attribute> attributes = {});
   std::vector<ValueId> add_many(const std::string& op, std::vector<ValueId> inputs, int outputs,
                                 std::map<std::string, Attribute> attributes = {});
+  // Makes the value an output of the node that is being replaced, where that is wanted.
+  void give(size_t output, ValueId value);
   ValueId number(DType dtype, double value);
+  ValueId integer(DType dtype, int64_t value);
   ValueId constant(TensorPtr tensor);
+  ValueId cast(ValueId value, DType to);   // the value itself where it has the type
   const Shape& shape(ValueId id) const { return *graph_[id].shape; }
   DType dtype(ValueId id) const { return graph_[id].dtype; }
   Graph& graph() { return graph_; }

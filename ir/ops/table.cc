@@ -18,22 +18,28 @@ std::map<std::string, OpRow> make_table() {
   OpTable table;
   register_activation_ops(table);
   register_arithmetic_ops(table);
+  register_attention_ops(table);
   register_compare_ops(table);
+  register_contributed_attention_ops(table);
   register_control_ops(table);
   register_convolution_ops(table);
   register_einsum_ops(table);
   register_gather_ops(table);
+  register_loss_ops(table);
   register_matmul_ops(table);
   register_movement_ops(table);
   register_normalization_ops(table);
   register_part_ops(table);
   register_pooling_ops(table);
   register_quantize_ops(table);
+  register_random_ops(table);
   register_recurrent_ops(table);
   register_reduction_ops(table);
   register_resize_ops(table);
   register_shape_ops(table);
+  register_transformer_ops(table);
   register_view_ops(table);
+  register_old_forms(table);
   return std::move(table.rows);
 }
 

@@ -184,38 +184,6 @@ void register_view_ops(OpTable& table) {
   table.add(std::move(unsqueeze));
 
   table.add(view("Identity", "The operand.", same_shape));
-
-  OpRow dropout;
-  dropout.name = "Dropout";
-  dropout.kind = OpRow::Kind::Expand;
-  dropout.category = "view";
-  dropout.doc = "The operand (inference), and a mask of true.";
-  dropout.maximum_inputs = 3;
-  dropout.outputs = 2;
-  dropout.onnx = {{"Dropout", 1, [](Graph& graph, Node& node) {
-                     for (const char* name : {"is_test", "consumed_inputs"}) node.attributes.erase(name);
-                     if (input_given(node, 2)) {
-                       auto training = known_elements(graph[node.inputs[2]]);
-                       if (!training || training->size() != 1 || (*training)[0] != Dim(0)) {
-                         fail(ErrorKind::Unsupported, node.origin.str(), ": training_mode is on; export the model for inference");
-                       }
-                     }
-                     if (node.inputs.size() > 1) node.inputs.resize(1);
-                   }}};
-  dropout.attributes = {{"ratio", 0.5}, {"seed", int64_t{0}}};
-  dropout.infer = [](InferContext& context) {
-    infer_same(context);
-    context.set_output(1, DType::Bool, context.shape(0));
-  };
-  dropout.expand = [](Graph& graph, const Node& node) {
-    NodeBuilder build(graph, node);
-    if (node.outputs[0] != kNoValue) build.add_to("Identity", node.inputs, {node.outputs[0]});
-    if (node.outputs.size() > 1 && node.outputs[1] != kNoValue) {
-      build.add_to("Expand", {build.number(DType::Bool, 1)}, {node.outputs[1]}, {{"shape", *graph[node.inputs[0]].shape}});
-    }
-    return build.take();
-  };
-  table.add(std::move(dropout));
 }
 
 }  // namespace tc

@@ -45,6 +45,21 @@ Node cast_node(Graph& graph, ValueId from, ValueId to, const std::string& where)
   return node;
 }
 
+// Attributes that make the node's result half precision make it f32.
+void widen_attributes(Node& node) {
+  for (const char* name : {"to", "dtype"}) {
+    auto found = node.attributes.find(name);
+    const std::string* type = found == node.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
+    if (type && (*type == name_of(DType::F16) || *type == name_of(DType::BF16))) found->second = std::string(name_of(DType::F32));
+  }
+  auto fill = node.attributes.find("value");
+  const TensorPtr* value = fill == node.attributes.end() ? nullptr : std::get_if<TensorPtr>(&fill->second);
+  if (!value || !*value || !is_half((*value)->dtype)) return;
+  auto wide = std::make_shared<Tensor>(DType::F32, (*value)->shape);
+  for (int64_t i = 0; i < wide->count(); ++i) wide->set(i, (*value)->as_double(i));
+  fill->second = TensorPtr(wide);
+}
+
 // The input that the node's only output equals, or kNoValue.
 ValueId same_as(const Graph& graph, const Node& node) {
   if (node.outputs.size() != 1 || node.inputs.empty() || node.inputs[0] == kNoValue) return kNoValue;
@@ -152,8 +167,7 @@ void promote_half(Graph& graph) {
     }
   }
   for (Node& node : graph.nodes) {
-    if (node.op->name != "Cast" || node.outputs.empty() || !was.count(node.outputs[0])) continue;
-    node.attributes["to"] = std::string("f32");
+    if (!node.outputs.empty() && was.count(node.outputs[0])) widen_attributes(node);
   }
   for (ValueId& output : graph.outputs) {
     auto found = was.find(output);

@@ -3,6 +3,7 @@ onnx_node_test) agree with ONNX Runtime, or with NumPy where that has no such op
 listed and has no case here fails."""
 
 import numpy
+import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -12,9 +13,11 @@ from tc.arguments import options_of, source_of
 from tc.native import compiler
 
 from ..support import ROOT, worst_error
+from . import test_transformers as transformers
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-TYPES = {numpy.dtype(numpy.float32): FLOAT, numpy.dtype(numpy.int64): INT64, numpy.dtype(bool): BOOL}
+TYPES = {numpy.dtype(numpy.float32): FLOAT, numpy.dtype(numpy.int64): INT64, numpy.dtype(bool): BOOL,
+         numpy.dtype(numpy.int32): TensorProto.INT32}
 RANDOM = numpy.random.default_rng(7)
 
 # Rows of which no graph that runs has a node, and why.
@@ -70,13 +73,131 @@ def reorder_case():
                 {"x": floats(1, 64, 9, 9)}, constants={"w": floats(64, 64, 3, 3)})
 
 
+def told(op, opset, inputs, expected, constants=None, **attributes):
+    """A case of one node that ONNX Runtime no longer has, with what it gives."""
+    case = one(op, opset, inputs, constants=constants, **attributes)
+    case.expected = {"y": expected}
+    kind = helper.np_dtype_to_tensor_dtype(expected.dtype)
+    case.model.graph.output[0].type.tensor_type.elem_type = kind
+    return case
+
+
+def contributed(name):
+    """A case of the operators of ONNX Runtime's own domain."""
+    given = transformers.CASES[name]
+    case = Case(given.opset, [], given.feeds(), [output for output in given.outputs if output])
+    case.model = onnx.load_from_string(given.model())
+    return case
+
+
+def drawn(op, inputs, size, **attributes):
+    """What is drawn has a test of its own (tests/ir/test_random.py); here the seed decides it."""
+    case = one(op, 22, inputs, seed=3.0, **attributes)
+    again = one(op, 22, inputs, seed=3.0, **attributes)
+    case.expected = outputs_of(again)
+    assert case.expected["y"].shape == size and len(numpy.unique(case.expected["y"])) > 1
+    if op == "Multinomial":
+        case.model.graph.output[0].type.tensor_type.elem_type = TensorProto.INT32
+    return case
+
+
+def pair(*shape):
+    return {"a": floats(2, 3, 4), "b": floats(*shape)}
+
+
+def placed(op, function, **attributes):
+    """An operator of opset 6 whose operand b lies along axis 1 of a."""
+    inputs = pair(3)
+    return told(op, 6, inputs, function(inputs["a"], inputs["b"][:, None]), broadcast=1, axis=1, **attributes)
+
+
+def placed_logic(op, function):
+    inputs = {"a": floats(2, 3, 4) > 0, "b": floats(2, 3) > 0}
+    return told(op, 6, inputs, function(inputs["a"], inputs["b"][:, :, None]), broadcast=1, axis=0)
+
+
+def first_opset(op, function, inputs, opset=1, constants=None, **attributes):
+    return told(op, opset, inputs, function(*inputs.values()).astype(numpy.float32), constants, **attributes)
+
+
+def cast_by_name():
+    x = floats(3, 4) * 5
+    return told("Cast", 5, {"x": x}, x.astype(numpy.int64), to="INT64")
+
+
+def channel_scale(x, s, b):
+    return (x - x.mean((2, 3), keepdims=True)) / numpy.sqrt(x.var((2, 3), keepdims=True) + 1e-5) * s[:, None, None] + b[:, None, None]
+
+
 IMAGE = (1, 2, 3, 4)
 LAYER = {"scale": floats(8), "bias": floats(8)}
 CASES = {
+    **{f"{op} as {op} 1": (lambda op=op, function=function: placed(op, function)) for op, function in
+       {"Add": numpy.add, "Sub": numpy.subtract, "Mul": numpy.multiply, "Div": numpy.divide, "Greater": numpy.greater,
+        "Less": numpy.less}.items()},
+    **{f"{op} as {op} 1": (lambda op=op, function=function: placed_logic(op, function)) for op, function in
+       {"And": numpy.logical_and, "Or": numpy.logical_or, "Xor": numpy.logical_xor, "Equal": numpy.equal}.items()},
+    **{f"{row}{form}": (lambda name=name: contributed(name)) for row, form, name in [
+        ("BiasGelu", " as com.microsoft::BiasGelu 1", "other: bias gelu"),
+        ("FastGelu", " as com.microsoft::FastGelu 1", "other: fast gelu"),
+        ("QuickGelu", " as com.microsoft::QuickGelu 1", "other: quick gelu"),
+        ("QuickGelu", "", "other: quick gelu"),
+        ("FusedMatMul", " as com.microsoft::FusedMatMul 1", "other: product, B"),
+        ("EmbedLayerNormalization", " as com.microsoft::EmbedLayerNormalization 1", "normalised: embedding"),
+        ("SkipLayerNormalization", " as com.microsoft::SkipLayerNormalization 1", "normalised: skip"),
+        ("SkipSimplifiedLayerNormalization", " as com.microsoft::SkipSimplifiedLayerNormalization 1", "normalised: simplified skip"),
+        ("RotaryEmbedding", " as com.microsoft::RotaryEmbedding 1", "rotary: flat"),
+        ("GroupQueryAttention", " as com.microsoft::GroupQueryAttention 1", "grouped: rotary"),
+        ("MultiHeadAttention", " as com.microsoft::MultiHeadAttention 1", "multi-head: bias"),
+        ("ProjectedAttention", " as com.microsoft::Attention 1", "projected: plain")]},
+    "Affine": lambda: first_opset("Affine", lambda x: 2 * x + 3, {"x": floats(3, 4)}, alpha=2.0, beta=3.0),
+    "Affine as Affine 1": lambda: first_opset("Affine", lambda x: 2 * x, {"x": floats(3, 4)}, alpha=2.0),
+    "Bernoulli as Bernoulli 15": lambda: drawn("Bernoulli", {"x": RANDOM.random((4, 5)).astype(numpy.float32)}, (4, 5)),
+    "Cast as Cast 1": cast_by_name,
+    "Clip as Clip 1": lambda: one("Clip", 10, {"x": floats(4, 5)}, min=-0.5, max=0.25),
+    "Crop as Crop 1": lambda: first_opset("Crop", lambda x: x[:, :, 2:5, 1:4], {"x": floats(2, 3, 6, 7)}, border=[1, 2, 3, 1]),
+    "Gemm as Gemm 1": lambda: first_opset("Gemm", lambda a, b, c: 2 * a @ b.T + c, {"a": floats(3, 4), "b": floats(5, 4), "c": floats(5)}, 6,
+                                          alpha=2.0, transB=1, broadcast=1),
+    "GlobalLpPool as GlobalLpPool 1": lambda: first_opset(
+        "GlobalLpPool", lambda x: (numpy.abs(x) ** 3).sum((2, 3), keepdims=True) ** (1 / 3), {"x": floats(*IMAGE)}, p=3.0),
+    "GlobalLpPool as GlobalLpPool 2": lambda: one("GlobalLpPool", 9, {"x": floats(*IMAGE)}),
+    "ImageScaler as ImageScaler 1": lambda: first_opset(
+        "ImageScaler", lambda x: x * 2 + numpy.array([1, -1])[:, None, None], {"x": floats(*IMAGE)}, scale=2.0, bias=[1.0, -1.0]),
+    "InstanceNormalization as InstanceNormalization 1": lambda: first_opset(
+        "InstanceNormalization", channel_scale, {"x": floats(*IMAGE), "s": floats(2), "b": floats(2)}, consumed_inputs=[0, 0, 0]),
+    "LpPool as LpPool 1": lambda: first_opset(
+        "LpPool", lambda x: (numpy.abs(x) ** 3).reshape(1, 2, 2, 2, 2, 2).sum((3, 5)) ** (1 / 3), {"x": floats(1, 2, 4, 4)},
+        kernel_shape=[2, 2], strides=[2, 2], p=3.0),
+    "Multinomial as Multinomial 7": lambda: drawn("Multinomial", {"x": floats(2, 4)}, (2, 30), sample_size=30),
+    "PRelu as PRelu 1": lambda: first_opset("PRelu", lambda x, s: numpy.where(x < 0, x * s[:, None, None], x),
+                                            {"x": floats(*IMAGE), "s": floats(2)}, 6),
+    "ParametricSoftplus": lambda: first_opset("ParametricSoftplus", lambda x: 2 * numpy.log(1 + numpy.exp(3 * x)), {"x": floats(3, 4)},
+                                              alpha=2.0, beta=3.0),
+    "ParametricSoftplus as ParametricSoftplus 1": lambda: first_opset(
+        "ParametricSoftplus", lambda x: 2 * numpy.log(1 + numpy.exp(x)), {"x": floats(3, 4)}, alpha=2.0),
+    "Pow as Pow 1": lambda: first_opset("Pow", lambda a, b: numpy.abs(a) ** b[:, None], {"a": numpy.abs(floats(2, 3, 4)), "b": floats(3)}, 6,
+                                        broadcast=1, axis=1),
+    "RandomNormal": lambda: drawn("RandomNormal", {}, (3, 4), shape=[3, 4]),
+    "RandomNormal as RandomNormal 1": lambda: drawn("RandomNormal", {}, (5,), shape=[5]),
+    "RandomNormal as RandomNormalLike 1": lambda: drawn("RandomNormalLike", {"x": floats(3, 4)}, (3, 4)),
+    "RandomUniform": lambda: drawn("RandomUniform", {}, (3, 4), shape=[3, 4]),
+    "RandomUniform as RandomUniform 1": lambda: drawn("RandomUniform", {}, (5,), shape=[5]),
+    "RandomUniform as RandomUniformLike 1": lambda: drawn("RandomUniformLike", {"x": floats(3, 4)}, (3, 4)),
+    "Reshape as Reshape 1": lambda: first_opset("Reshape", lambda x: x.reshape(2, 6), {"x": floats(3, 4)}, shape=[2, -1], consumed_inputs=[0]),
+    "Resize as Upsample 1": lambda: first_opset("Upsample", lambda x: x.repeat(2, 2).repeat(3, 3), {"x": floats(*IMAGE)}, 6,
+                                                height_scale=2.0, width_scale=3.0),
+    "Scale": lambda: first_opset("Scale", lambda x: 2 * x, {"x": floats(3, 4)}, scale=2.0),
+    "Scale as Scale 1": lambda: first_opset("Scale", lambda x: 3 * x, {"x": floats(3, 4)}, scale=3.0),
+    "ScaledTanh": lambda: first_opset("ScaledTanh", lambda x: 2 * numpy.tanh(3 * x), {"x": floats(3, 4)}, alpha=2.0, beta=3.0),
+    "ScaledTanh as ScaledTanh 1": lambda: first_opset("ScaledTanh", lambda x: 2 * numpy.tanh(x), {"x": floats(3, 4)}, alpha=2.0),
+    "Selu as Selu 1": lambda: first_opset("Selu", lambda x: 1.0507 * numpy.where(x > 0, x, 1.6732 * (numpy.exp(x) - 1)), {"x": floats(3, 4)}),
+    "ThresholdedRelu as ThresholdedRelu 1": lambda: first_opset("ThresholdedRelu", lambda x: numpy.where(x > 0.5, x, 0), {"x": floats(3, 4)},
+                                                                alpha=0.5),
+    "Tile as Tile 1": lambda: first_opset("Tile", lambda x: numpy.tile(x, (1, 3)), {"x": floats(3, 4)}, 5,
+                                          constants={"t": numpy.float32(3), "a": numpy.float32(1)}),
     "BatchNormalization as BatchNormalization 1": lambda: one(
         "BatchNormalization", 9, {"x": floats(*IMAGE), "scale": floats(2), "bias": floats(2), "mean": floats(2),
                                   "variance": floats(2) ** 2}, epsilon=1e-3),
-    "Clip as Clip 6": lambda: one("Clip", 10, {"x": floats(4, 5)}, min=-0.5, max=0.25),
     "ConstantOfShape": lambda: Case(
         13, [("Shape", ["x"], ["s"], {}),
              ("ConstantOfShape", ["s"], ["y"],
@@ -89,7 +210,6 @@ CASES = {
     "LayerNormalization as LayerNormalization 1": lambda: one(
         "LayerNormalization", 13, {"x": floats(3, 8), **LAYER}, axis=-1, epsilon=1e-3),
     "LogSoftmax as LogSoftmax 1": lambda: one("LogSoftmax", 11, {"x": floats(3, 2, 4)}, axis=1),
-    "Not": lambda: Case(13, [("Not", ["x"], ["y"], {})], {"x": floats(4, 5) > 0}, types={"y": BOOL}),
     "Pad as Pad 1": lambda: one("Pad", 10, {"x": floats(3, 4)}, pads=[1, 0, 2, 3], value=1.5),
     "RMSNormalization as SimplifiedLayerNormalization 1": lambda: one(
         "SimplifiedLayerNormalization", 13, {"x": floats(3, 8), "scale": LAYER["scale"]}, axis=-1, epsilon=1e-3),

@@ -47,6 +47,9 @@ void make_canonical(Graph& graph, Node& node, const OnnxName& form) {
   try {
     // Normalisation reads what every form takes, and makes attributes of what comes after.
     check_inputs(node, /*all=*/false);
+
+    // A hint of the first opsets that changes no result.
+    if (node.origin.opset < 7) node.attributes.erase("consumed_inputs");
     if (form.normalize) form.normalize(graph, node);
     convert_numbers(node);
     infer_node(graph, node);

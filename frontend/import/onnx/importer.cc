@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kMostNodes = 1 << 20;
 constexpr size_t kLongestName = 64 << 10;
-constexpr int kLowestOpset = 7;
+constexpr int kLowestOpset = 1;
 // Of an input whose content decides a structure: what is larger is data.
 constexpr int64_t kMostDecidingNumbers = 1024;
 
@@ -95,7 +95,7 @@ class OnnxImporter {
     const int version = opsets_.at("");
     if (version < kLowestOpset) {
       fail(ErrorKind::Unsupported, "'", file_name_, "' uses opset ", version, "; opset ", kLowestOpset,
-           " and later are supported; convert it with onnx.version_converter");
+           " and later are supported; export it again");
     }
   }
 

@@ -1,0 +1,478 @@
+// Attention over keys and values, and rotary positions, made of matrix products and a softmax.
+#include <cmath>
+
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+// --- Attention -------------------------------------------------------------------------------------
+
+// Inputs: Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen.
+enum Input { kQuery, kKey, kValue, kMask, kPastKey, kPastValue, kLengths };
+
+// What the shapes of an attention's operands say.
+struct Heads {
+  int64_t groups = 1;              // query heads per head of the keys
+  Dim batch, query_heads, heads;   // the latter of keys and values
+  Dim queries, keys, past;         // `keys`: new ones; `past`: those before them
+  Dim size, value_size;            // of a head
+  Dim total() const { return past + keys; }
+};
+
+// The size of one of `heads` heads that lie side by side in `hidden` elements.
+Dim head_size(const Node& node, const Dim& hidden, int64_t heads) {
+  if (heads < 1 || (hidden.is_constant() && hidden.constant() % heads != 0)) {
+    fail(ErrorKind::Shape, node.origin.str(), ": ", hidden.str(), " elements do not divide into ", heads, " heads");
+  }
+  return floor_div(hidden, Dim(heads));
+}
+
+// The sizes that operands of ranks 3 and 4 have alike; `shapes` are those of Q, K, V and of past_key or null.
+Heads heads_of(const Node& node, const Shape& q, const Shape& k, const Shape& v, const Shape* past_key) {
+  Heads heads;
+  heads.batch = q[0];
+  if (q.size() == 3) {
+    const int64_t queries = int_attribute(node, "q_num_heads"), keys = int_attribute(node, "kv_num_heads");
+    heads.query_heads = queries;
+    heads.heads = keys;
+    heads.size = head_size(node, q[2], queries);
+    head_size(node, k[2], keys);
+    heads.value_size = head_size(node, v[2], keys);
+    heads.queries = q[1];
+    heads.keys = k[1];
+  } else {
+    heads.query_heads = q[1];
+    heads.heads = k[1];
+    heads.size = q[3];
+    heads.value_size = v[3];
+    heads.queries = q[2];
+    heads.keys = k[2];
+  }
+  heads.past = past_key ? (*past_key)[2] : Dim(0);
+  if (heads.query_heads == heads.heads) return heads;
+  const bool known = heads.query_heads.is_constant() && heads.heads.is_constant();
+  if (!known || heads.heads.constant() < 1 || heads.query_heads.constant() % heads.heads.constant() != 0) {
+    fail(ErrorKind::Shape, node.origin.str(), ": ", heads.query_heads.str(), " heads of queries do not share ", heads.heads.str(),
+         " heads of keys evenly");
+  }
+  heads.groups = heads.query_heads.constant() / heads.heads.constant();
+  return heads;
+}
+
+void need_shape(InferContext& context, int input, const Shape& shape) {
+  if (!context.has_input(input) || context.shape(input) == shape) return;
+  context.error("input ", input, " has shape ", str(context.shape(input)), "; ", str(shape), " is needed");
+}
+
+void check_attention_types(InferContext& context) {
+  for (int i : {kQuery, kKey, kValue, kPastKey, kPastValue}) {
+    if (!context.has_input(i)) continue;
+    const DType same = context.dtype(i == kValue || i == kPastValue ? kValue : kQuery);
+    if (!is_float(context.dtype(i)) || context.dtype(i) != same) {
+      context.error("input ", i, " has type ", name_of(context.dtype(i)), "; ",
+                    is_float(same) ? name_of(same) : "a float type", " is needed");
+    }
+  }
+  if (context.has_input(kMask) && context.dtype(kMask) != DType::Bool && context.dtype(kMask) != context.dtype(kQuery)) {
+    context.error("input 3 has type ", name_of(context.dtype(kMask)), "; bool or ", name_of(context.dtype(kQuery)), " is needed");
+  }
+  if (context.has_input(kLengths) && context.dtype(kLengths) != DType::I64 && context.dtype(kLengths) != DType::I32) {
+    context.error("input 6 has type ", name_of(context.dtype(kLengths)), "; i32 or i64 is needed");
+  }
+}
+
+// How many elements the mask lacks at the end of its last axis.
+Dim missing(const Shape& mask, const Heads& heads) { return heads.total() - mask.back(); }
+
+void check_mask(InferContext& context, const Heads& heads) {
+  if (!context.has_input(kMask)) return;
+  const Shape scores = {heads.batch, heads.query_heads, heads.queries, heads.total()};
+  Shape mask = context.shape(kMask);
+  const bool fits = !mask.empty() && mask.size() <= 4 &&
+                    (mask.back() == heads.total() || dim_range(missing(mask, heads), context.graph()).low >= 0);
+  if (fits) mask.back() = heads.total();
+  if (!fits || context.broadcast({scores, mask}) != scores) {
+    context.error("the mask has shape ", str(context.shape(kMask)), "; one that broadcasts to ", str(scores), " is needed");
+  }
+}
+
+void infer_attention(InferContext& context) {
+  const Node& node = context.node();
+  check_attention_types(context);
+  const int rank = context.rank(kQuery);
+  if ((rank != 3 && rank != 4) || context.rank(kKey) != rank || context.rank(kValue) != rank) {
+    context.error("Q, K and V have shapes ", str(context.shape(kQuery)), ", ", str(context.shape(kKey)), " and ",
+                  str(context.shape(kValue)), "; all of rank 3 or all of rank 4 are needed");
+  }
+  const bool past = context.has_input(kPastKey);
+  if (past != context.has_input(kPastValue) || (past && context.has_input(kLengths))) {
+    context.error("past_key and past_value are given together, and never with nonpad_kv_seqlen");
+  }
+  if (past && context.rank(kPastKey) != 4) context.error("past_key has shape ", str(context.shape(kPastKey)), "; rank 4 is needed");
+  const Heads heads = heads_of(node, context.shape(kQuery), context.shape(kKey), context.shape(kValue),
+                               past ? &context.shape(kPastKey) : nullptr);
+  if (rank == 3) {
+    need_shape(context, kKey, {heads.batch, heads.keys, heads.heads * heads.size});
+    need_shape(context, kValue, {heads.batch, heads.keys, heads.heads * heads.value_size});
+  } else {
+    need_shape(context, kKey, {heads.batch, heads.heads, heads.keys, heads.size});
+    need_shape(context, kValue, {heads.batch, heads.heads, heads.keys, heads.value_size});
+  }
+  need_shape(context, kPastKey, {heads.batch, heads.heads, heads.past, heads.size});
+  need_shape(context, kPastValue, {heads.batch, heads.heads, heads.past, heads.value_size});
+  need_shape(context, kLengths, {heads.batch});
+  check_mask(context, heads);
+  const std::string precision = string_attribute(node, "softmax_precision");
+  if (!precision.empty() && !is_float(dtype_from_name(precision))) context.error("softmax_precision is ", precision, "; a float type is needed");
+  const int64_t mode = int_attribute(node, "qk_matmul_output_mode");
+  if (mode < 0 || mode > 3) context.error("qk_matmul_output_mode is ", mode, "; 0 to 3 are known");
+  const Dim hidden = heads.query_heads * heads.value_size;
+  context.set_output(0, context.dtype(kQuery), rank == 3 ? Shape{heads.batch, heads.queries, hidden}
+                                                         : Shape{heads.batch, heads.query_heads, heads.queries, heads.value_size});
+  context.set_output(1, context.dtype(kQuery), {heads.batch, heads.heads, heads.total(), heads.size});
+  context.set_output(2, context.dtype(kValue), {heads.batch, heads.heads, heads.total(), heads.value_size});
+  context.set_output(3, context.dtype(kQuery), {heads.batch, heads.query_heads, heads.queries, heads.total()});
+}
+
+// The expansion of one node.
+class AttentionBuilder {
+ public:
+  AttentionBuilder(Graph& graph, const Node& node) : node_(node), build_(graph, node) {
+    const bool past = input_given(node, kPastKey);
+    heads_ = heads_of(node, build_.shape(node.inputs[kQuery]), build_.shape(node.inputs[kKey]), build_.shape(node.inputs[kValue]),
+                      past ? &build_.shape(node.inputs[kPastKey]) : nullptr);
+    type_ = build_.dtype(node.inputs[kQuery]);
+  }
+
+  std::vector<Node> run() {
+    const ValueId key = with_past(split(kKey, heads_.heads, heads_.size), kPastKey, 1);
+    const ValueId value = with_past(split(kValue, heads_.heads, heads_.value_size), kPastValue, 2);
+    ValueId weights = softmax(masked(product(key)));
+    give(3, weights);
+    weights = build_.cast(weights, build_.dtype(value));
+    ValueId y = build_.add("MatMul", {shared(weights, heads_.total()), value});
+    join(build_.cast(unshared(y, heads_.value_size), type_));
+    return build_.take();
+  }
+
+ private:
+  bool flat() const { return build_.shape(node_.inputs[kQuery]).size() == 3; }
+  ValueId reshape(ValueId value, const Shape& shape) { return build_.add("Reshape", {value}, {{"shape", shape}, {"allowzero", int64_t{1}}}); }
+  ValueId transpose(ValueId value, const Ints& perm) { return build_.add("Transpose", {value}, {{"perm", perm}}); }
+  ValueId infinity() { return build_.number(type_, -INFINITY); }
+
+  // [batch, heads, positions, size] of an operand.
+  ValueId split(int input, const Dim& heads, const Dim& size) {
+    const ValueId value = node_.inputs[input];
+    if (!flat()) return value;
+    const Shape& shape = build_.shape(value);
+    return transpose(reshape(value, {shape[0], shape[1], heads, size}), {0, 2, 1, 3});
+  }
+
+  // Keys or values behind those of the past, which are an output, too.
+  ValueId with_past(ValueId value, int past, size_t output) {
+    if (input_given(node_, past)) value = build_.add("Concat", {node_.inputs[past], value}, {{"axis", int64_t{2}}});
+    build_.give(output, value);
+    return value;
+  }
+
+  // The heads of queries that share a head of keys are rows of one matrix; and the opposite.
+  ValueId shared(ValueId value, const Dim& size) {
+    if (heads_.groups == 1) return value;
+    return reshape(value, {heads_.batch, heads_.heads, Dim(heads_.groups) * heads_.queries, size});
+  }
+  ValueId unshared(ValueId value, const Dim& size) {
+    if (heads_.groups == 1) return value;
+    return reshape(value, {heads_.batch, heads_.query_heads, heads_.queries, size});
+  }
+
+  // The scaled scores of all queries and keys.
+  ValueId product(ValueId key) {
+    const ValueId query = shared(split(kQuery, heads_.query_heads, heads_.size), heads_.size);
+    const ValueId scores = build_.add("MatMul", {query, transpose(key, {0, 1, 3, 2})});
+    double scale = float_attribute(node_, "scale");
+    if (!has_attribute(node_, "scale")) {
+      if (!heads_.size.is_constant()) {
+        fail(ErrorKind::Unsupported, node_.origin.str(), ": the scale of heads of ", heads_.size.str(), " elements is not known; give `scale`");
+      }
+      scale = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, heads_.size.constant())));
+    }
+    return unshared(build_.add("Mul", {scores, build_.number(type_, scale)}), heads_.total());
+  }
+
+  // The scores as they are at one of the steps are an output where that step is asked for.
+  void give(int64_t step, ValueId scores) {
+    if (!output_wanted(node_, 3) || int_attribute(node_, "qk_matmul_output_mode") != step) return;
+    build_.give(3, build_.cast(scores, type_));
+  }
+
+  ValueId range(const Dim& first, const Dim& count) {
+    return build_.add("Range", {}, {{"range", std::vector<Dim>{first, first + count, Dim(1)}}, {"dtype", std::string("i32")}});
+  }
+  ValueId unsqueeze(ValueId value, const Ints& axes) { return build_.add("Unsqueeze", {value}, {{"axes", axes}}); }
+  ValueId both(ValueId a, ValueId b) { return a == kNoValue ? b : b == kNoValue ? a : build_.add("And", {a, b}); }
+
+  // True where a query may see a key that does not lie behind it, or kNoValue where all may.
+  ValueId causal(ValueId lengths) {
+    if (int_attribute(node_, "is_causal") == 0) return kNoValue;
+    if (lengths == kNoValue) {
+      if (heads_.queries == Dim(1) && heads_.total() == heads_.past + Dim(1)) return kNoValue;
+      const ValueId rows = unsqueeze(range(heads_.past, heads_.queries), {1});
+      return build_.add("LessOrEqual", {range(0, heads_.total()), rows});
+    }
+    // The last query stands at the last key that is no padding.
+    const ValueId rows = build_.add("Add", {unsqueeze(range(0, heads_.queries), {1}), lengths});
+    return build_.add("LessOrEqual", {range(heads_.queries, heads_.total()), rows});
+  }
+
+  // The given mask in full length.
+  ValueId given_mask() {
+    if (!input_given(node_, kMask)) return kNoValue;
+    const ValueId mask = node_.inputs[kMask];
+    const Shape& shape = build_.shape(mask);
+    const Dim lacking = missing(shape, heads_);
+    if (lacking == Dim(0)) return mask;
+    std::vector<Dim> pads(2 * shape.size(), Dim(0));
+    pads.back() = lacking;
+    const bool boolean = build_.dtype(mask) == DType::Bool;
+    return build_.add("Pad", {mask, boolean ? build_.number(DType::Bool, 0) : infinity()}, {{"pads", pads}});
+  }
+
+  // The scores with the mask, and -inf for keys that a query does not see: also where a softcap would have
+  // made a number of it.
+  ValueId masked(ValueId scores) {
+    give(0, scores);
+    const double softcap = float_attribute(node_, "softcap");
+    ValueId lengths = kNoValue;
+    if (input_given(node_, kLengths)) lengths = unsqueeze(build_.cast(node_.inputs[kLengths], DType::I32), {1, 2, 3});
+    const ValueId mask = given_mask();
+    const bool boolean = mask != kNoValue && build_.dtype(mask) == DType::Bool;
+    ValueId allowed = causal(lengths);
+    if (lengths != kNoValue) allowed = both(allowed, build_.add("Less", {range(0, heads_.total()), lengths}));
+    if (boolean) allowed = both(allowed, mask);
+    if (mask != kNoValue && !boolean) {
+      scores = build_.add("Add", {scores, mask});
+      if (softcap > 0) allowed = both(allowed, build_.add("Greater", {mask, infinity()}));
+    }
+    empty_rows_ = mask != kNoValue || lengths != kNoValue;
+    auto seen = [&](ValueId value) { return allowed == kNoValue ? value : build_.add("Where", {allowed, value, infinity()}); };
+    const ValueId before = seen(scores);
+    give(1, before);
+    if (!(softcap > 0)) {
+      give(2, before);
+      return before;
+    }
+    const ValueId cap = build_.number(type_, softcap);
+    const ValueId capped = seen(build_.add("Mul", {build_.add("Tanh", {build_.add("Div", {scores, cap})}), cap}));
+    give(2, capped);
+    return capped;
+  }
+
+  // A precision below that of the operands is taken for theirs.
+  ValueId softmax(ValueId scores) {
+    const std::string precision = string_attribute(node_, "softmax_precision");
+    if (precision == "f64") scores = build_.cast(scores, DType::F64);
+    const ValueId weights = build_.add("Softmax", {scores}, {{"axis", int64_t{-1}}, {"masked", int64_t{empty_rows_ ? 1 : 0}}});
+    return build_.cast(weights, type_);
+  }
+
+  void join(ValueId y) {
+    if (!output_wanted(node_, 0)) return;
+    if (!flat()) return build_.give(0, y);
+    const Shape shape = {heads_.batch, heads_.queries, heads_.query_heads * heads_.value_size};
+    build_.add_to("Reshape", {transpose(y, {0, 2, 1, 3})}, {node_.outputs[0]}, {{"shape", shape}, {"allowzero", int64_t{1}}});
+  }
+
+  const Node& node_;
+  NodeBuilder build_;
+  Heads heads_;
+  DType type_;
+  bool empty_rows_ = false;        // a query may see no key at all: its result is 0
+};
+
+OpRow attention_row() {
+  OpRow row;
+  row.name = "Attention";
+  row.kind = OpRow::Kind::Expand;
+  row.category = "attention";
+  row.doc = "Scaled dot-product attention with masks, caches and shared heads of keys; a query that sees no key gives 0.";
+  row.onnx = {{"Attention", 23, dtype_attribute("softmax_precision")}};
+  row.minimum_inputs = 3;
+  row.maximum_inputs = 7;
+  row.outputs = 4;
+  row.attributes = {{"is_causal", int64_t{0}}, {"q_num_heads", int64_t{0}}, {"kv_num_heads", int64_t{0}},
+                    {"qk_matmul_output_mode", int64_t{0}}, {"scale", 1.0}, {"softcap", 0.0}, {"softmax_precision", std::string()}};
+  row.infer = infer_attention;
+  row.expand = [](Graph& graph, const Node& node) { return AttentionBuilder(graph, node).run(); };
+  return row;
+}
+
+// --- RotaryEmbedding -------------------------------------------------------------------------------
+
+// Inputs: X, cos_cache, sin_cache, position_ids.
+struct Rotation {
+  bool flat = false;               // [batch, positions, heads * size], else [batch, heads, positions, size]
+  Dim batch, positions, heads, size;
+  int64_t half = 0;                // elements of a head that are turned, in pairs
+};
+
+// `heads` 0: as many as the caches' width makes.
+Rotation rotation_of(const Node& node, const Shape& x, const Shape& cache) {
+  Rotation rotation;
+  const int64_t heads = int_attribute(node, "num_heads"), turned = int_attribute(node, "rotary_embedding_dim");
+  const Dim width = cache.back() * Dim(2);
+  rotation.flat = x.size() == 3;
+  rotation.batch = x[0];
+  rotation.positions = rotation.flat ? x[1] : x[2];
+  if (!rotation.flat) {
+    rotation.heads = x[1];
+    rotation.size = x[3];
+  } else if (heads == 0 && width != Dim(0)) {
+    rotation.heads = floor_div(x[2], width);
+    rotation.size = width;
+  } else {
+    rotation.heads = heads;
+    rotation.size = head_size(node, x[2], heads);
+  }
+  const Dim pairs = turned == 0 ? rotation.size : Dim(turned);
+  const bool fits = pairs.is_constant() && pairs == width && pairs.constant() > 0 &&
+                    (!rotation.size.is_constant() || pairs.constant() <= rotation.size.constant()) &&
+                    rotation.heads * rotation.size == (rotation.flat ? x[2] : x[1] * x[3]);
+  if (!fits) {
+    fail(ErrorKind::Shape, node.origin.str(), ": caches of shape ", str(cache), " do not turn ", pairs.str(), " of the ", rotation.size.str(),
+         " elements of a head");
+  }
+  rotation.half = pairs.constant() / 2;
+  return rotation;
+}
+
+void infer_rotary(InferContext& context) {
+  for (int i : {1, 2}) {
+    if (!is_float(context.dtype(0)) || context.dtype(i) != context.dtype(0)) {
+      context.error("X and the caches have types ", name_of(context.dtype(0)), " and ", name_of(context.dtype(i)), "; one float type is needed");
+    }
+  }
+  const bool ids = context.has_input(3);
+  if (ids && context.dtype(3) != DType::I64 && context.dtype(3) != DType::I32) {
+    context.error("input 3 has type ", name_of(context.dtype(3)), "; i32 or i64 is needed");
+  }
+  const Shape& x = context.shape(0);
+  if ((x.size() != 3 && x.size() != 4) || context.rank(1) != (ids ? 2 : 3)) {
+    context.error("X and cos_cache have shapes ", str(x), " and ", str(context.shape(1)), "; rank 3 or 4, and for the cache rank ",
+                  ids ? 2 : 3, " are needed");
+  }
+  const Rotation rotation = rotation_of(context.node(), x, context.shape(1));
+  if (!ids) need_shape(context, 1, {rotation.batch, rotation.positions, Dim(rotation.half)});
+  need_shape(context, 2, context.shape(1));
+  if (ids && context.shape(3) != Shape{Dim(1)}) need_shape(context, 3, {rotation.batch, rotation.positions});
+  infer_same(context);
+}
+
+// The turned pairs of one node.
+class RotaryBuilder {
+ public:
+  RotaryBuilder(Graph& graph, const Node& node)
+      : node_(node), build_(graph, node),
+        rotation_(rotation_of(node, build_.shape(node.inputs[0]), build_.shape(node.inputs[1]))) {}
+
+  std::vector<Node> run() {
+    const Shape shape = build_.shape(node_.inputs[0]);
+    ValueId x = node_.inputs[0];
+    if (rotation_.flat) {
+      x = build_.add("Reshape", {x}, {{"shape", Shape{shape[0], shape[1], rotation_.heads, rotation_.size}}, {"allowzero", int64_t{1}}});
+    }
+    const bool interleaved = int_attribute(node_, "interleaved") != 0;
+    const int64_t half = rotation_.half, step = interleaved ? 2 : 1;
+    const ValueId a = slice(x, 0, interleaved ? Dim(2 * half) : Dim(half), step);
+    const ValueId b = slice(x, interleaved ? 1 : half, Dim(2 * half), step);
+    const ValueId cos = cache(1), sin = cache(2);
+    const ValueId real = build_.add("Sub", {build_.add("Mul", {cos, a}), build_.add("Mul", {sin, b})});
+    const ValueId imaginary = build_.add("Add", {build_.add("Mul", {sin, a}), build_.add("Mul", {cos, b})});
+    std::vector<ValueId> parts = {real, imaginary};
+    if (interleaved) parts = {woven(real, imaginary)};
+    if (rotation_.size != Dim(2 * half)) parts.push_back(slice(x, 2 * half, rotation_.size, 1));
+    const std::map<std::string, Attribute> last = {{"axis", int64_t{3}}};
+    if (!rotation_.flat) {
+      build_.add_to("Concat", parts, node_.outputs, last);
+    } else {
+      build_.add_to("Reshape", {build_.add("Concat", parts, last)}, node_.outputs, {{"shape", shape}, {"allowzero", int64_t{1}}});
+    }
+    return build_.take();
+  }
+
+ private:
+  ValueId slice(ValueId value, int64_t first, const Dim& end, int64_t step) {
+    return build_.add("Slice", {value}, {{"starts", std::vector<Dim>{first}}, {"ends", std::vector<Dim>{end}}, {"axes", Ints{3}}, {"steps", Ints{step}}});
+  }
+
+  // The two by turns along the last axis.
+  ValueId woven(ValueId a, ValueId b) {
+    const std::map<std::string, Attribute> behind = {{"axes", Ints{4}}};
+    const ValueId pairs = build_.add("Concat", {build_.add("Unsqueeze", {a}, behind), build_.add("Unsqueeze", {b}, behind)}, {{"axis", int64_t{4}}});
+    Shape shape = build_.shape(a);
+    shape.back() = Dim(2 * rotation_.half);
+    return build_.add("Reshape", {pairs}, {{"shape", shape}, {"allowzero", int64_t{1}}});
+  }
+
+  // The factors for each position, with an axis for the heads.
+  ValueId cache(int input) {
+    ValueId value = node_.inputs[input];
+    if (input_given(node_, 3)) value = build_.add("Gather", {value, positions()}, {{"axis", int64_t{0}}});
+    return build_.add("Unsqueeze", {value}, {{"axes", Ints{rotation_.flat ? 2 : 1}}});
+  }
+
+  // One number is where the first of all sequences begin.
+  ValueId positions() {
+    const ValueId ids = node_.inputs[3];
+    if (build_.shape(ids).size() == 2) return ids;
+    const std::vector<Dim> range = {Dim(0), rotation_.positions, Dim(1)};
+    const ValueId steps = build_.add("Range", {}, {{"range", range}, {"dtype", std::string(name_of(build_.dtype(ids)))}});
+    return build_.add("Unsqueeze", {build_.add("Add", {steps, ids})}, {{"axes", Ints{0}}});
+  }
+
+  const Node& node_;
+  NodeBuilder build_;
+  Rotation rotation_;
+};
+
+// The older form has the positions as input 1, and more attributes.
+void contributed_rotary(Graph&, Node& node) {
+  if (node.inputs.size() != 4) fail(ErrorKind::Model, node.origin.str(), " has ", node.inputs.size(), " inputs; RotaryEmbedding takes 4");
+  node.inputs = {node.inputs[0], node.inputs[2], node.inputs[3], node.inputs[1]};
+  auto packed = node.attributes.find("is_packed_batching");
+  if (packed != node.attributes.end() && packed->second != Attribute(int64_t{0})) {
+    fail(ErrorKind::Unsupported, node.origin.str(), ": is_packed_batching is not supported");
+  }
+  auto scale = node.attributes.find("scale");
+  if (scale != node.attributes.end() && scale->second != Attribute(1.0)) {
+    fail(ErrorKind::Unsupported, node.origin.str(), ": a scale of other than 1 is not supported");
+  }
+  for (const char* name : {"is_packed_batching", "scale"}) node.attributes.erase(name);
+}
+
+OpRow rotary_row() {
+  OpRow row;
+  row.name = "RotaryEmbedding";
+  row.kind = OpRow::Kind::Expand;
+  row.category = "attention";
+  row.doc = "Pairs of a head's elements turned by angles that depend on the position.";
+  row.onnx = {{"RotaryEmbedding", 23}, {"RotaryEmbedding", 1, contributed_rotary, "com.microsoft"}};
+  row.minimum_inputs = 3;
+  row.maximum_inputs = 4;
+  row.attributes = {{"interleaved", int64_t{0}}, {"num_heads", int64_t{0}}, {"rotary_embedding_dim", int64_t{0}}};
+  row.infer = infer_rotary;
+  row.expand = [](Graph& graph, const Node& node) { return RotaryBuilder(graph, node).run(); };
+  return row;
+}
+
+}  // namespace
+
+void register_attention_ops(OpTable& table) {
+  table.add(attention_row());
+  table.add(rotary_row());
+}
+
+}  // namespace tc
