@@ -148,7 +148,8 @@ TEST_F(FleetTest, AnAgentThatStartsAnewEndsItsLeaseAndReplacesTheOld) {
   const Status status = fleet_.announce(announcement("a", "one"));
   EXPECT_EQ(status.error_code(), StatusCode::ALREADY_EXISTS);
   EXPECT_EQ(status.error_message(), "the name 'a' is now that of another agent, at 127.0.0.1:9191; "
-                                    "start this one with another --name");
+                                    "give this one a certificate of its own (`python -m tc certs add`), or with "
+                                    "--insecure another --name");
 }
 
 TEST_F(FleetTest, ThreeFailuresInARowPutADeviceInQuarantine) {
