@@ -1,5 +1,7 @@
 #include "runtime/agent/service.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -120,9 +122,12 @@ class BatchReader {
     for (const Port& port : batch.outputs) outputs += port.bytes;
     const int64_t all =
         inputs * (request_.data_sets_size() + 1) + outputs * request_.executables_size();
-    if (all > memory_bytes_)
+    // Half of the machine where that is less.
+    const int64_t most =
+        std::min(memory_bytes_, int64_t{sysconf(_SC_PHYS_PAGES)} / 2 * sysconf(_SC_PAGESIZE));
+    if (all > most)
       fail("the inputs and outputs of this batch take " + std::to_string(all) +
-           " bytes; this agent gives " + std::to_string(memory_bytes_) +
+           " bytes; this agent gives " + std::to_string(most) +
            " (--memory-mib): measure fewer candidates together, or smaller tensors");
   }
 

@@ -84,8 +84,8 @@ void Authority::make(const std::string& folder, const Issue& issue) const {
   std::string names = issue.hosts;
   if (issue.role == Role::Agent) names += ",DNS:" + issue.name + kAgentDomain;
   if (!issue.name.empty()) names += ",URI:tc://" + role + "/" + issue.name;
-  const auto date = [](int day) {
-    return "$(date -u -d \"" + std::to_string(day) + " days\" +%Y%m%d%H%M%SZ)";
+  const auto date = [](const std::string& when) {
+    return "$(date -u -d \"" + when + "\" +%Y%m%d%H%M%SZ)";
   };
   // `openssl x509` of this version has no dates of its own; `openssl ca` has, and wants a small world.
   run_shell(folder,
@@ -94,8 +94,8 @@ void Authority::make(const std::string& folder, const Issue& issue) const {
                 "\"[ca]\\ndefault_ca=a\\n[a]\\ndatabase=index.txt\\nnew_certs_dir=.\\nrand_serial=yes\\n"
                 "default_md=sha256\\npolicy=p\\nunique_subject=no\\n[p]\\ncommonName=supplied\\n\" >ca.cnf && "
                 "openssl ca -batch -notext -config ca.cnf -in new.csr -out " + role + ".pem -cert " + ca +
-                ".pem -keyfile " + ca + ".key -extfile names -startdate " + date(issue.first_day) +
-                " -enddate " + date(issue.last_day));
+                ".pem -keyfile " + ca + ".key -extfile names -startdate " + date(issue.begins) +
+                " -enddate " + date(issue.ends));
 }
 
 Credentials unchecked_credentials(const std::string& folder, Role role) {

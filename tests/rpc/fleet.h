@@ -20,7 +20,7 @@ AcquireRequest wish(int wait_ms = 0, const std::string& client = "ann@desk");
 struct Issue {
   Role role = Role::Agent;
   std::string name;              // empty: none, as earlier versions made them
-  int first_day = -1, last_day = 100;   // from today
+  std::string begins = "-1 days", ends = "100 days";   // from now
   std::string hosts = "DNS:localhost,IP:127.0.0.1";
 };
 
