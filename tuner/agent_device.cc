@@ -6,6 +6,7 @@
 
 #include "runtime/rpc/channel.h"
 #include "runtime/rpc/fields.h"
+#include "runtime/rpc/keyring.h"
 #include "runtime/rpc/log.h"
 #include "runtime/rpc/sha256.h"
 #include "runtime/rpc/version.h"
@@ -60,7 +61,11 @@ void AgentDevice::call(double seconds, const Call& one_call) {
   });
   const grpc::Status status = one_call(context);
   if (status.ok()) return;
-  if (status.error_code() == grpc::StatusCode::CANCELLED) throw DeviceLost("cancelled");
+  if (status.error_code() == grpc::StatusCode::CANCELLED) {
+    const std::lock_guard lock(mutex_);
+    throw DeviceLost(cancelled_ ? "cancelled"
+                                : name() + " ended the call: the lease is over, or the call stalled");
+  }
   const std::string text =
       rpc::explain(status, name(), address_, credentials_);
   if (status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ||
@@ -71,13 +76,22 @@ void AgentDevice::call(double seconds, const Call& one_call) {
 
 void AgentDevice::greet(const rpc::DeviceInfo& expected) {
   info_ = expected;
-  stub_ = rpc::Agent::NewStub(rpc::make_channel(address_, credentials_, rpc::Role::Agent));
+  stub_ = rpc::Agent::NewStub(
+      rpc::make_channel(address_, credentials_, rpc::Role::Agent, expected.name()));
   rpc::HelloRequest request;
   *request.mutable_version() = rpc::own_version();
   rpc::HelloReply reply;
+  std::string stranger;
   call(kCallSeconds, [&](grpc::ClientContext& context) {
-    return stub_->Hello(&context, request, &reply);
+    const grpc::Status status = stub_->Hello(&context, request, &reply);
+    if (status.ok() && !credentials_.insecure)
+      stranger = as_device_error([&] {
+        return rpc::server_problem(*context.auth_context(), credentials_, rpc::Role::Agent, expected.name());
+      });
+    return status;
   });
+  if (!stranger.empty())
+    throw DeviceLost(name() + " at " + address_.text() + " is not to be trusted: " + stranger);
   std::string problem = rpc::version_problem(reply.version(), "this program", name());
   // An agent without a tracker names its socket, which nobody else is told.
   rpc::DeviceInfo described = reply.device();

@@ -12,6 +12,7 @@
 
 #include "runtime/rpc/channel.h"
 #include "runtime/rpc/fields.h"
+#include "runtime/rpc/keyring.h"
 #include "runtime/rpc/log.h"
 #include "runtime/rpc/tc_rpc.grpc.pb.h"
 #include "runtime/rpc/version.h"
@@ -49,12 +50,20 @@ std::pair<rpc::Address, rpc::Credentials> parse_tracker(const std::string& text,
 }  // namespace
 
 struct TrackerClient::Connection {
-  rpc::Address address;
-  rpc::Credentials credentials;
-  double patience_seconds = 0;
-  std::shared_ptr<grpc::Channel> channel;
-  std::unique_ptr<rpc::Tracker::Stub> stub;
-  std::atomic<bool> reached{false};
+  Connection(const rpc::Address& tracker, const rpc::Credentials& credentials, double patience)
+      : address(tracker), patience_seconds(patience),
+        keyring(as_device_error([&] { return std::make_unique<rpc::Keyring>(credentials); })) {}
+
+  // With the credentials as the files have them now.
+  std::shared_ptr<rpc::Tracker::Stub> stub() {
+    const int64_t generation = keyring->generation();
+    const std::lock_guard lock(mutex);
+    if (!present || generation != stub_generation) {
+      present = rpc::Tracker::NewStub(rpc::make_channel(address, keyring->now(), rpc::Role::Tracker));
+      stub_generation = generation;
+    }
+    return present;
+  }
 
   // Calls until it works or the tracker cannot be reached for as long as patience goes.
   template <class Call>
@@ -63,13 +72,26 @@ struct TrackerClient::Connection {
     while (true) {
       grpc::ClientContext context;
       rpc::set_deadline(context, seconds);
-      const grpc::Status status = one_call(context);
-      if (status.ok()) reached = true;
+      const grpc::Status status = one_call(*stub(), context);
+      if (status.ok()) {
+        reached = true;
+        see_who_answered(context);
+      }
       const bool away = status.error_code() == grpc::StatusCode::UNAVAILABLE;
       if (!away || !reached || SteadyClock::now() - start > Seconds(patience_seconds))
         return status;
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
     }
+  }
+
+  void see_who_answered(const grpc::ClientContext& context) {
+    const rpc::Credentials credentials = keyring->now();
+    if (credentials.insecure) return;
+    const std::string problem = as_device_error([&] {
+      return rpc::server_problem(*context.auth_context(), credentials, rpc::Role::Tracker, "");
+    });
+    if (!problem.empty())
+      fail(ErrorKind::Device, "the tracker at ", address.text(), " is not to be trusted: ", problem);
   }
 
   [[noreturn]] void refuse(const grpc::Status& status) const {
@@ -78,14 +100,22 @@ struct TrackerClient::Connection {
                            status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
     fail(ErrorKind::Device,
          own_words ? "tracker " + address.text() + ": " + rpc::printable(status.error_message(), 4000)
-                   : rpc::explain(status, "the tracker", address, credentials));
+                   : rpc::explain(status, "the tracker", address, keyring->now()));
   }
+
+  const rpc::Address address;
+  const double patience_seconds;
+  const std::unique_ptr<rpc::Keyring> keyring;
+  std::atomic<bool> reached{false};
+  std::mutex mutex;                                // of what follows
+  std::shared_ptr<rpc::Tracker::Stub> present;
+  int64_t stub_generation = 0;
 };
 
 class TrackerClient::Device : public AgentDevice {
  public:
   Device(std::shared_ptr<Connection> connection, const rpc::Lease& lease, rpc::Address address)
-      : AgentDevice(std::move(address), connection->credentials, lease.token()),
+      : AgentDevice(std::move(address), connection->keyring->now(), lease.token()),
         connection_(std::move(connection)),
         ttl_ms_(lease.ttl_ms()) {
     // From here on the lease is given back whatever happens.
@@ -105,7 +135,7 @@ class TrackerClient::Device : public AgentDevice {
     rpc::LeaseName name;
     name.set_token(token_);
     rpc::Empty empty;
-    connection_->stub->Release(&context, name, &empty);
+    connection_->stub()->Release(&context, name, &empty);
   }
 
   void report_failure(const std::string& reason) override {
@@ -115,7 +145,7 @@ class TrackerClient::Device : public AgentDevice {
     report.set_token(token_);
     report.set_reason(rpc::printable(reason, 200));
     rpc::Empty empty;
-    connection_->stub->ReportFailure(&context, report, &empty);
+    connection_->stub()->ReportFailure(&context, report, &empty);
   }
 
  private:
@@ -131,7 +161,7 @@ class TrackerClient::Device : public AgentDevice {
       rpc::LeaseName name;
       name.set_token(token_);
       rpc::Lease renewed;
-      const grpc::Status status = connection_->stub->Renew(&context, name, &renewed);
+      const grpc::Status status = connection_->stub()->Renew(&context, name, &renewed);
       lock.lock();
       if (status.ok()) end = SteadyClock::now() + std::chrono::milliseconds(renewed.ttl_ms());
       if (status.error_code() == grpc::StatusCode::NOT_FOUND || SteadyClock::now() > end) {
@@ -150,24 +180,22 @@ class TrackerClient::Device : public AgentDevice {
 };
 
 TrackerClient::TrackerClient(const std::string& address, const std::string& credentials,
-                             double patience_seconds)
-    : connection_(std::make_shared<Connection>()) {
+                             double patience_seconds) {
   rpc::silence_grpc();
-  std::tie(connection_->address, connection_->credentials) = parse_tracker(address, credentials);
-  connection_->patience_seconds = patience_seconds;
-  connection_->channel =
-      rpc::make_channel(connection_->address, connection_->credentials, rpc::Role::Tracker);
-  connection_->stub = rpc::Tracker::NewStub(connection_->channel);
+  const auto [where, own] = parse_tracker(address, credentials);
+  connection_ = std::make_shared<Connection>(where, own, patience_seconds);
 }
 
 TrackerClient::~TrackerClient() = default;
+
+std::string TrackerClient::warning() const { return rpc::expiry_warning(connection_->keyring->now()); }
 
 std::vector<rpc::DeviceState> TrackerClient::devices() {
   rpc::DevicesRequest request;
   *request.mutable_version() = rpc::own_version();
   rpc::DevicesReply reply;
-  const grpc::Status status = connection_->call(kCallSeconds, [&](grpc::ClientContext& context) {
-    return connection_->stub->Devices(&context, request, &reply);
+  const grpc::Status status = connection_->call(kCallSeconds, [&](rpc::Tracker::Stub& stub, grpc::ClientContext& context) {
+    return stub.Devices(&context, request, &reply);
   });
   if (!status.ok()) connection_->refuse(status);
   return {reply.devices().begin(), reply.devices().end()};
@@ -185,15 +213,15 @@ std::unique_ptr<LeasedDevice> TrackerClient::acquire(const DeviceRequest& wanted
   request.set_client(client_name());
   rpc::Lease lease;
   const grpc::Status status = connection_->call(
-      kCallSeconds + wanted.wait_seconds, [&](grpc::ClientContext& context) {
-        return connection_->stub->Acquire(&context, request, &lease);
+      kCallSeconds + wanted.wait_seconds, [&](rpc::Tracker::Stub& stub, grpc::ClientContext& context) {
+        return stub.Acquire(&context, request, &lease);
       });
   if (!status.ok()) connection_->refuse(status);
   const std::string problem = rpc::device_problem(lease.device());
   if (!problem.empty()) fail(ErrorKind::Device, "the tracker's device is malformed: ", problem);
   const rpc::Address address = as_device_error([&] {
     const rpc::Address parsed = rpc::parse_address(lease.device().address());
-    if (connection_->credentials.insecure) rpc::insecure_credentials(parsed);
+    if (connection_->keyring->insecure()) rpc::insecure_credentials(parsed);
     return parsed;
   });
   auto device = std::make_unique<Device>(connection_, lease, address);

@@ -72,6 +72,8 @@ class TrackerClient {
   ~TrackerClient();
 
   std::vector<rpc::DeviceState> devices();
+  // Where this program's own certificate ends within a month: what to do about it; else empty.
+  std::string warning() const;
   // Throws DeviceLost where a device was leased but its agent does not answer: acquire again.
   std::unique_ptr<LeasedDevice> acquire(const DeviceRequest& request);
 

@@ -39,6 +39,7 @@ py::dict row_of(const rpc::DeviceState& state) {
   row["key"] = device.key();
   row["build"] = device.version().build();
   row["measured"] = state.measured();
+  row["certificate_ends"] = state.certificate_ends();
   row["seconds_since_heartbeat"] = state.seconds_since_heartbeat();
   return row;
 }
@@ -46,6 +47,12 @@ py::dict row_of(const rpc::DeviceState& state) {
 }  // namespace
 
 void add_fleet(py::module_& module) {
+  module.def(
+      "credentials_warning",
+      [](const std::string& address, const std::string& credentials) {
+        return TrackerClient(address, credentials).warning();
+      },
+      py::arg("address"), py::arg("credentials"));
   module.def(
       "tracker_devices",
       [](const std::string& address, const std::string& credentials) {

@@ -5,7 +5,8 @@
 
 namespace tc {
 
-// Adds the function tracker_devices(address, credentials) to the extension module.
+// Adds the functions tracker_devices(address, credentials) and credentials_warning(address, credentials) to
+// the extension module.
 void add_fleet(pybind11::module_& module);
 
 }  // namespace tc

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 from . import certs
 from .errors import DeviceError
@@ -102,6 +103,20 @@ def devices(tracker=None, credentials=None, insecure=False):
     return compiler.tracker_devices(tracker_address(tracker, insecure), credentials or "")
 
 
+def _warnings(rows, arguments):
+    """A line for each certificate that ends within a month: those of the devices, and one's own."""
+    now = time.time()
+    lines = []
+    for row in rows:
+        days = int((row["certificate_ends"] - now) // 86400)
+        if row["certificate_ends"] and days <= certs.WARN_DAYS:
+            lines.append(f"warning: the certificate of '{row['name']}' ends in {days} days; issue another with "
+                         f"`python -m tc certs add {row['name']}` and copy it to the board")
+    own = compiler.credentials_warning(tracker_address(arguments.tracker, arguments.insecure),
+                                       arguments.credentials or "")
+    return lines + ([f"warning: {own}"] if own else [])
+
+
 def _size(count):
     for unit, scale in ("MiB", 1 << 20), ("KiB", 1 << 10):
         if count >= scale:
@@ -111,9 +126,10 @@ def _size(count):
 
 def _run_devices(arguments):
     rows = devices(arguments.tracker, arguments.credentials, arguments.insecure)
+    warnings = _warnings(rows, arguments)
     if not rows:
-        return {"devices": []}, ("no agent has joined this tracker; start one with "
-                                 "`python -m tc agent`")
+        return {"devices": [], "warnings": warnings}, "\n".join(
+            ["no agent has joined this tracker; start one with `python -m tc agent`", *warnings])
     header = ["name", "state", "architecture", "processor", "cores", "vector", "clock",
               "L1 / L2 / L3", "runner", "unit", "measured", "client"]
     table = [header]
@@ -127,7 +143,7 @@ def _run_devices(arguments):
     widths = [max(len(line[column]) for line in table) for column in range(len(header))]
     text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
                      for line in table)
-    return {"devices": rows}, text
+    return {"devices": rows, "warnings": warnings}, "\n".join([text, *warnings])
 
 
 def add_commands(command):
@@ -141,8 +157,5 @@ def add_commands(command):
                        help="default: $TC_CREDENTIALS, else ~/.config/tc")
     added.add_argument("--insecure", action="store_true",
                        help="plain text, to a tracker of this machine started so")
-    added = command("certs", certs.run, "Make credentials for tracker, agents and clients.")
-    added.add_argument("action", choices=["init"])
-    added.add_argument("--folder", help="default: $TC_CREDENTIALS, else ~/.config/tc")
-    added.add_argument("--hosts", nargs="+", default=[], metavar="HOST",
-                       help="more names and addresses of the tracker's machine")
+    added = command("certs", certs.run, "Make, list and revoke credentials of trackers, agents and clients.")
+    certs.add_arguments(added)

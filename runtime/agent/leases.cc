@@ -50,20 +50,18 @@ std::string random_name() {
 
 }  // namespace
 
-Status FixedToken::check(const std::string& token) {
+Status FixedToken::check(const std::string& token, const std::string&) {
   return equal(token, token_)
              ? Status::OK
              : Status(StatusCode::PERMISSION_DENIED,
                       "the token is not the one that this agent was started with (--token-file)");
 }
 
-Membership::Membership(rpc::DeviceInfo device, const rpc::Address& tracker,
-                       const rpc::Credentials& credentials)
+Membership::Membership(rpc::DeviceInfo device, const rpc::Address& tracker, rpc::Keyring& keyring)
     : device_(std::move(device)),
       address_(tracker),
-      credentials_(credentials),
+      keyring_(keyring),
       session_(random_name()),
-      tracker_(rpc::Tracker::NewStub(rpc::make_channel(tracker, credentials, rpc::Role::Tracker))),
       thread_([this] { announce_for_ever(); }) {}
 
 Membership::~Membership() {
@@ -76,6 +74,16 @@ Membership::~Membership() {
   announce(true, nullptr);
 }
 
+std::shared_ptr<rpc::Tracker::Stub> Membership::tracker() {
+  const int64_t generation = keyring_.generation();
+  const std::lock_guard lock(mutex_);
+  if (!tracker_ || generation != generation_) {
+    tracker_ = rpc::Tracker::NewStub(rpc::make_channel(address_, keyring_.now(), rpc::Role::Tracker));
+    generation_ = generation;
+  }
+  return tracker_;
+}
+
 Status Membership::announce(bool leaving, int* heartbeat_ms) {
   rpc::AnnounceRequest request;
   *request.mutable_device() = device_;
@@ -85,10 +93,12 @@ Status Membership::announce(bool leaving, int* heartbeat_ms) {
   rpc::AnnounceReply reply;
   grpc::ClientContext context;
   rpc::set_deadline(context, leaving ? 1 : kCallSeconds);
-  const Status status = tracker_->Announce(&context, request, &reply);
+  const Status status = tracker()->Announce(&context, request, &reply);
   if (!status.ok()) return status;
-  const std::string problem =
+  std::string problem =
       rpc::version_problem(reply.version(), "this agent", "the tracker at " + address_.text());
+  if (problem.empty() && !keyring_.insecure())
+    problem = rpc::server_problem(*context.auth_context(), keyring_.now(), rpc::Role::Tracker, "");
   if (!problem.empty()) return Status(StatusCode::FAILED_PRECONDITION, problem);
   if (heartbeat_ms != nullptr) *heartbeat_ms = std::clamp(reply.heartbeat_ms(), 10, 60000);
   return status;
@@ -111,7 +121,7 @@ void Membership::announce_for_ever() {
       const std::string kind = std::to_string(status.error_code()) + status.error_message();
       if (known || last_problem.empty())
         std::printf("tc-agent: %s; trying on\n",
-                    rpc::explain(status, "the tracker", address_, credentials_).c_str());
+                    rpc::explain(status, "the tracker", address_, keyring_.now()).c_str());
       known = false;
       last_problem = kind;
       pause_ms = retry_ms;
@@ -124,29 +134,35 @@ void Membership::announce_for_ever() {
   }
 }
 
-Status Membership::check(const std::string& token) {
+Status Membership::check(const std::string& token, const std::string& client) {
   if (!rpc::is_token(token)) return refused();
+  const auto is_last = [&] { return equal(token, token_) && client == client_; };
   {
     const std::lock_guard lock(mutex_);
-    if (equal(token, token_) && now_seconds() < std::min(checked_ + kAskAgain, valid_until_))
+    if (is_last() && now_seconds() < std::min(checked_ + kAskAgain, valid_until_))
       return Status::OK;
   }
   rpc::CheckLeaseRequest request;
   request.set_device(device_.name());
   request.set_token(token);
+  request.set_client(client);
   rpc::CheckLeaseReply reply;
   grpc::ClientContext context;
   rpc::set_deadline(context, kCallSeconds);
-  const Status status = tracker_->CheckLease(&context, request, &reply);
+  const Status status = tracker()->CheckLease(&context, request, &reply);
   const std::lock_guard lock(mutex_);
   if (!status.ok()) {
-    if (equal(token, token_) && now_seconds() < valid_until_) return Status::OK;
+    if (is_last() && now_seconds() < valid_until_) return Status::OK;
     return Status(StatusCode::UNAVAILABLE,
                   "the agent cannot ask the tracker about the lease: " +
                       rpc::printable(status.error_message(), 200));
   }
-  if (!reply.valid()) return refused();
+  if (!reply.valid()) {
+    if (is_last()) valid_until_ = 0;
+    return refused();
+  }
   token_ = token;
+  client_ = client;
   checked_ = now_seconds();
   valid_until_ = checked_ + reply.ttl_ms() * 1e-3;
   return Status::OK;

@@ -10,7 +10,7 @@
 #include <grpcpp/support/status.h>
 
 #include "runtime/rpc/address.h"
-#include "runtime/rpc/credentials.h"
+#include "runtime/rpc/keyring.h"
 #include "runtime/rpc/tc_rpc.grpc.pb.h"
 
 namespace tc::agent {
@@ -18,15 +18,16 @@ namespace tc::agent {
 class Leases {
  public:
   virtual ~Leases() = default;
-  // OK, or why a call with this token is refused.
-  virtual grpc::Status check(const std::string& token) = 0;
+  // OK, or why a call with this token is refused. `client` is the name in the caller's certificate,
+  // empty in plain text.
+  virtual grpc::Status check(const std::string& token, const std::string& client) = 0;
   virtual void count_measured(int64_t) {}
 };
 
 class FixedToken final : public Leases {
  public:
   explicit FixedToken(std::string token) : token_(std::move(token)) {}
-  grpc::Status check(const std::string& token) override;
+  grpc::Status check(const std::string& token, const std::string& client) override;
 
  private:
   const std::string token_;
@@ -34,29 +35,32 @@ class FixedToken final : public Leases {
 
 // Announces the device from construction on, for ever, and asks the tracker about tokens. A tracker
 // that is away for a while (restarted, unreachable) finds the agent again; meanwhile the last lease
-// goes on for as long as it was known to.
+// goes on for as long as it was known to. New credentials are used as soon as they are there.
 class Membership final : public Leases {
  public:
-  Membership(rpc::DeviceInfo device, const rpc::Address& tracker,
-             const rpc::Credentials& credentials);
+  // The keyring outlives this.
+  Membership(rpc::DeviceInfo device, const rpc::Address& tracker, rpc::Keyring& keyring);
   ~Membership() override;      // tells the tracker
-  grpc::Status check(const std::string& token) override;
+  grpc::Status check(const std::string& token, const std::string& client) override;
   void count_measured(int64_t count) override { measured_ += count; }
 
  private:
   void announce_for_ever();
   grpc::Status announce(bool leaving, int* heartbeat_ms);
+  // With the present credentials.
+  std::shared_ptr<rpc::Tracker::Stub> tracker();
 
   const rpc::DeviceInfo device_;
   const rpc::Address address_;
-  const rpc::Credentials credentials_;
+  rpc::Keyring& keyring_;
   std::string session_;
-  std::unique_ptr<rpc::Tracker::Stub> tracker_;
   std::atomic<int64_t> measured_ = 0;
   std::mutex mutex_;                  // guards what follows
   std::condition_variable stopping_;
   bool stop_ = false;
-  std::string token_;                 // the last that was valid
+  std::shared_ptr<rpc::Tracker::Stub> tracker_;
+  int64_t generation_ = 0;            // of the credentials that the stub has
+  std::string token_, client_;        // the last that was valid, and who showed it
   double checked_ = 0, valid_until_ = 0;
   std::thread thread_;
 };

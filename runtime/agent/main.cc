@@ -129,45 +129,64 @@ void end_with_input() {
   }).detach();
 }
 
+agent::ServerOptions server_options(const Options& options, const std::string& listen) {
+  agent::ServerOptions result;
+  result.listen = listen;
+  result.store_bytes = int64_t{options.store_mib} << 20;
+  result.memory_bytes = int64_t{options.memory_mib} << 20;
+  return result;
+}
+
+int serve_alone(const Options& options, agent::Runner& runner, rpc::DeviceInfo device,
+                const sigset_t& signals) {
+  if (options.standalone.rfind("unix:/", 0) != 0)
+    throw std::runtime_error("--standalone takes unix:/PATH, not '" + options.standalone + "'");
+  if (options.standalone.size() > 5 + 107)
+    throw std::runtime_error("the path of a socket has up to 107 characters; that of --standalone is "
+                             "too long");
+  agent::FixedToken leases(read_token(options.token_file));
+  rpc::Credentials plain;
+  plain.insecure = true;
+  rpc::Keyring keyring(plain);
+  umask(0077);  // the socket is for this user alone
+  agent::Server server(runner, keyring, server_options(options, options.standalone));
+  device.set_address(options.standalone);
+  server.open(device, leases);
+  describe(device, options);
+  if (options.while_input) end_with_input();
+  rpc::wait_for_end(signals);
+  return 0;
+}
+
+// With certificates, a device has the name in its own.
+std::string device_name(const Options& options, const rpc::Credentials& credentials) {
+  if (credentials.insecure) return options.name.empty() ? host_name() : options.name;
+  const std::string& name = credentials.own.name;
+  if (!options.name.empty() && options.name != name)
+    throw std::runtime_error("the certificate " + credentials.folder + "/agent.pem is that of " +
+                             credentials.own.holder() + "; leave --name out, or make one with `python -m "
+                             "tc certs add " + options.name + "` and copy it here");
+  return name;
+}
+
 int serve(const Options& options) {
   const sigset_t signals = rpc::block_end_signals();
-
   const std::unique_ptr<agent::Runner> runner = make_runner(options);
   rpc::DeviceInfo device = agent::describe_device(*runner);
   device.set_name(options.name.empty() ? host_name() : options.name);
-  agent::ServerOptions server_options;
-  server_options.store_bytes = int64_t{options.store_mib} << 20;
-  server_options.memory_bytes = int64_t{options.memory_mib} << 20;
-
-  if (!options.standalone.empty()) {
-    if (options.standalone.rfind("unix:/", 0) != 0)
-      throw std::runtime_error("--standalone takes unix:/PATH, not '" + options.standalone + "'");
-    if (options.standalone.size() > 5 + 107)
-      throw std::runtime_error("the path of a socket has up to 107 characters; that of --standalone is "
-                               "too long");
-    agent::FixedToken leases(read_token(options.token_file));
-    server_options.listen = options.standalone;
-    server_options.credentials.insecure = true;
-    umask(0077);  // the socket is for this user alone
-    agent::Server server(*runner, server_options);
-    device.set_address(options.standalone);
-    server.open(device, leases);
-    describe(device, options);
-    if (options.while_input) end_with_input();
-    rpc::wait_for_end(signals);
-    return 0;
-  }
+  if (!options.standalone.empty()) return serve_alone(options, *runner, device, signals);
 
   const rpc::Address tracker = rpc::parse_address(options.tracker, rpc::kTrackerPort);
   if (options.insecure) rpc::insecure_credentials(tracker);
   const std::string where =
       !options.listen.empty() ? options.listen : options.insecure ? "127.0.0.1:0" : "0.0.0.0:0";
   const rpc::Address listen = rpc::parse_address(where);
-  server_options.credentials = options.insecure
-                                   ? rpc::insecure_credentials(listen)
-                                   : rpc::load_credentials(options.credentials, rpc::Role::Agent);
-  server_options.listen = listen.text();
-  auto server = std::make_unique<agent::Server>(*runner, server_options);
+  const rpc::Credentials credentials =
+      options.insecure ? rpc::insecure_credentials(listen)
+                       : rpc::load_credentials(options.credentials, rpc::Role::Agent);
+  device.set_name(device_name(options, credentials));
+  rpc::Keyring keyring(credentials);
+  auto server = std::make_unique<agent::Server>(*runner, keyring, server_options(options, listen.text()));
   rpc::Address reached = listen;
   reached.port = server->port();
   if (!options.advertise.empty()) {
@@ -178,7 +197,9 @@ int serve(const Options& options) {
   }
   device.set_address(reached.text());
   describe(device, options);
-  agent::Membership leases(device, tracker, server_options.credentials);
+  if (const std::string warning = rpc::expiry_warning(credentials); !warning.empty())
+    rpc::log_line("warning: " + warning);
+  agent::Membership leases(device, tracker, keyring);
   server->open(device, leases);
   rpc::wait_for_end(signals);
   server.reset();  // before the leases that its calls ask for
@@ -206,7 +227,7 @@ int main(int count, char** arguments) {
                  "HOST:PORT to listen at (default 0.0.0.0, any port; with --insecure 127.0.0.1)");
   app.add_option("--advertise", options.advertise,
                  "host under which tuners reach this machine (default: found out)");
-  app.add_option("--name", options.name, "of this device at its tracker (default: the host's)")
+  app.add_option("--name", options.name, "of this device at its tracker (default: that in its certificate; with --insecure the host's)")
       ->check([](const std::string& text) {
         return rpc::is_word(text, 64) ? std::string() : "a name has up to 64 letters and digits";
       });
@@ -229,7 +250,7 @@ int main(int count, char** arguments) {
   app.add_option("--memory-mib", options.memory_mib, "most memory of one candidate (8192)")
       ->check(CLI::Range(1, 1 << 20));
   CLI11_PARSE(app, count, arguments);
-  rpc::silence_grpc();
+  rpc::log_refusals("tc-agent");
   try {
     if (options.standalone.empty() && options.tracker.empty())
       throw std::runtime_error("say where to serve: --tracker HOST:PORT, or --standalone unix:/PATH");

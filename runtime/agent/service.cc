@@ -1,5 +1,8 @@
 #include "runtime/agent/service.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -10,7 +13,10 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_builder.h>
 
+#include "runtime/agent/calls.h"
+#include "runtime/agent/process.h"
 #include "runtime/rpc/channel.h"
+#include "runtime/rpc/log.h"
 #include "runtime/rpc/fields.h"
 #include "runtime/rpc/tc_rpc.grpc.pb.h"
 #include "runtime/rpc/version.h"
@@ -27,6 +33,10 @@ constexpr int kMostCandidates = 64, kMostPorts = 64, kMostDataSets = 16, kMostRo
 constexpr int kMostThreads = 64;
 constexpr size_t kMostMemory = 256 << 20;
 constexpr double kMostSeconds = 3600;
+constexpr double kRoomSeconds = 2;     // for uploads that are being ended to leave their memory
+// A chunk of an upload follows the last within so long, and all of it is no slower than so many bytes a
+// second.
+constexpr double kChunkSeconds = 15, kUploadSeconds = 30, kSlowestLink = 1e5;
 
 Status malformed(const std::string& problem) {
   return Status(StatusCode::INVALID_ARGUMENT, "the message is malformed: " + problem);
@@ -54,6 +64,7 @@ class BatchReader {
       batch.executables.push_back(find(sha256, "an executable"));
     for (const rpc::Port& port : request_.inputs()) batch.inputs.push_back(read_port(port));
     for (const rpc::Port& port : request_.outputs()) batch.outputs.push_back(read_port(port));
+    check_memory(batch);
     for (const auto& set : request_.data_sets()) {
       Batch::DataSet& data = batch.data_sets.emplace_back();
       data.seed = set.seed();
@@ -103,6 +114,23 @@ class BatchReader {
     return value;
   }
 
+  // Inputs are there once for each data set and once for the candidates to see, outputs once for each
+  // candidate. Nothing of that has been allocated yet.
+  void check_memory(const Batch& batch) const {
+    int64_t inputs = 0, outputs = 0;
+    for (const Port& port : batch.inputs) inputs += port.bytes;
+    for (const Port& port : batch.outputs) outputs += port.bytes;
+    const int64_t all =
+        inputs * (request_.data_sets_size() + 1) + outputs * request_.executables_size();
+    // Half of the machine where that is less.
+    const int64_t most =
+        std::min(memory_bytes_, int64_t{sysconf(_SC_PHYS_PAGES)} / 2 * sysconf(_SC_PAGESIZE));
+    if (all > most)
+      fail("the inputs and outputs of this batch take " + std::to_string(all) +
+           " bytes; this agent gives " + std::to_string(most) +
+           " (--memory-mib): measure fewer candidates together, or smaller tensors");
+  }
+
   FilePtr find(const std::string& sha256, const char* what) {
     if (!rpc::is_sha256(sha256)) fail(std::string(what) + " has no SHA-256 for a name");
     FilePtr file = store_.find(sha256);
@@ -126,9 +154,11 @@ class BatchReader {
 
 class Server::Service final : public rpc::Agent::Service {
  public:
-  Service(Runner& runner, const ServerOptions& options)
-      : runner_(runner), credentials_(options.credentials), memory_bytes_(options.memory_bytes),
-        store_(options.store_bytes) {}
+  Service(Runner& runner, rpc::Keyring& keyring, const ServerOptions& options)
+      : runner_(runner), keyring_(keyring), memory_bytes_(options.memory_bytes),
+        store_(options.store_bytes), calls_([this](const std::string& token, const std::string& client) {
+          return leases_.load()->check(token, keyring_.insecure() ? "" : client);
+        }) {}
 
   void open(const rpc::DeviceInfo& device, Leases& leases) {
     device_ = device;
@@ -139,92 +169,147 @@ class Server::Service final : public rpc::Agent::Service {
   Status Hello(ServerContext* context, const rpc::HelloRequest* request,
                rpc::HelloReply* reply) override {
     *reply->mutable_version() = rpc::own_version();
-    if (Status status = check_caller(*context); !status.ok()) return status;
-    const std::string problem =
-        rpc::version_problem(request->version(), "the agent '" + device_.name() + "'", "this program");
-    if (!problem.empty()) return Status(StatusCode::FAILED_PRECONDITION, problem);
-    *reply->mutable_device() = device_;
-    return Status::OK;
+    return serve("Hello", *context, [&](const rpc::Caller&) {
+      const std::string problem = rpc::version_problem(
+          request->version(), "the agent '" + device_.name() + "'", "this program");
+      if (!problem.empty()) return Status(StatusCode::FAILED_PRECONDITION, problem);
+      *reply->mutable_device() = device_;
+      return Status::OK;
+    });
   }
 
   Status Missing(ServerContext* context, const rpc::FileList* request,
                  rpc::FileList* reply) override {
-    if (Status status = check_holder(*context, request->token()); !status.ok()) return status;
-    if (request->sha256_size() > kMostFiles)
-      return malformed("it asks for more than " + std::to_string(kMostFiles) + " files");
-    for (const std::string& name : request->sha256()) {
-      if (!rpc::is_sha256(name)) return malformed("a file's name is not 64 digits of hex");
-      if (store_.find(name) == nullptr) reply->add_sha256(name);
-    }
-    return Status::OK;
+    return serve("Missing", *context, [&](const rpc::Caller& caller) {
+      if (Status status = leases_.load()->check(request->token(), caller.name); !status.ok()) return status;
+      if (request->sha256_size() > kMostFiles)
+        return malformed("it asks for more than " + std::to_string(kMostFiles) + " files");
+      for (const std::string& name : request->sha256()) {
+        if (!rpc::is_sha256(name)) return malformed("a file's name is not 64 digits of hex");
+        if (store_.find(name) == nullptr) reply->add_sha256(name);
+      }
+      return Status::OK;
+    });
   }
 
   Status Upload(ServerContext* context, grpc::ServerReader<rpc::Chunk>* reader,
                 rpc::Empty*) override {
+    return serve("Upload", *context, [&](const rpc::Caller& caller) {
+      return with_call(Calls::Kind::Upload, *context, caller,
+                       [&](Calls::Call& call) { return receive(*reader, call, caller); });
+    });
+  }
+
+  Status Measure(ServerContext* context, const rpc::MeasureRequest* request,
+                 grpc::ServerWriter<rpc::MeasureResult>* writer) override {
+    return serve("Measure", *context, [&](const rpc::Caller& caller) {
+      if (Status status = leases_.load()->check(request->token(), caller.name); !status.ok()) return status;
+      return with_call(Calls::Kind::Measure, *context, caller, [&](Calls::Call& call) {
+        const Status status = call.hold(request->token());
+        return !status.ok() ? status : measure(*request, *context, *writer, call);
+      });
+    });
+  }
+
+ private:
+  // Answers clients; who is refused for what he is, or sends nonsense, is written down.
+  template <class Answer>
+  Status serve(const char* name, const ServerContext& context, const Answer& answer) {
+    if (leases_.load(std::memory_order_acquire) == nullptr)
+      return Status(StatusCode::UNAVAILABLE, "the agent is starting");
+    rpc::Caller caller;
+    Status status = rpc::check_caller(context, keyring_, rpc::Role::Client, &caller);
+    if (status.ok()) status = answer(caller);
+    const bool hostile = status.error_code() == StatusCode::PERMISSION_DENIED ||
+                         status.error_code() == StatusCode::INVALID_ARGUMENT ||
+                         status.error_code() == StatusCode::RESOURCE_EXHAUSTED ||
+                         status.error_code() == StatusCode::DEADLINE_EXCEEDED;
+    return hostile ? rpc::log_refusal(name, caller, status) : status;
+  }
+
+  template <class Answer>
+  Status with_call(Calls::Kind kind, ServerContext& context, const rpc::Caller& caller,
+                   const Answer& answer) {
+    const std::unique_ptr<Calls::Call> call =
+        calls_.begin(kind, keyring_.insecure() ? caller.peer : caller.name, context);
+    const Status status = answer(*call);
+    return call->is_over() ? call->why() : status;
+  }
+
+  Status receive(grpc::ServerReader<rpc::Chunk>& reader, Calls::Call& call,
+                 const rpc::Caller& caller) {
     rpc::Chunk chunk;
-    if (!reader->Read(&chunk)) return malformed("an upload without a chunk");
-    if (Status status = check_holder(*context, chunk.token()); !status.ok()) return status;
+    if (!reader.Read(&chunk)) return malformed("an upload without a chunk");
+    if (Status status = leases_.load()->check(chunk.token(), caller.name); !status.ok()) return status;
+    if (Status status = call.hold(chunk.token()); !status.ok()) return status;
     if (!rpc::is_sha256(chunk.sha256())) return malformed("the file's name is not 64 digits of hex");
     const int64_t total = chunk.total_bytes();
     if (total < 0 || total > store_.most_bytes())
       return Status(StatusCode::RESOURCE_EXHAUSTED,
                     "the file has " + std::to_string(total) + " bytes; this agent takes up to " +
                         std::to_string(store_.most_bytes()) + " (--store-mib)");
-    const std::lock_guard one_at_a_time(upload_);
+    const auto room = store_.make_room(total, kRoomSeconds);
+    if (!room)
+      return Status(StatusCode::RESOURCE_EXHAUSTED,
+                    "files that are on their way take all the memory there is for them (--store-mib); "
+                    "send one after the other");
     try {
-      const std::string name = chunk.sha256();
-      SharedMemory memory("tc-file", total);
-      int64_t done = 0;
-      do {
-        const std::string& data = chunk.data();
-        const auto size = static_cast<int64_t>(data.size());
-        if (size > rpc::kMostChunkBytes) return malformed("a chunk is larger than 1 MiB");
-        if (size > total - done) return malformed("the file is longer than announced");
-        if (size > 0) std::memcpy(memory.data() + done, data.data(), data.size());
-        done += size;
-      } while (reader->Read(&chunk));
-      if (done != total)
-        return malformed("the file is shorter than announced: " + std::to_string(done) + " of " +
-                         std::to_string(total) + " bytes");
-      auto file = std::make_shared<const File>(std::move(memory));
-      if (file->sha256() != name)
-        return Status(StatusCode::DATA_LOSS, "the file's bytes do not have the SHA-256 that names it");
-      store_.add(std::move(file));
-      return Status::OK;
+      return receive_file(reader, call, chunk);
     } catch (const std::runtime_error& error) {
       return Status(StatusCode::RESOURCE_EXHAUSTED, error.what());
     }
   }
 
-  Status Measure(ServerContext* context, const rpc::MeasureRequest* request,
-                 grpc::ServerWriter<rpc::MeasureResult>* writer) override {
-    if (Status status = check_holder(*context, request->token()); !status.ok()) return status;
+  // The file that begins with that chunk.
+  Status receive_file(grpc::ServerReader<rpc::Chunk>& reader, Calls::Call& call, rpc::Chunk& chunk) {
+    const std::string name = chunk.sha256();
+    const int64_t total = chunk.total_bytes();
+    SharedMemory memory("tc-file", total);
+    int64_t done = 0;
+    const double end = now_seconds() + kUploadSeconds + static_cast<double>(total) / kSlowestLink;
+    do {
+      const std::string& data = chunk.data();
+      const auto size = static_cast<int64_t>(data.size());
+      if (size > rpc::kMostChunkBytes) return malformed("a chunk is larger than 1 MiB");
+      if (size > total - done) return malformed("the file is longer than announced");
+      if (size == 0 && total > 0) return malformed("a chunk without data");
+      if (size > 0) std::memcpy(memory.data() + done, data.data(), data.size());
+      done += size;
+      // Neither a pause nor a trickle of small chunks.
+      call.expect_within(std::min(kChunkSeconds, end - now_seconds()));
+    } while (reader.Read(&chunk));
+    if (done != total)
+      return malformed("the file is shorter than announced: " + std::to_string(done) + " of " +
+                       std::to_string(total) + " bytes");
+    auto file = std::make_shared<const File>(std::move(memory));
+    if (file->sha256() != name)
+      return Status(StatusCode::DATA_LOSS, "the file's bytes do not have the SHA-256 that names it");
+    store_.add(std::move(file));
+    return Status::OK;
+  }
+
+  Status measure(const rpc::MeasureRequest& request, const ServerContext& context,
+                 grpc::ServerWriter<rpc::MeasureResult>& writer, const Calls::Call& call) {
+    bool gone = false;
+    const auto cancelled = [&] {
+      return gone || closing_ || context.IsCancelled() || call.is_over();
+    };
     // A call of a tuner that went away ends within a moment.
     std::unique_lock one_at_a_time(measure_, std::defer_lock);
     while (!one_at_a_time.try_lock_for(std::chrono::milliseconds(100)))
-      if (context->IsCancelled() || closing_) return Status(StatusCode::CANCELLED, "cancelled");
+      if (cancelled()) return Status(StatusCode::CANCELLED, "cancelled");
     Batch batch;
     try {
-      batch = BatchReader(*request, store_, std::max(device_.cores(), 1), memory_bytes_).read();
+      batch = BatchReader(request, store_, std::max(device_.cores(), 1), memory_bytes_).read();
     } catch (const NotHere& error) {
       return Status(StatusCode::NOT_FOUND, error.what());
     } catch (const std::runtime_error& error) {
       return malformed(error.what());
     }
-    bool gone = false;
     const auto done = [&](const Result& result) {
-      rpc::MeasureResult message;
-      message.set_candidate(result.candidate);
-      message.set_outcome(static_cast<rpc::Outcome>(static_cast<int>(result.outcome)));
-      message.set_detail(rpc::printable(result.detail, 2000));
-      for (const double sample : result.samples) message.add_samples(sample);
-      message.set_worst_error(result.worst_error);
-      message.set_runs_per_sample(result.runs_per_sample);
-      message.set_peak_bytes(result.peak_bytes);
       leases_.load()->count_measured(1);
-      if (!writer->Write(message)) gone = true;
+      if (!writer.Write(message_of(result))) gone = true;
     };
-    const auto cancelled = [&] { return gone || closing_ || context->IsCancelled(); };
     try {
       runner_.measure(batch, done, cancelled);
     } catch (const std::exception& error) {
@@ -234,44 +319,41 @@ class Server::Service final : public rpc::Agent::Service {
     return Status::OK;
   }
 
- private:
-  Status check_caller(const ServerContext& context) const {
-    if (leases_.load(std::memory_order_acquire) == nullptr)
-      return Status(StatusCode::UNAVAILABLE, "the agent is starting");
-    if (rpc::caller_is(context, credentials_, rpc::Role::Client)) return Status::OK;
-    return Status(StatusCode::PERMISSION_DENIED,
-                  "this call needs the certificate of a client; use the files client.pem and "
-                  "client.key of `python -m tc certs init`");
-  }
-
-  Status check_holder(const ServerContext& context, const std::string& token) const {
-    if (Status status = check_caller(context); !status.ok()) return status;
-    return leases_.load()->check(token);
+  static rpc::MeasureResult message_of(const Result& result) {
+    rpc::MeasureResult message;
+    message.set_candidate(result.candidate);
+    message.set_outcome(static_cast<rpc::Outcome>(static_cast<int>(result.outcome)));
+    message.set_detail(rpc::printable(result.detail, 2000));
+    for (const double sample : result.samples) message.add_samples(sample);
+    message.set_worst_error(result.worst_error);
+    message.set_runs_per_sample(result.runs_per_sample);
+    message.set_peak_bytes(result.peak_bytes);
+    return message;
   }
 
   Runner& runner_;
-  const rpc::Credentials credentials_;
+  rpc::Keyring& keyring_;
   const int64_t memory_bytes_;
   Store store_;
   rpc::DeviceInfo device_;                  // written once, before leases_
   std::atomic<Leases*> leases_ = nullptr;
   std::atomic<bool> closing_ = false;
-  std::mutex upload_;
   std::timed_mutex measure_;
+  Calls calls_;                             // last: it asks for the leases
 };
 
-Server::Server(Runner& runner, const ServerOptions& options)
-    : address_(options.listen), service_(std::make_unique<Service>(runner, options)) {
+Server::Server(Runner& runner, rpc::Keyring& keyring, const ServerOptions& options)
+    : address_(options.listen), service_(std::make_unique<Service>(runner, keyring, options)) {
   grpc::ServerBuilder builder;
   const bool is_local = options.listen.rfind("unix:", 0) == 0;
   if (is_local) {
     builder.SetMaxReceiveMessageSize(rpc::kMostMessageBytes);
     builder.SetMaxSendMessageSize(rpc::kMostMessageBytes);
-    builder.AddListeningPort(options.listen, rpc::server_credentials(options.credentials), &port_);
+    builder.AddListeningPort(options.listen, keyring.server_credentials(), &port_);
   } else {
     const rpc::Address address = rpc::parse_address(options.listen);
     address_ = address.host;
-    rpc::configure_server(builder, address, options.credentials, &port_);
+    rpc::configure_server(builder, address, keyring, &port_);
   }
   grpc::ResourceQuota quota("agent");
   quota.SetMaxThreads(kMostThreads).Resize(kMostMemory);

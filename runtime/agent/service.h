@@ -9,22 +9,23 @@
 #include "runtime/agent/leases.h"
 #include "runtime/agent/runner.h"
 #include "runtime/agent/store.h"
-#include "runtime/rpc/credentials.h"
+#include "runtime/rpc/keyring.h"
 
 namespace tc::agent {
 
 struct ServerOptions {
   std::string listen;                      // HOST:PORT (port 0: any) or unix:/PATH
-  rpc::Credentials credentials;            // insecure for unix:
   int64_t store_bytes = int64_t{1} << 30;  // of files, and the largest file
-  int64_t memory_bytes = int64_t{8} << 30; // most that a candidate may ask for
+  // Most that a candidate may ask for, and most that the inputs and outputs of a batch may take.
+  int64_t memory_bytes = int64_t{8} << 30;
 };
 
 // An agent that serves from its construction to its end.
 class Server {
  public:
-  // Throws std::runtime_error where it cannot listen there.
-  Server(Runner& runner, const ServerOptions& options);
+  // Throws std::runtime_error where it cannot listen there. The keyring outlives this, and is insecure
+  // for unix:.
+  Server(Runner& runner, rpc::Keyring& keyring, const ServerOptions& options);
   ~Server();
 
   // Where it listens: a host and the port bound, or the path.

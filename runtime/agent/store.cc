@@ -1,5 +1,7 @@
 #include "runtime/agent/store.h"
 
+#include <chrono>
+
 namespace tc::agent {
 
 std::shared_ptr<const File> Store::find(const std::string& sha256) {
@@ -21,6 +23,22 @@ void Store::add(std::shared_ptr<const File> file) {
     by_name_.erase(files_.back()->sha256());
     files_.pop_back();
   }
+}
+
+std::unique_ptr<Store::Room> Store::make_room(int64_t bytes, double seconds) {
+  std::unique_lock lock(mutex_);
+  const auto fits = [&] { return bytes <= most_bytes_ - coming_; };
+  if (!room_.wait_for(lock, std::chrono::duration<double>(seconds), fits)) return nullptr;
+  coming_ += bytes;
+  return std::make_unique<Room>(*this, bytes);
+}
+
+Store::Room::~Room() {
+  {
+    const std::lock_guard lock(store_.mutex_);
+    store_.coming_ -= bytes_;
+  }
+  store_.room_.notify_all();
 }
 
 }  // namespace tc::agent

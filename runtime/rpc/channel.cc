@@ -12,7 +12,7 @@
 namespace tc::rpc {
 
 std::shared_ptr<grpc::Channel> make_channel(const Address& address, const Credentials& credentials,
-                                            Role peer) {
+                                            Role peer, const std::string& name) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
   arguments.SetMaxSendMessageSize(kMostMessageBytes);
@@ -27,22 +27,23 @@ std::shared_ptr<grpc::Channel> make_channel(const Address& address, const Creden
   // Each client with its own connection: tests and several trackers do not share a failure.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (!credentials.insecure && peer == Role::Agent)
-    arguments.SetSslTargetNameOverride("tc-agent");
+    arguments.SetSslTargetNameOverride(name + kAgentDomain);
   return grpc::CreateCustomChannel(address.text(), channel_credentials(credentials), arguments);
 }
 
-void configure_server(grpc::ServerBuilder& builder, const Address& address,
-                      const Credentials& credentials, int* port) {
+void configure_server(grpc::ServerBuilder& builder, const Address& address, Keyring& keyring,
+                      int* port) {
   builder.SetMaxReceiveMessageSize(kMostMessageBytes);
   builder.SetMaxSendMessageSize(kMostMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
   // A host name may be of several addresses; in plain text only loopback is meant.
   const Address bound =
-      credentials.insecure && address.host == "localhost" ? Address{"127.0.0.1", address.port} : address;
-  builder.AddListeningPort(bound.text(), server_credentials(credentials), port);
+      keyring.insecure() && address.host == "localhost" ? Address{"127.0.0.1", address.port} : address;
+  builder.AddListeningPort(bound.text(), keyring.server_credentials(), port);
 }
 
 std::unique_ptr<grpc::Server> start_server(grpc::ServerBuilder& builder, grpc::Service& service,
@@ -54,8 +55,8 @@ std::unique_ptr<grpc::Server> start_server(grpc::ServerBuilder& builder, grpc::S
   if (!server || port == 0)
     throw std::runtime_error(
         "cannot listen at " + where +
-        ": another program has the port, the address is not this machine's, or the certificate and "
-        "its key do not fit together; choose another with --listen");
+        ": another program has the port, or the address is not this machine's; choose another "
+        "with --listen");
   return server;
 }
 
@@ -77,6 +78,9 @@ std::string explain(const grpc::Status& status, const std::string& peer_name,
                     "update it, or correct the address";
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::DEADLINE_EXCEEDED: {
+      if (has("-agent is not in peer certificate"))
+        return peer + " is not the device that was leased: its certificate has another name; see that "
+                      "each board has the certificate that `python -m tc certs add` made for it";
       if (has("is not in peer certificate"))
         return peer + " has a certificate for other hosts; add this one on its machine with "
                       "`python -m tc certs init --hosts " + address.host + "`";

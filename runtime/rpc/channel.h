@@ -12,21 +12,23 @@
 
 #include "runtime/rpc/address.h"
 #include "runtime/rpc/credentials.h"
+#include "runtime/rpc/keyring.h"
 
 namespace tc::rpc {
 
 constexpr int kMostMessageBytes = 4 << 20;
 constexpr int kMostChunkBytes = 1 << 20;
+constexpr int kMostCallsPerConnection = 100;
 
 // A channel to a tracker or an agent. A tracker's certificate has to name the address's host; an
-// agent's the name tc-agent, since boards change their addresses.
+// agent's its device, called `name`, since boards change their addresses.
 std::shared_ptr<grpc::Channel> make_channel(const Address& address, const Credentials& credentials,
-                                            Role peer);
+                                            Role peer, const std::string& name = "");
 
 // Sets limits and the port to listen at: `*port` is the one bound once the server is built, 0 where
-// that failed.
-void configure_server(grpc::ServerBuilder& builder, const Address& address,
-                      const Credentials& credentials, int* port);
+// that failed. The keyring outlives the server.
+void configure_server(grpc::ServerBuilder& builder, const Address& address, Keyring& keyring,
+                      int* port);
 
 // Starts the server, held to the quota. `where` is for the text of the std::runtime_error where it
 // cannot listen; `port` as configure_server sets it.

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -17,6 +18,11 @@ constexpr off_t kMostPemBytes = 64 << 10;
 std::string advice(const std::string& folder) {
   return "; make credentials with `python -m tc certs init --folder " + folder +
          "`, copy them from the machine that has them, or name their folder in TC_CREDENTIALS";
+}
+
+std::string anew(const std::string& what) {
+  return "; issue " + what + " with `python -m tc certs init` where the authority's key is, and copy "
+         "the files here";
 }
 
 std::string read_pem(const std::string& folder, const std::string& name, bool secret) {
@@ -38,16 +44,42 @@ std::string read_pem(const std::string& folder, const std::string& name, bool se
   return text;
 }
 
-}  // namespace
-
-const char* name_of(Role role) {
-  switch (role) {
-    case Role::Tracker: return "tracker";
-    case Role::Agent: return "agent";
-    case Role::Client: return "client";
+Certificate read_from(const std::string& path, const std::string& pem) {
+  try {
+    return read_certificate(pem);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error("the credentials file " + path + " " + error.what() + anew("another"));
   }
-  return "";
 }
+
+// Throws where this program cannot use what it has read.
+void check(const Credentials& credentials, int64_t now) {
+  const std::string name = name_of(credentials.role);
+  const std::string path = credentials.folder + "/" + name + ".pem";
+  const std::string authority = credentials.folder + "/ca.pem";
+  const auto fail = [&](const std::string& file, const std::string& problem) {
+    throw std::runtime_error("the certificate " + file + " " + problem);
+  };
+  if (const std::string problem = time_problem(read_from(authority, credentials.authority), now);
+      !problem.empty())
+    fail(authority, "of the authority " + problem +
+                        "; make another authority with `python -m tc certs init --folder NEW`");
+  const Certificate& own = credentials.own;
+  if (!own.named)
+    fail(path, "has no name in it, as those of earlier versions; issue new ones with `python -m tc "
+               "certs init` where the authority's key is, and copy the files here");
+  if (own.role != credentials.role)
+    fail(path, "is that of " + own.holder() + ", and this program is " +
+                   (name == "agent" ? "an " : "a ") + name + anew("one for it"));
+  if (const std::string problem = time_problem(own, now); !problem.empty())
+    fail(path, problem + anew("another"));
+  if (!is_signed_by(credentials.certificate, credentials.authority))
+    fail(path, "is not of the authority " + authority + "; copy both from where they were made");
+  if (!fit_together(credentials.certificate, credentials.key))
+    fail(path, "and the key " + name + ".key do not fit together; copy both from where they were made");
+}
+
+}  // namespace
 
 std::string default_credentials_folder() {
   const auto variable = [](const char* name) {
@@ -59,13 +91,31 @@ std::string default_credentials_folder() {
   return variable("HOME") + "/.config/tc";
 }
 
+std::string credentials_stamp(const std::string& folder, Role role) {
+  std::string stamp;
+  const std::string name = name_of(role);
+  for (const std::string& file : {std::string("ca.pem"), name + ".pem", name + ".key"}) {
+    struct stat status = {};
+    stat((folder + "/" + file).c_str(), &status);
+    for (const int64_t part : {int64_t(status.st_mtim.tv_sec), int64_t(status.st_mtim.tv_nsec),
+                               int64_t(status.st_size), int64_t(status.st_ino)})
+      stamp += std::to_string(part) + " ";
+  }
+  return stamp;
+}
+
 Credentials load_credentials(const std::string& folder, Role role) {
   Credentials credentials;
+  credentials.role = role;
   credentials.folder = folder.empty() ? default_credentials_folder() : folder;
   const std::string name = name_of(role);
+  // Before the files: one that changes meanwhile is read once more.
+  credentials.stamp = credentials_stamp(credentials.folder, role);
   credentials.authority = read_pem(credentials.folder, "ca.pem", false);
   credentials.certificate = read_pem(credentials.folder, name + ".pem", false);
   credentials.key = read_pem(credentials.folder, name + ".key", true);
+  credentials.own = read_from(credentials.folder + "/" + name + ".pem", credentials.certificate);
+  check(credentials, std::time(nullptr));
   return credentials;
 }
 
@@ -80,28 +130,28 @@ Credentials insecure_credentials(const Address& address) {
   return credentials;
 }
 
-std::shared_ptr<grpc::ServerCredentials> server_credentials(const Credentials& credentials) {
-  if (credentials.insecure) return grpc::InsecureServerCredentials();
-  grpc::SslServerCredentialsOptions options(
-      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = credentials.authority;
-  options.pem_key_cert_pairs = {{credentials.key, credentials.certificate}};
-  return grpc::SslServerCredentials(options);
-}
-
 std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const Credentials& credentials) {
   if (credentials.insecure) return grpc::InsecureChannelCredentials();
   return grpc::SslCredentials(
       {credentials.authority, credentials.key, credentials.certificate});
 }
 
-bool caller_is(const grpc::ServerContextBase& context, const Credentials& server, Role role) {
-  if (server.insecure) return true;
-  const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
-  const std::string wanted = std::string("tc-") + name_of(role);
-  for (const grpc::string_ref& name : auth->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME))
-    if (name == grpc::string_ref(wanted)) return true;
-  return false;
+std::string expiry_warning(const Credentials& credentials) {
+  const int64_t left = credentials.own.ends - std::time(nullptr);
+  if (credentials.insecure || left > kWarnSeconds) return "";
+  return "the certificate " + credentials.folder + "/" + name_of(credentials.role) + ".pem ends on " +
+         day_of(credentials.own.ends) + ", in " + std::to_string(left / (24 * 3600)) + " days" +
+         anew("another");
+}
+
+Certificate peer_certificate(const grpc::AuthContext& context) {
+  try {
+    for (const grpc::string_ref& pem : context.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME))
+      return read_certificate({pem.data(), pem.size()});
+  } catch (const std::runtime_error&) {
+    // As good as none.
+  }
+  return {};
 }
 
 }  // namespace tc::rpc

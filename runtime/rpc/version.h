@@ -9,7 +9,7 @@ namespace tc::rpc {
 
 // Version of the wire (tc_rpc.proto). A major changes when the other side would misunderstand.
 constexpr int kWireMajor = 1;
-constexpr int kWireMinor = 0;
+constexpr int kWireMinor = 1;
 constexpr const char* kBuild = "0.1.0";
 
 // This program's.

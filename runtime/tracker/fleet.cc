@@ -7,6 +7,8 @@
 #include <stdexcept>
 
 #include "runtime/rpc/fields.h"
+#include "runtime/rpc/sha256.h"
+#include "runtime/tracker/audit.h"
 
 namespace tc::tracker {
 namespace {
@@ -15,7 +17,7 @@ using grpc::Status;
 using grpc::StatusCode;
 
 constexpr size_t kMostDevices = 4096;
-constexpr size_t kMostWaiting = 128;
+constexpr size_t kMostWaiting = 128, kMostWaitingOfOne = 32;
 constexpr size_t kMostReplaced = 16;
 constexpr size_t kListedInTexts = 20;
 // A failure so long ago, in quarantines, says nothing of the next.
@@ -60,6 +62,9 @@ Status unknown_lease() {
                 "or the tracker was started anew; acquire a device again");
 }
 
+// Names a lease in the audit log without giving away its token.
+std::string lease_name(const std::string& token) { return rpc::sha256_of(token).substr(0, 12); }
+
 }  // namespace
 
 int64_t steady_milliseconds() {
@@ -68,18 +73,32 @@ int64_t steady_milliseconds() {
       .count();
 }
 
-Fleet::Fleet(FleetOptions options, Clock clock)
-    : options_(options), clock_(std::move(clock)), start_(clock_()) {}
+Fleet::Fleet(FleetOptions options, Clock clock, AuditLog* audit)
+    : options_(options), clock_(std::move(clock)), start_(clock_()), audit_(audit) {}
 
-Status Fleet::announce(const rpc::AnnounceRequest& request) {
+void Fleet::note(const char* event, const Device& device, const std::string& peer,
+                 const std::string& detail) {
+  if (audit_ == nullptr) return;
+  audit_->write(event, {{"device", device.info.name()},
+                        {"lease", device.token.empty() ? "" : lease_name(device.token)},
+                        {"holder", device.holder},
+                        {"client", device.client},
+                        {"address", device.info.address()},
+                        {"peer", peer},
+                        {"detail", detail}});
+}
+
+Status Fleet::announce(const rpc::AnnounceRequest& request, const rpc::Caller& caller) {
   const std::lock_guard lock(mutex_);
   const int64_t now = clock_();
   expire(now);
   const std::string& name = request.device().name();
   auto found = devices_.find(name);
   if (request.leaving()) {
-    if (found != devices_.end() && found->second.session == request.session())
+    if (found != devices_.end() && found->second.session == request.session()) {
+      note("left", found->second, caller.peer);
       devices_.erase(found);
+    }
     changed_.notify_all();
     return Status::OK;
   }
@@ -89,36 +108,69 @@ Status Fleet::announce(const rpc::AnnounceRequest& request) {
                     "the tracker has " + std::to_string(kMostDevices) +
                         " devices, which is all it takes; start a second tracker");
     found = devices_.emplace(name, Device()).first;
-    found->second.session = request.session();
   }
   Device& device = found->second;
+  const bool joins = device.session != request.session();
+  if (device.session.empty()) device.session = request.session();
   if (device.session != request.session()) {
     if (device.replaced.count(request.session()))
       return refuse(StatusCode::ALREADY_EXISTS,
                     "the name '" + name + "' is now that of another agent, at " +
-                        device.info.address() + "; start this one with another --name");
+                        device.info.address() + "; give this one a certificate of its own (`python -m tc "
+                        "certs add`), or with --insecure another --name");
     if (device.replaced.size() >= kMostReplaced) device.replaced.clear();
     device.replaced.insert(device.session);
     device.session = request.session();
     // Whoever started it anew looked after it; its next failure leads back into quarantine.
     device.quarantine_end = 0;
-    end_lease(device);
+    end_lease(device, "lease ended by a new agent");
   }
+  const bool moved = device.info.address() != request.device().address();
   device.info = request.device();
+  device.certificate_ends = caller.certificate_ends;
+  if (joins || moved) note("announced", device, caller.peer, device.info.key());
+  if (const int64_t more = request.measured() - (joins ? 0 : device.measured); more > 0)
+    note("measured", device, "", std::to_string(more) + " candidates");
   device.measured = request.measured();
   device.heartbeat = now;
   changed_.notify_all();
   return Status::OK;
 }
 
-Status Fleet::acquire(const rpc::AcquireRequest& request, const std::function<bool()>& gave_up,
-                      rpc::Lease* lease) {
-  std::unique_lock lock(mutex_);
+Status Fleet::begin_wait(const rpc::AcquireRequest& request, const rpc::Caller& caller) {
   if (waiting_.size() >= kMostWaiting)
     return refuse(StatusCode::RESOURCE_EXHAUSTED,
                   "more than " + std::to_string(kMostWaiting) +
                       " clients wait for devices already; try again later");
-  const auto place = waiting_.insert(waiting_.end(), &request);
+  const auto of_one = std::count_if(waiting_.begin(), waiting_.end(), [&](const Waiting& other) {
+    return !caller.name.empty() && other.client == caller.name;
+  });
+  if (static_cast<size_t>(of_one) >= kMostWaitingOfOne)
+    return refuse(StatusCode::RESOURCE_EXHAUSTED,
+                  "the client '" + caller.name + "' waits for devices " +
+                      std::to_string(kMostWaitingOfOne) + " times already; try again later");
+  waiting_.push_back({&request, caller.name});
+  return Status::OK;
+}
+
+void Fleet::lend(Device& device, const rpc::AcquireRequest& request, const rpc::Caller& caller,
+                 int64_t now) {
+  device.token = random_token();
+  device.holder = caller.name;
+  device.client = caller.name.empty() || request.client().empty()
+                      ? caller.name + request.client()
+                      : caller.name + " (" + request.client() + ")";
+  device.lease_start = device.last_use = now;
+  device.lease_end = now + options_.lease_ms;
+  device.failed_in_lease = false;
+  note("leased", device, caller.peer, request.target());
+}
+
+Status Fleet::acquire(const rpc::AcquireRequest& request, const std::function<bool()>& gave_up,
+                      rpc::Lease* lease, const rpc::Caller& caller) {
+  std::unique_lock lock(mutex_);
+  if (Status status = begin_wait(request, caller); !status.ok()) return status;
+  const auto place = std::prev(waiting_.end());
   const int64_t end = clock_() + request.wait_ms();
   const int64_t settled = start_ + options_.missed_heartbeats * options_.heartbeat_ms;
   Status status = Status::OK;
@@ -130,11 +182,7 @@ Status Fleet::acquire(const rpc::AcquireRequest& request, const std::function<bo
       break;
     }
     if (Device* device = pick(request, now)) {
-      device->token = random_token();
-      device->client = request.client();
-      device->lease_start = device->last_use = now;
-      device->lease_end = now + options_.lease_ms;
-      device->failed_in_lease = false;
+      lend(*device, request, caller, now);
       *lease = lease_of(*device, now);
       break;
     }
@@ -157,53 +205,61 @@ Status Fleet::acquire(const rpc::AcquireRequest& request, const std::function<bo
   return status;
 }
 
-Status Fleet::renew(const std::string& token, rpc::Lease* lease) {
+Status Fleet::renew(const std::string& token, rpc::Lease* lease, const rpc::Caller& caller) {
   const std::lock_guard lock(mutex_);
   const int64_t now = clock_();
   expire(now);
-  Device* device = find_token(token);
-  if (!device) return unknown_lease();
+  Status problem;
+  Device* device = find_held(token, caller, &problem);
+  if (!device) return problem;
   device->lease_end = now + options_.lease_ms;
   *lease = lease_of(*device, now);
   return Status::OK;
 }
 
-Status Fleet::release(const std::string& token) {
+Status Fleet::release(const std::string& token, const rpc::Caller& caller) {
   const std::lock_guard lock(mutex_);
   expire(clock_());
-  // One that has ended already is as its holder wants it.
-  if (Device* device = find_token(token)) {
+  Status problem;
+  if (Device* device = find_held(token, caller, &problem)) {
     if (!device->failed_in_lease) device->failures = 0;
-    end_lease(*device);
+    end_lease(*device, "released");
   }
-  return Status::OK;
+  // One that has ended already is as its holder wants it.
+  return problem.error_code() == StatusCode::NOT_FOUND ? Status::OK : problem;
 }
 
-int Fleet::lease_left_ms(const std::string& name, const std::string& token) {
+int Fleet::lease_left_ms(const std::string& name, const std::string& token,
+                         const std::string& client) {
   const std::lock_guard lock(mutex_);
   const int64_t now = clock_();
   expire(now);
   const auto found = devices_.find(name);
-  if (token.empty() || found == devices_.end() || found->second.token != token) return 0;
+  if (token.empty() || found == devices_.end() || found->second.token != token ||
+      found->second.holder != client)
+    return 0;
   return static_cast<int>(found->second.lease_end - now);
 }
 
-Status Fleet::report_failure(const std::string& token, const std::string& reason) {
+Status Fleet::report_failure(const std::string& token, const std::string& reason,
+                             const rpc::Caller& caller) {
   const std::lock_guard lock(mutex_);
   const int64_t now = clock_();
   expire(now);
-  Device* device = find_token(token);
-  if (!device) return unknown_lease();
+  Status problem;
+  Device* device = find_held(token, caller, &problem);
+  if (!device) return problem;
   if (now - device->last_failure > int64_t{kForgetFailure} * options_.quarantine_ms)
     device->failures = 0;
   device->failed_in_lease = true;
   device->last_failure = now;
   device->reason = rpc::printable(reason, 200);
+  note("failure reported", *device, caller.peer, reason);
   if (++device->failures >= options_.failures) {
     device->quarantine_end = now + options_.quarantine_ms;
     // Out of quarantine, the next failure leads back at once.
     device->failures = options_.failures - 1;
-    end_lease(*device);
+    end_lease(*device, "quarantined");
   }
   return Status::OK;
 }
@@ -219,6 +275,7 @@ void Fleet::list(rpc::DevicesReply* reply) {
                                            : device.quarantine_end > now ? "quarantined" : "free");
     state->set_client(device.client);
     state->set_measured(device.measured);
+    state->set_certificate_ends(device.certificate_ends);
     state->set_seconds_since_heartbeat(static_cast<double>(now - device.heartbeat) / 1000);
   }
 }
@@ -234,31 +291,43 @@ void Fleet::expire(int64_t now) {
   for (auto entry = devices_.begin(); entry != devices_.end();) {
     Device& device = entry->second;
     if (now - device.heartbeat > silence) {
+      note("went silent", device);
       entry = devices_.erase(entry);
       continue;
     }
-    if (!device.token.empty() && now >= device.lease_end) end_lease(device);
+    if (!device.token.empty() && now >= device.lease_end) end_lease(device, "lease ran out");
     ++entry;
   }
 }
 
-void Fleet::end_lease(Device& device) {
+void Fleet::end_lease(Device& device, const char* event) {
+  if (!device.token.empty()) note(event, device);
   device.token.clear();
+  device.holder.clear();
   device.client.clear();
   changed_.notify_all();
 }
 
-Fleet::Device* Fleet::find_token(const std::string& token) {
+Fleet::Device* Fleet::find_held(const std::string& token, const rpc::Caller& caller,
+                                Status* problem) {
+  *problem = unknown_lease();
   if (token.empty()) return nullptr;
-  for (auto& [name, device] : devices_)
-    if (device.token == token) return &device;
+  for (auto& [name, device] : devices_) {
+    if (device.token != token) continue;
+    *problem = device.holder == caller.name
+                   ? Status::OK
+                   : refuse(StatusCode::PERMISSION_DENIED,
+                            "this lease is that of the client '" + device.holder + "', and the caller is '" +
+                                caller.name + "'; acquire a device of your own");
+    return problem->ok() ? &device : nullptr;
+  }
   return nullptr;
 }
 
 bool Fleet::someone_before_wants(const rpc::AcquireRequest* request, const Device& device) const {
-  for (const rpc::AcquireRequest* other : waiting_) {
-    if (other == request) return false;
-    if (misfit(*other, device.info).empty()) return true;
+  for (const Waiting& other : waiting_) {
+    if (other.request == request) return false;
+    if (misfit(*other.request, device.info).empty()) return true;
   }
   return false;
 }

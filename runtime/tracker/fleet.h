@@ -13,9 +13,12 @@
 
 #include <grpcpp/support/status.h>
 
+#include "runtime/rpc/keyring.h"
 #include "runtime/rpc/tc_rpc.pb.h"
 
 namespace tc::tracker {
+
+class AuditLog;
 
 struct FleetOptions {
   int heartbeat_ms = 2000;
@@ -30,24 +33,29 @@ using Clock = std::function<int64_t()>;
 int64_t steady_milliseconds();
 
 // All functions may be called from several threads. Fields were checked by the caller
-// (runtime/rpc/fields.h). A status that is not OK has a sentence for the other side.
+// (runtime/rpc/fields.h), and that whoever announces a device has its certificate. A status that is
+// not OK has a sentence for the other side. `caller` is who calls, for the audit log; a lease belongs
+// to the client of that name, and nobody else can do anything with its token.
 class Fleet {
  public:
-  explicit Fleet(FleetOptions options, Clock clock = steady_milliseconds);
+  explicit Fleet(FleetOptions options, Clock clock = steady_milliseconds, AuditLog* audit = nullptr);
 
   // Joins, or beats. An agent that starts anew ends its device's lease and quarantine. ALREADY_EXISTS where a
   // younger agent has taken the name.
-  grpc::Status announce(const rpc::AnnounceRequest& request);
+  grpc::Status announce(const rpc::AnnounceRequest& request, const rpc::Caller& caller = {});
 
   // Leases a fitting device, waiting for at most wait_ms or until `gave_up` says true; those who
   // came first get first. A fleet younger than three heartbeats waits for agents to join again.
   grpc::Status acquire(const rpc::AcquireRequest& request, const std::function<bool()>& gave_up,
-                       rpc::Lease* lease);
-  grpc::Status renew(const std::string& token, rpc::Lease* lease);
-  grpc::Status release(const std::string& token);
-  // Time left of the lease, 0 where the token is not that of the device's present lease.
-  int lease_left_ms(const std::string& device, const std::string& token);
-  grpc::Status report_failure(const std::string& token, const std::string& reason);
+                       rpc::Lease* lease, const rpc::Caller& caller = {});
+  grpc::Status renew(const std::string& token, rpc::Lease* lease, const rpc::Caller& caller = {});
+  grpc::Status release(const std::string& token, const rpc::Caller& caller = {});
+  // Time left of the lease, 0 where the token is not that of the device's present lease, or is held
+  // by another client.
+  int lease_left_ms(const std::string& device, const std::string& token,
+                    const std::string& client = "");
+  grpc::Status report_failure(const std::string& token, const std::string& reason,
+                              const rpc::Caller& caller = {});
   void list(rpc::DevicesReply* reply);
 
   // Ends every wait, with UNAVAILABLE.
@@ -60,7 +68,9 @@ class Fleet {
     std::set<std::string> replaced;      // sessions of this name that a younger one followed
     int64_t measured = 0;
     int64_t heartbeat = 0;
-    std::string token, client;           // of its lease; empty: none
+    int64_t certificate_ends = 0;
+    std::string token;                   // of its lease; empty: none
+    std::string holder, client;          // name in the holder's certificate; who it is, for people
     int64_t lease_end = 0, lease_start = 0;
     bool failed_in_lease = false;
     int failures = 0;                    // in a row
@@ -69,10 +79,20 @@ class Fleet {
     int64_t last_use = 0;
   };
   using Devices = std::map<std::string, Device>;
+  struct Waiting {
+    const rpc::AcquireRequest* request;
+    std::string client;                  // name in its certificate
+  };
 
   void expire(int64_t now);
-  void end_lease(Device& device);
-  Device* find_token(const std::string& token);
+  void end_lease(Device& device, const char* event);
+  void note(const char* event, const Device& device, const std::string& peer = "",
+            const std::string& detail = "");
+  grpc::Status begin_wait(const rpc::AcquireRequest& request, const rpc::Caller& caller);
+  void lend(Device& device, const rpc::AcquireRequest& request, const rpc::Caller& caller,
+            int64_t now);
+  // The device that the caller holds under the token; null, with `*problem` saying why, where there is none.
+  Device* find_held(const std::string& token, const rpc::Caller& caller, grpc::Status* problem);
   Device* pick(const rpc::AcquireRequest& request, int64_t now);
   bool someone_before_wants(const rpc::AcquireRequest* request, const Device& device) const;
   grpc::Status none_left(const rpc::AcquireRequest& request, int64_t now) const;
@@ -81,11 +101,12 @@ class Fleet {
   const FleetOptions options_;
   const Clock clock_;
   const int64_t start_;
+  AuditLog* const audit_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closed_ = false;
   Devices devices_;
-  std::list<const rpc::AcquireRequest*> waiting_;   // in order of their coming
+  std::list<Waiting> waiting_;           // in order of their coming
 };
 
 }  // namespace tc::tracker

@@ -1,5 +1,6 @@
 // tc-tracker: knows the devices and lends them out.
 #include <cstdio>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -10,23 +11,35 @@
 #include "runtime/rpc/log.h"
 #include "runtime/rpc/signals.h"
 #include "runtime/rpc/version.h"
+#include "runtime/tracker/audit.h"
 #include "runtime/tracker/service.h"
 
 namespace {
 
-int serve(const std::string& listen, const std::string& folder, bool insecure,
-          const tc::tracker::FleetOptions& options) {
+struct Options {
+  std::string listen, folder, audit_log;
+  bool insecure = false;
+  tc::tracker::FleetOptions fleet;
+};
+
+int serve(const Options& options) {
   using namespace tc::rpc;
-  const std::string where = !listen.empty() ? listen : insecure ? "127.0.0.1" : "0.0.0.0";
+  const bool insecure = options.insecure;
+  const std::string where =
+      !options.listen.empty() ? options.listen : insecure ? "127.0.0.1" : "0.0.0.0";
   const Address address = parse_address(where, kTrackerPort);
   const Credentials credentials =
-      insecure ? insecure_credentials(address) : load_credentials(folder, Role::Tracker);
+      insecure ? insecure_credentials(address) : load_credentials(options.folder, Role::Tracker);
+  std::optional<tc::tracker::AuditLog> audit;
+  if (!options.audit_log.empty()) audit.emplace(options.audit_log);
   const sigset_t signals = block_end_signals();
-  const tc::tracker::Server server(address, credentials, options);
+  const tc::tracker::Server server(address, credentials, options.fleet, audit ? &*audit : nullptr);
   std::printf("tc-tracker %s listens at %s (%s)\n", kBuild, server.address().text().c_str(),
               insecure ? "plain text, this machine only"
                        : ("mutual TLS, credentials of " + credentials.folder).c_str());
   std::fflush(stdout);
+  if (const std::string warning = expiry_warning(credentials); !warning.empty())
+    log_line("warning: " + warning);
   wait_for_end(signals);
   return 0;
 }
@@ -36,27 +49,27 @@ int serve(const std::string& listen, const std::string& folder, bool insecure,
 int main(int count, char** arguments) {
   CLI::App app{"Knows the devices and lends them to tuners."};
   app.set_version_flag("--version", std::string("tc-tracker ") + tc::rpc::kBuild);
-  std::string listen, folder;
-  bool insecure = false;
-  tc::tracker::FleetOptions options;
-  app.add_option("--listen", listen,
+  Options options;
+  app.add_option("--listen", options.listen,
                  "HOST:PORT to listen at (default 0.0.0.0:9190; with --insecure 127.0.0.1:9190; "
                  "port 0: any)");
-  app.add_option("--credentials", folder,
+  app.add_option("--credentials", options.folder,
                  "folder of ca.pem, tracker.pem and tracker.key (default $TC_CREDENTIALS, "
                  "~/.config/tc)");
-  app.add_flag("--insecure", insecure, "plain text without certificates, on loopback only");
+  app.add_flag("--insecure", options.insecure, "plain text without certificates, on loopback only");
+  app.add_option("--audit-log", options.audit_log,
+                 "file to which who announced, leased and measured what is appended, as JSON lines");
   const CLI::Range times(10, 3600000);
-  app.add_option("--heartbeat-ms", options.heartbeat_ms, "between two signs of life of an agent")
+  app.add_option("--heartbeat-ms", options.fleet.heartbeat_ms, "between two signs of life of an agent")
       ->check(times);
-  app.add_option("--lease-ms", options.lease_ms, "a lease ends when not renewed for so long")
+  app.add_option("--lease-ms", options.fleet.lease_ms, "a lease ends when not renewed for so long")
       ->check(times);
-  app.add_option("--quarantine-ms", options.quarantine_ms, "of a device that failed three times")
+  app.add_option("--quarantine-ms", options.fleet.quarantine_ms, "of a device that failed three times")
       ->check(times);
   CLI11_PARSE(app, count, arguments);
-  tc::rpc::silence_grpc();
+  tc::rpc::log_refusals("tc-tracker");
   try {
-    return serve(listen, folder, insecure, options);
+    return serve(options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tc-tracker: %s\n", error.what());
     return 1;

@@ -7,7 +7,7 @@
 #include <grpcpp/server.h>
 
 #include "runtime/rpc/address.h"
-#include "runtime/rpc/credentials.h"
+#include "runtime/rpc/keyring.h"
 #include "runtime/rpc/tc_rpc.grpc.pb.h"
 #include "runtime/tracker/fleet.h"
 
@@ -16,8 +16,10 @@ namespace tc::tracker {
 // A tracker that serves from its construction to its end.
 class Server {
  public:
-  // Throws std::runtime_error where it cannot listen at the address (port 0: any).
-  Server(const rpc::Address& address, const rpc::Credentials& credentials, FleetOptions options);
+  // Throws std::runtime_error where it cannot listen at the address (port 0: any). `audit` may be null
+  // and outlives this.
+  Server(const rpc::Address& address, const rpc::Credentials& credentials, FleetOptions options,
+         AuditLog* audit = nullptr);
   ~Server();
 
   const rpc::Address& address() const { return address_; }
@@ -25,6 +27,7 @@ class Server {
 
  private:
   rpc::Address address_;
+  rpc::Keyring keyring_;
   Fleet fleet_;
   std::unique_ptr<rpc::Tracker::Service> service_;
   std::unique_ptr<grpc::Server> server_;

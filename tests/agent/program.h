@@ -46,6 +46,7 @@ class Program {
     pid_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   }
+  pid_t pid() const { return pid_; }
   std::string log() const {
     std::ifstream file(log_);
     return {std::istreambuf_iterator<char>(file), {}};

@@ -32,7 +32,7 @@ class FakeAgent : public Agent::Service {
     Address address{host, 0};
     grpc::ServerBuilder builder;
     int port = 0;
-    configure_server(builder, address, insecure_credentials(address), &port);
+    configure_server(builder, address, keyring_, &port);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
     announcement_.mutable_device()->set_address("127.0.0.1:" + std::to_string(port));
@@ -92,6 +92,7 @@ class FakeAgent : public Agent::Service {
   std::atomic<bool> hang_{false};
 
  private:
+  Keyring keyring_{insecure_credentials({"127.0.0.1", 0})};
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -16,16 +16,41 @@ AnnounceRequest announcement(const std::string& name, const std::string& session
 // A request for a riscv64 device with V.
 AcquireRequest wish(int wait_ms = 0, const std::string& client = "ann@desk");
 
-// A folder of credentials of an authority of its own, made by openssl and removed at the end.
+// What a certificate of a test's own says.
+struct Issue {
+  Role role = Role::Agent;
+  std::string name;              // empty: none, as earlier versions made them
+  std::string begins = "-1 days", ends = "100 days";   // from now
+  std::string hosts = "DNS:localhost,IP:127.0.0.1";
+};
+
+// A folder of credentials of an authority of its own, made by openssl and removed at the end. In it are
+// the tracker 'tracker', the agent 'a' and the client 'ann'.
 class Authority {
  public:
   Authority();
   ~Authority();
   const std::string& folder() const { return folder_; }
   Credentials credentials(Role role) const { return load_credentials(folder_, role); }
+  // Issues one more, in a new folder within this one; returns the folder.
+  std::string issue(const Issue& issue) const;
+  Credentials agent(const std::string& name) const {
+    return load_credentials(this->issue({Role::Agent, name}), Role::Agent);
+  }
+  Credentials client(const std::string& name) const {
+    return load_credentials(this->issue({Role::Client, name}), Role::Client);
+  }
 
  private:
+  void make(const std::string& folder, const Issue& issue) const;
   std::string folder_;
+  mutable int issued_ = 0;
 };
+
+// The files of a folder as they are, where load_credentials would refuse them.
+Credentials unchecked_credentials(const std::string& folder, Role role);
+
+// Puts the serial number of the folder's certificate into a list of revoked ones.
+void revoke(const std::string& list_folder, const std::string& folder, Role role);
 
 }  // namespace tc::rpc

@@ -1,8 +1,11 @@
 // The tracker's book under a clock of the test's own: leases, heartbeats, quarantine.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
+#include "runtime/tracker/audit.h"
 #include "runtime/tracker/fleet.h"
 #include "tests/rpc/fleet.h"
 
@@ -148,7 +151,8 @@ TEST_F(FleetTest, AnAgentThatStartsAnewEndsItsLeaseAndReplacesTheOld) {
   const Status status = fleet_.announce(announcement("a", "one"));
   EXPECT_EQ(status.error_code(), StatusCode::ALREADY_EXISTS);
   EXPECT_EQ(status.error_message(), "the name 'a' is now that of another agent, at 127.0.0.1:9191; "
-                                    "start this one with another --name");
+                                    "give this one a certificate of its own (`python -m tc certs add`), or with "
+                                    "--insecure another --name");
 }
 
 TEST_F(FleetTest, ThreeFailuresInARowPutADeviceInQuarantine) {
@@ -283,6 +287,65 @@ TEST(FleetWaits, AYoungTrackerWaitsForAgentsToJoinAgain) {
   });
   EXPECT_TRUE(fleet.acquire(wish(30000), [] { return false; }, &lease).ok());
   agent.join();
+}
+
+TEST_F(FleetTest, OneClientDoesNotTakeAllPlacesOfTheQueue) {
+  join("a");
+  rpc::Lease lease;
+  ASSERT_TRUE(acquire(&lease).ok());
+  std::atomic<bool> gone = false;
+  std::atomic<int> refused = 0;
+  const auto wait_as = [&](const std::string& name) {
+    rpc::Lease own;
+    const Status status = fleet_.acquire(wish(5000), [&] { return gone.load(); }, &own, {name, 0, ""});
+    if (status.error_message() == "the client 'eve' waits for devices 32 times already; try again later") ++refused;
+  };
+  std::vector<std::thread> waiting;
+  for (int i = 0; i < 40; ++i) waiting.emplace_back(wait_as, "eve");
+  for (int i = 0; i < 100 && refused < 8; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int i = 0; i < 10; ++i) waiting.emplace_back(wait_as, "ann");
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  gone = true;
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_EQ(refused, 8);
+}
+
+TEST(AuditedFleet, WritesDownWhoDidWhat) {
+  const std::string path = testing::TempDir() + "/fleet-audit";
+  unlink(path.c_str());
+  AuditLog audit(path);
+  int64_t now = 100000;
+  Fleet fleet({}, [&] { return now; }, &audit);
+  const rpc::Caller board{"board", 0, "ipv4:10.0.0.7:1"}, ann{"ann", 0, "ipv4:10.0.0.9:2"};
+  rpc::AnnounceRequest beat = announcement("board", "one");
+  ASSERT_TRUE(fleet.announce(beat, board).ok());
+  rpc::Lease lease;
+  ASSERT_TRUE(fleet.acquire(wish(), [] { return false; }, &lease, ann).ok());
+  beat.set_measured(12);
+  ASSERT_TRUE(fleet.announce(beat, board).ok());
+  ASSERT_TRUE(fleet.announce(beat, board).ok());
+  ASSERT_TRUE(fleet.report_failure(lease.token(), "it \"stopped\"", ann).ok());
+  ASSERT_TRUE(fleet.release(lease.token(), ann).ok());
+  now += 60000;
+  rpc::DevicesReply reply;
+  fleet.list(&reply);
+  std::ifstream file(path);
+  std::string line, events;
+  std::vector<std::string> lines;
+  while (std::getline(file, line)) {
+    const size_t at = line.find("\"event\": \"") + 10;
+    events += line.substr(at, line.find('"', at) - at) + ";";
+    lines.push_back(line);
+  }
+  EXPECT_EQ(events, "announced;leased;measured;failure reported;released;went silent;");
+  EXPECT_NE(lines[1].find("\"device\": \"board\", \"lease\": \""), std::string::npos) << lines[1];
+  EXPECT_NE(lines[1].find("\"holder\": \"ann\", \"client\": \"ann (ann@desk)\", \"address\": \"127.0.0.1:9191\", "
+                          "\"peer\": \"ipv4:10.0.0.9:2\", \"detail\": \"rv64gcv\"}"),
+            std::string::npos)
+      << lines[1];
+  EXPECT_EQ(lines[1].find(lease.token().substr(0, 12)), std::string::npos) << "the token is a secret";
+  EXPECT_NE(lines[2].find("\"detail\": \"12 candidates\"}"), std::string::npos) << lines[2];
+  EXPECT_NE(lines[3].find("it \\u0022stopped\\u0022"), std::string::npos) << lines[3];
 }
 
 }  // namespace

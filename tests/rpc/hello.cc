@@ -24,7 +24,8 @@ int talk() {
   const Credentials credentials = insecure_credentials(address);
   Registry service;
   grpc::ServerBuilder builder;
-  configure_server(builder, address, credentials, &address.port);
+  Keyring keyring(credentials);
+  configure_server(builder, address, keyring, &address.port);
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   const auto stub = Tracker::NewStub(make_channel(address, credentials, Role::Tracker));

@@ -86,7 +86,7 @@ class SecureTracker : public testing::Test {
   void TearDown() override {
     // Whatever came before, it serves who may.
     EXPECT_EQ(ask(address(), authority().folder()), "");
-    EXPECT_EQ(announce(server_, as(Role::Agent), announcement("z", "one")).error_message(), "");
+    EXPECT_EQ(announce(server_, as(Role::Agent), announcement("a", "one")).error_message(), "");
   }
 };
 
@@ -142,8 +142,8 @@ TEST_F(SecureTracker, RefusesTheWrongRole) {
   const Status status = announce(server_, as(Role::Client), announcement("a", "one"));
   EXPECT_EQ(status.error_code(), StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(status.error_message(),
-            "this call needs the certificate of an agent; use the files agent.pem and agent.key of "
-            "`python -m tc certs init`");
+            "this call needs the certificate of an agent, and the caller's is that of the client 'ann'; "
+            "use the files agent.pem and agent.key of `python -m tc certs init`");
   Lease lease;
   EXPECT_EQ(call(*stub_for(server_, as(Role::Agent)), &Tracker::Stub::Acquire, wish(), &lease)
                 .error_code(),
@@ -245,14 +245,14 @@ TEST_F(OpenTracker, VersionSkewSaysWhomToUpdate) {
   Status status = announce_here(old);
   EXPECT_EQ(status.error_code(), StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(status.error_message(),
-            "the agent 'a' speaks protocol 0.3 (tc 0.0.9), the tracker speaks protocol 1.0 (tc 0.1.0): "
+            "the agent 'a' speaks protocol 0.3 (tc 0.0.9), the tracker speaks protocol 1.1 (tc 0.1.0): "
             "update the agent 'a'");
   DevicesRequest request;
   request.mutable_version()->set_major(kWireMajor + 1);
   DevicesReply reply;
   status = call(*stub(), &Tracker::Stub::Devices, request, &reply);
   EXPECT_EQ(status.error_message(),
-            "this program speaks protocol 2.0, the tracker speaks protocol 1.0 (tc 0.1.0): update the "
+            "this program speaks protocol 2.0, the tracker speaks protocol 1.1 (tc 0.1.0): update the "
             "tracker");
   // A newer minor is understood.
   request.mutable_version()->set_major(kWireMajor);
