@@ -17,6 +17,9 @@ constexpr double kLeastSeconds = 5e-9;
 // What an address space holds besides the candidate's own: stacks, the C library, page rounding.
 constexpr int64_t kBaseBytes = int64_t{16} << 20, kThreadBytes = int64_t{9} << 20;
 
+// Threads that a candidate may have beyond those that it is told to use.
+constexpr int kMoreThreads = 16;
+
 std::string microseconds(double seconds) {
   return std::to_string(std::lround(seconds * 1e6)) + " us";
 }
@@ -174,6 +177,8 @@ class Candidate {
     }
     Launch launch;
     launch.executable = (copy_ ? *copy_ : executable).descriptor();
+    launch.executable_bytes = executable.bytes();
+    launch.threads = batch_.threads + kMoreThreads;
     launch.arguments = {"candidate", "--serve", std::to_string(batch_.threads)};
     launch.memory_bytes = batch_.memory_bytes + executable.bytes() + kBaseBytes +
                           kThreadBytes * batch_.threads;

@@ -15,6 +15,8 @@ namespace {
 
 // Address space that qemu itself takes: its translated code, its libraries, the plugin's tables.
 constexpr int64_t kQemuBytes = int64_t{512} << 20;
+// Threads of qemu's own.
+constexpr int kQemuThreads = 8;
 // Of runtime/qemu/cycle_model.h.
 constexpr int64_t kFirstLevelBytes = 32 << 10, kSecondLevelBytes = 512 << 10;
 constexpr int kDatapathBits = 128;
@@ -117,12 +119,15 @@ class QemuRunner : public Runner, public Bench {
         with_double_commas(plugin_) + ",out=fd:" + std::to_string(kReportDescriptor) +
             ",marks=on,cycles=on,cache=" + (options_.cache ? "on" : "off") + ",vlen=" + bits +
             ",dlen=" + std::to_string(kDatapathBits),
-        "/proc/self/fd/" + std::to_string(kExecutableDescriptor)};
+        program_path()};
     arguments.insert(arguments.end(), launch.arguments.begin() + 1, launch.arguments.end());
     launch.arguments = std::move(arguments);
     launch.program = qemu_;
     launch.report = writing_.get();
     launch.extra_bytes = kQemuBytes;
+    launch.threads += kQemuThreads;
+    launch.shown = library_folders();
+    launch.shown.push_back(plugin_);
   }
 
   bool is_exact() const override { return true; }
