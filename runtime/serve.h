@@ -9,7 +9,8 @@
 //   candidate: 'D'                       done
 //
 // At the end of its input the candidate exits with 0. It never looks at a clock: time is the agent's,
-// between 'N' and 'D'.
+// between 'N' and 'D'. Between 'D' and 'N' it is stopped, and what the descriptors hold may change at any
+// moment: each run reads its inputs and writes its outputs anew.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +23,6 @@ constexpr int kFirstDataDescriptor = 10;
 
 // Exit code of a candidate that could not get the memory it needs.
 constexpr int kServeOutOfMemory = 4;
-
-// Instructions without effect around the runs of one command. A simulator takes them for the
-// borders of what it measures; they are ones that no compiler writes.
-inline void mark_begin() {
-#if defined(__riscv)
-  __asm__ volatile("slti x0, x0, 0x7c1" : : : "memory");
-#endif
-}
-inline void mark_end() {
-#if defined(__riscv)
-  __asm__ volatile("slti x0, x0, 0x7c2" : : : "memory");
-#endif
-}
 
 // Serves until the end of input; the exit code (main's). Errors go to standard error as one line.
 int serve(tc_model* model, int threads);

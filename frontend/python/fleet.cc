@@ -36,6 +36,7 @@ py::dict row_of(const rpc::DeviceState& state) {
   row["clock_ghz"] = device.clock_ghz();
   row["memory_bytes"] = device.memory_bytes();
   row["isolation"] = words(device.isolation());
+  row["lacks"] = words(device.lacks());
   row["key"] = device.key();
   row["build"] = device.version().build();
   row["measured"] = state.measured();

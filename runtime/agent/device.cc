@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "runtime/agent/isolation.h"
 #include "runtime/machine.h"
 #include "runtime/rpc/fields.h"
 #include "runtime/rpc/version.h"
@@ -115,6 +116,7 @@ rpc::DeviceInfo describe_device(const Runner& runner) {
   device.set_runner(runner.name());
   device.set_unit(runner.unit());
   for (const std::string& name : runner.isolation()) device.add_isolation(name);
+  for (const std::string& name : isolation_lacks()) device.add_lacks(name);
   *device.mutable_version() = rpc::own_version();
   if (runner.simulate(device)) {
     set_key(device);

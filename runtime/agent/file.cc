@@ -92,7 +92,7 @@ File::File(SharedMemory&& memory) : memory_(std::move(memory)) {
   hash.add(memory_.data(), static_cast<size_t>(memory_.bytes()));
   sha256_ = hash.hex();
   reading_ = memory_.open_for_reading();
-  fchmod(memory_.descriptor(), 0500);
+  fchmod(memory_.descriptor(), 0555);  // who executes it is another user
   memory_.make_read_only();
 }
 

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <span>
 
 namespace tc::agent {
 namespace {
@@ -27,22 +28,49 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 // Allowed with any arguments.
 constexpr int kAllowed[] = {
     SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_close, SYS_lseek, SYS_fstat,
-    SYS_newfstatat, SYS_statx, SYS_statfs, SYS_fstatfs, SYS_readlinkat, SYS_faccessat,
-    SYS_getdents64, SYS_getcwd, SYS_fcntl, SYS_ppoll, SYS_pselect6, SYS_munmap, SYS_mprotect,
-    SYS_madvise, SYS_msync, SYS_brk, SYS_exit, SYS_exit_group, SYS_futex, SYS_set_robust_list,
-    SYS_get_robust_list, SYS_rseq, SYS_set_tid_address, SYS_rt_sigaction, SYS_rt_sigprocmask,
+    SYS_ppoll, SYS_pselect6, SYS_munmap, SYS_mprotect, SYS_brk, SYS_exit, SYS_exit_group, SYS_futex,
+    SYS_set_robust_list, SYS_rseq, SYS_set_tid_address, SYS_rt_sigaction, SYS_rt_sigprocmask,
     SYS_rt_sigreturn, SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_sigaltstack, SYS_sched_yield,
     SYS_sched_getaffinity, SYS_getcpu, SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep,
     SYS_nanosleep, SYS_gettimeofday, SYS_gettid, SYS_getpid, SYS_getppid, SYS_getuid, SYS_geteuid,
-    SYS_getgid, SYS_getegid, SYS_getrandom, SYS_uname, SYS_sysinfo, SYS_membarrier, SYS_getrusage,
-    SYS_times, SYS_restart_syscall,
+    SYS_getgid, SYS_getegid, SYS_getrandom, SYS_uname, SYS_sysinfo, SYS_getrusage, SYS_times,
+    SYS_restart_syscall,
 #if defined(__x86_64__)
-    SYS_arch_prctl, SYS_stat, SYS_lstat, SYS_readlink, SYS_access, SYS_poll, SYS_select, SYS_time,
-    SYS_getrlimit, SYS_pause,
+    SYS_poll, SYS_select, SYS_time, SYS_getrlimit, SYS_pause,
 #elif defined(__riscv)
     258 /* riscv_hwprobe */, 259 /* riscv_flush_icache */,
 #endif
 };
+
+// Ask for a name in the file system. To a candidate it has none in it; a program that runs candidates
+// finds its libraries so.
+constexpr int kNameCalls[] = {
+    SYS_statfs, SYS_fstatfs, SYS_readlinkat, SYS_faccessat, SYS_getdents64, SYS_getcwd, 439 /* faccessat2 */,
+#if defined(__x86_64__)
+    SYS_stat, SYS_lstat, SYS_readlink, SYS_access,
+#endif
+};
+// C libraries and emulators ask these for themselves.
+constexpr int kProgramCalls[] = {SYS_membarrier, SYS_msync, SYS_get_robust_list};
+
+// Signals to the owner of a descriptor, leases, notices of changed folders and seals are fcntl's too.
+constexpr uint32_t kDescriptorCommands[] = {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC};
+// No poisoned pages, no holes in a file that the agent reads, no pages merged with those of others.
+constexpr uint32_t kAdvice[] = {MADV_NORMAL,   MADV_RANDOM,   MADV_SEQUENTIAL, MADV_WILLNEED,
+                                MADV_DONTNEED, MADV_FREE,     MADV_HUGEPAGE,   MADV_NOHUGEPAGE,
+                                MADV_DONTFORK, MADV_DONTDUMP, MADV_DODUMP};
+// Pages that are all processes' and pages that never leave the memory are refused.
+constexpr uint32_t kMapFlags = MAP_SHARED | MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE |
+                               MAP_STACK | MAP_DENYWRITE | MAP_EXECUTABLE | MAP_POPULATE |
+                               0x100000 /* MAP_FIXED_NOREPLACE */;
+// What the C library makes a thread with.
+constexpr uint32_t kThreadFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                                  CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID |
+                                  CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_DETACHED;
+#if defined(__x86_64__)
+// Where thread-local memory is; the matrix registers.
+constexpr uint32_t kProcessorCommands[] = {0x1002, 0x1003, 0x1021, 0x1022, 0x1023};
+#endif
 
 struct Name {
   int number;
@@ -82,6 +110,21 @@ constexpr Name kNames[] = {
     {SYS_process_vm_writev, "process_vm_writev", kOthers},
     {SYS_prlimit64, "prlimit64", "changes its limits"},
     {SYS_prctl, "prctl", "changes how it is run"},
+    {SYS_fcntl, "fcntl", "asks for more of a descriptor than its flags"},
+    {SYS_madvise, "madvise", "asks for what is not its memory alone"},
+    {SYS_setpriority, "setpriority", "changes how it is run"},
+    {SYS_sched_setscheduler, "sched_setscheduler", "changes how it is run"},
+    {SYS_io_uring_setup, "io_uring_setup", "makes calls that no filter sees"},
+    {SYS_userfaultfd, "userfaultfd", ""},
+    {SYS_pidfd_open, "pidfd_open", kOthers},
+    {SYS_rt_sigqueueinfo, "rt_sigqueueinfo", kOthers},
+    {SYS_rt_tgsigqueueinfo, "rt_tgsigqueueinfo", kOthers},
+    {SYS_timer_create, "timer_create", ""},
+    {SYS_mlockall, "mlockall", ""},
+    {SYS_shmget, "shmget", "shares memory with others"},
+    {SYS_chroot, "chroot", ""},
+    {SYS_setns, "setns", ""},
+    {SYS_keyctl, "keyctl", ""},
     {SYS_mmap, "mmap", ""},
     {SYS_mremap, "mremap", ""},
     {SYS_sched_setaffinity, "sched_setaffinity", ""},
@@ -108,7 +151,7 @@ constexpr uint32_t kOpenToWrite =
 
 class FilterBuilder {
  public:
-  explicit FilterBuilder(uint32_t refusal) : refusal_(refusal) {}
+  FilterBuilder(uint32_t refusal, uint32_t question) : refusal_(refusal), question_(question) {}
 
   void load(size_t offset) {
     add({BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<uint32_t>(offset)});
@@ -135,13 +178,25 @@ class FilterBuilder {
     finish(set);
     finish(clear);
   }
-  // Allowed where the argument has that value (of 32 bits).
-  void rule_value(int call, int argument, uint32_t value) {
-    if_equal(static_cast<uint32_t>(call), 4);
+  // One action where the argument (of 32 bits) has one of the values, another where it has none.
+  void rule_values(int call, int argument, std::span<const uint32_t> values, uint32_t in, uint32_t out) {
+    if_equal(static_cast<uint32_t>(call), static_cast<uint8_t>(2 * values.size() + 2));
     load_low(argument);
-    if_equal(value, 1);
-    finish(SECCOMP_RET_ALLOW);
+    for (const uint32_t value : values) {
+      if_equal(value, 1);
+      finish(in);
+    }
+    finish(out);
+  }
+  // Refused where a bit outside of `allowed` is set, a question where one of `asked` is, else allowed.
+  void rule_flags(int call, int argument, uint32_t allowed, uint32_t asked) {
+    if_equal(static_cast<uint32_t>(call), 6);
+    load_low(argument);
+    if_any_bit(~allowed, 1);
     finish(refusal_);
+    if_any_bit(asked, 1);
+    finish(question_);
+    finish(SECCOMP_RET_ALLOW);
   }
 
   std::vector<sock_filter> program;
@@ -151,38 +206,65 @@ class FilterBuilder {
     return offsetof(seccomp_data, args) + static_cast<size_t>(argument) * 8;
   }
   void add(sock_filter instruction) { program.push_back(instruction); }
-  uint32_t refusal_;
+  uint32_t refusal_, question_;
 };
+
+constexpr uint32_t failure(int number) { return SECCOMP_RET_ERRNO | static_cast<uint32_t>(number); }
+
+// Files: none to a candidate, some for reading to a program that runs it.
+void add_file_rules(FilterBuilder& build, const FilterUse& use, uint32_t refusal, uint32_t question) {
+  for (const int call : kNameCalls) build.rule(call, use.programs ? SECCOMP_RET_ALLOW : failure(ENOENT));
+  const uint32_t reading = use.programs ? question : failure(EACCES);
+  build.rule_bits(SYS_openat, 2, kOpenToWrite, refusal, reading);
+#if defined(__x86_64__)
+  build.rule_bits(SYS_open, 1, kOpenToWrite, refusal, reading);
+#endif
+  const uint32_t by_name = use.programs ? SECCOMP_RET_ALLOW : failure(ENOENT);
+  build.rule_bits(SYS_newfstatat, 3, AT_EMPTY_PATH, SECCOMP_RET_ALLOW, by_name);
+  build.rule_bits(SYS_statx, 2, AT_EMPTY_PATH, SECCOMP_RET_ALLOW, by_name);
+  build.rule_values(SYS_fcntl, 1, kDescriptorCommands, SECCOMP_RET_ALLOW, refusal);
+}
+
+// Memory and threads: as many as fit.
+void add_resource_rules(FilterBuilder& build, uint32_t refusal, uint32_t question) {
+  build.rule_flags(SYS_mmap, 3, kMapFlags, MAP_ANONYMOUS);
+  build.rule(SYS_mremap, question);
+  build.rule_values(SYS_madvise, 2, kAdvice, SECCOMP_RET_ALLOW, refusal);
+  // Refused where it is no thread: all flags but those of one are as good as that.
+  build.if_equal(SYS_clone, 6);
+  build.load_low(0);
+  build.if_any_bit(~kThreadFlags & ~0xffu, 1);
+  build.finish(refusal);
+  build.if_any_bit(CLONE_THREAD, 1);
+  build.finish(question);
+  build.finish(refusal);
+  // Its flags are in memory, where no filter sees them: the C library then takes clone.
+  build.rule(SYS_clone3, failure(ENOSYS));
+}
 
 }  // namespace
 
-Filter make_filter(bool notify) {
-  const uint32_t refusal = notify ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_KILL_PROCESS;
-  const uint32_t question = notify ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
+Filter make_filter(const FilterUse& use) {
+  const uint32_t refusal = use.notify ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_KILL_PROCESS;
+  const uint32_t question = use.notify ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
   Filter filter;
-  FilterBuilder build(refusal);
+  FilterBuilder build(refusal, question);
   build.load(offsetof(seccomp_data, arch));
   build.if_not_equal(kArchitecture, 1);
   build.finish(SECCOMP_RET_KILL_PROCESS);
   build.load(offsetof(seccomp_data, nr));
   for (const int call : kAllowed) build.rule(call, SECCOMP_RET_ALLOW);
-  build.rule_bits(SYS_mmap, 3, MAP_ANONYMOUS, question, SECCOMP_RET_ALLOW);
-  build.rule(SYS_mremap, question);
+  for (const int call : kProgramCalls) build.rule(call, use.programs ? SECCOMP_RET_ALLOW : failure(ENOSYS));
+  add_file_rules(build, use, refusal, question);
+  add_resource_rules(build, refusal, question);
   // The agent lets the first go and no other. Without it, the descriptor that the call names is
   // closed once it succeeded.
   build.rule(SYS_execveat, question);
-  if (notify) build.rule(SYS_execve, question);
-  build.rule_bits(SYS_clone, 0, CLONE_THREAD, SECCOMP_RET_ALLOW, refusal);
-  // Its flags are in memory, where no filter sees them: the C library then takes clone.
-  build.rule(SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
-  build.rule_bits(SYS_openat, 2, kOpenToWrite, refusal, SECCOMP_RET_ALLOW);
-#if defined(__x86_64__)
-  build.rule_bits(SYS_open, 1, kOpenToWrite, refusal, SECCOMP_RET_ALLOW);
-#endif
-  build.rule(SYS_ioctl, SECCOMP_RET_ERRNO | ENOTTY);
+  if (use.notify) build.rule(SYS_execve, question);
+  build.rule(SYS_ioctl, failure(ENOTTY));
   // Libraries of emulators ask; none needs an answer.
-  build.rule(SYS_get_mempolicy, SECCOMP_RET_ERRNO | ENOSYS);
-  build.rule(SYS_sched_setaffinity, SECCOMP_RET_ERRNO | EPERM);
+  build.rule(SYS_get_mempolicy, failure(ENOSYS));
+  build.rule(SYS_sched_setaffinity, failure(EPERM));
   // Reading a limit.
   build.if_equal(SYS_prlimit64, 6);
   build.load_low(2);
@@ -191,11 +273,17 @@ Filter make_filter(bool notify) {
   build.if_equal(0, 1);
   build.finish(SECCOMP_RET_ALLOW);
   build.finish(refusal);
-  build.rule_value(SYS_prctl, 0, PR_SET_NAME);
-  // Signals to itself: abort() is one.
+  constexpr uint32_t kNameOfThread[] = {PR_SET_NAME};
+  build.rule_values(SYS_prctl, 0, kNameOfThread, SECCOMP_RET_ALLOW, refusal);
+#if defined(__x86_64__)
+  build.rule_values(SYS_arch_prctl, 0, kProcessorCommands, SECCOMP_RET_ALLOW, failure(EINVAL));
+#endif
+  // Signals to itself: abort() is one. The agent hears of them: the first process of a namespace
+  // gets none that it does not handle.
   for (const int call : {SYS_tgkill, SYS_kill}) {
     filter.process_places.push_back(build.program.size() + 2);
-    build.rule_value(call, 0, 0);
+    constexpr uint32_t kOwnProcess[] = {0};
+    build.rule_values(call, 0, kOwnProcess, question, refusal);
   }
   build.finish(refusal);
   filter.program = std::move(build.program);
@@ -217,7 +305,7 @@ std::string intention(int number) {
 bool asks_for_memory(int number, const uint64_t* arguments, uint64_t* bytes) {
   if (number == SYS_mmap) {
     *bytes = arguments[1];
-    return (arguments[3] & MAP_ANONYMOUS) != 0;
+    return (arguments[3] & MAP_ANONYMOUS) != 0 && (arguments[3] & ~uint64_t{kMapFlags}) == 0;
   }
   if (number == SYS_mremap) {
     *bytes = arguments[2] > arguments[1] ? arguments[2] - arguments[1] : 0;
@@ -227,5 +315,22 @@ bool asks_for_memory(int number, const uint64_t* arguments, uint64_t* bytes) {
 }
 
 bool starts_program(int number) { return number == SYS_execveat || number == SYS_execve; }
+
+bool starts_thread(int number, const uint64_t* arguments) {
+  const auto flags = static_cast<uint32_t>(arguments[0]);
+  return number == SYS_clone && (flags & CLONE_THREAD) != 0 && (flags & ~kThreadFlags & ~0xffu) == 0;
+}
+
+bool reads_file(int number, const uint64_t* arguments) {
+#if defined(__x86_64__)
+  if (number == SYS_open) return (arguments[1] & kOpenToWrite) == 0;
+#endif
+  return number == SYS_openat && (arguments[2] & kOpenToWrite) == 0;
+}
+
+int signal_of(int number, const uint64_t* arguments) {
+  return number == SYS_tgkill ? static_cast<int>(arguments[2])
+         : number == SYS_kill ? static_cast<int>(arguments[1]) : 0;
+}
 
 }  // namespace tc::agent

@@ -35,7 +35,7 @@ struct Options {
   bool insecure = false, while_input = false;
   std::string runner = "native", launcher;
   agent::QemuOptions qemu;
-  bool no_cache = false;
+  bool no_cache = false, require_isolation = false;
   int store_mib = 1024, memory_mib = 8192;
 };
 
@@ -114,7 +114,17 @@ void describe(const rpc::DeviceInfo& device, const Options& options) {
               device.cores() == 1 ? "" : "s", device.vector_bits(), device.unit().c_str(),
               device.runner().c_str());
   std::printf("tc-agent: candidates are held by: %s\n", isolation.c_str());
+  for (const std::string& name : device.lacks()) std::printf("tc-agent: this system has no %s\n", name.c_str());
   std::fflush(stdout);
+}
+
+void require_isolation(const rpc::DeviceInfo& device) {
+  if (device.lacks_size() == 0) return;
+  std::string lacks;
+  for (const std::string& name : device.lacks()) lacks += (lacks.empty() ? "" : "; no ") + name;
+  throw std::runtime_error("--require-isolation: this system has no " + lacks +
+                           ". Run the agent as root or where user namespaces are allowed, or without that option "
+                           "for candidates that you trust");
 }
 
 // Ends this process, as SIGTERM does, when its standard input ends: with whoever holds the other end
@@ -173,6 +183,7 @@ int serve(const Options& options) {
   const sigset_t signals = rpc::block_end_signals();
   const std::unique_ptr<agent::Runner> runner = make_runner(options);
   rpc::DeviceInfo device = agent::describe_device(*runner);
+  if (options.require_isolation) require_isolation(device);
   device.set_name(options.name.empty() ? host_name() : options.name);
   if (!options.standalone.empty()) return serve_alone(options, *runner, device, signals);
 
@@ -245,6 +256,8 @@ int main(int count, char** arguments) {
                  "libcount_plugin.so (default: next to this program)");
   app.add_option("--launcher", options.launcher,
                  "program, with its full path, and arguments that start native candidates");
+  app.add_flag("--require-isolation", options.require_isolation,
+               "refuse to start where this system cannot hold candidates in every way");
   app.add_option("--store-mib", options.store_mib, "most memory for files (1024)")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--memory-mib", options.memory_mib, "most memory of one candidate (8192)")

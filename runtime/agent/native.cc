@@ -8,6 +8,9 @@
 namespace tc::agent {
 namespace {
 
+// Of an emulator's own.
+constexpr int kLauncherThreads = 8;
+
 class NativeRunner : public Runner, public Bench {
  public:
   explicit NativeRunner(std::vector<std::string> launcher) : launcher_(std::move(launcher)) {
@@ -39,9 +42,11 @@ class NativeRunner : public Runner, public Bench {
     launch.program = launcher_.front();
     launch.arguments.erase(launch.arguments.begin());
     std::vector<std::string> arguments = launcher_;
-    arguments.push_back("/proc/self/fd/" + std::to_string(kExecutableDescriptor));
+    arguments.push_back(program_path());
     launch.arguments.insert(launch.arguments.begin(), arguments.begin(), arguments.end());
     launch.extra_bytes = -1;
+    launch.threads += kLauncherThreads;
+    launch.shown = library_folders();
   }
   bool is_exact() const override { return false; }
 

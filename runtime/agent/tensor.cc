@@ -55,10 +55,6 @@ T load(const void* data, int64_t index) {
   return value;
 }
 
-bool is_float(int32_t dtype) {
-  return dtype == TC_F32 || dtype == TC_F64 || dtype == TC_F16 || dtype == TC_BF16;
-}
-
 double float_at(int32_t dtype, const void* data, int64_t index) {
   switch (dtype) {
     case TC_F32: return static_cast<double>(load<float>(data, index));
@@ -104,34 +100,39 @@ bool is_poison(const void* data, int64_t index, int64_t size, uint8_t poison) {
   return true;
 }
 
+// NaN where NaN is due, infinities where those are; else relative to the largest magnitude.
+double error_of(double have, double want, double largest) {
+  if (std::isnan(want) || std::isnan(have)) return std::isnan(want) && std::isnan(have) ? 0 : HUGE_VAL;
+  if (have == want) return 0;
+  if (std::isinf(want) || std::isinf(have)) return HUGE_VAL;
+  return largest > 0 ? std::fabs(have - want) / largest : HUGE_VAL;
+}
+
+double largest_magnitude(const Port& port, const void* data) {
+  double largest = 0;
+  for (int64_t i = 0; i < port.elements; ++i) {
+    const double value = std::fabs(float_at(port.dtype, data, i));
+    if (std::isfinite(value) && value > largest) largest = value;
+  }
+  return largest;
+}
+
 Comparison compare_floats(const Port& port, const void* got, const void* expected,
                           double tolerance, uint8_t poison) {
   const int64_t size = tc_dtype_size(port.dtype);
-  double largest = 0;
-  for (int64_t i = 0; i < port.elements; ++i) {
-    const double value = std::fabs(float_at(port.dtype, expected, i));
-    if (std::isfinite(value) && value > largest) largest = value;
-  }
+  const double largest = largest_magnitude(port, expected);
   Comparison result;
   int64_t worst_element = -1;
   double worst = -1;
   for (int64_t i = 0; i < port.elements; ++i) {
     const double want = float_at(port.dtype, expected, i), have = float_at(port.dtype, got, i);
-    double error;
     if (is_poison(expected, i, size, kUndefined)) continue;
     if (is_poison(got, i, size, poison)) {
       result.worst = HUGE_VAL;
       result.text = place(port, i) + " was not written; expected " + number(want);
       return result;
     }
-    if (std::isnan(want) || std::isnan(have))
-      error = std::isnan(want) && std::isnan(have) ? 0 : HUGE_VAL;
-    else if (std::isinf(want) || std::isinf(have))
-      error = want == have ? 0 : HUGE_VAL;
-    else if (have == want)
-      error = 0;
-    else
-      error = largest > 0 ? std::fabs(have - want) / largest : HUGE_VAL;
+    const double error = error_of(have, want, largest);
     if (error > worst) {
       worst = error;
       worst_element = i;
@@ -155,6 +156,10 @@ void store(void* data, int64_t index, T value) {
 }
 
 }  // namespace
+
+bool is_float(int32_t dtype) {
+  return dtype == TC_F32 || dtype == TC_F64 || dtype == TC_F16 || dtype == TC_BF16;
+}
 
 Port make_port(const std::string& name, const std::string& dtype, std::vector<int64_t> shape) {
   Port port;
@@ -224,6 +229,42 @@ Comparison compare(const Port& port, const void* got, const void* expected, doub
   }
   result.good = true;
   return result;
+}
+
+int64_t count_differences(const Port& port, const void* got, const void* expected, double tolerance,
+                          uint8_t poison) {
+  const int64_t size = tc_dtype_size(port.dtype);
+  const auto* left = static_cast<const uint8_t*>(got);
+  const auto* right = static_cast<const uint8_t*>(expected);
+  const bool floats = is_float(port.dtype);
+  const double largest = floats ? largest_magnitude(port, expected) : 0;
+  int64_t count = 0;
+  for (int64_t i = 0; i < port.elements; ++i) {
+    if (std::memcmp(left + i * size, right + i * size, static_cast<size_t>(size)) == 0) continue;
+    if (is_poison(expected, i, size, floats ? kUndefined : poison)) continue;
+    if (floats && !is_poison(got, i, size, poison) &&
+        error_of(float_at(port.dtype, got, i), float_at(port.dtype, expected, i), largest) <= tolerance)
+      continue;
+    ++count;
+  }
+  return count;
+}
+
+void copy_undefined(const Port& port, const void* reference, void* data) {
+  if (!is_float(port.dtype)) return;
+  const int64_t size = tc_dtype_size(port.dtype);
+  for (int64_t i = 0; i < port.elements; ++i)
+    if (is_poison(reference, i, size, kUndefined))
+      std::memset(static_cast<uint8_t*>(data) + i * size, kUndefined, static_cast<size_t>(size));
+}
+
+double value_at(const Port& port, const void* data, int64_t element) {
+  if (is_float(port.dtype)) return float_at(port.dtype, data, element);
+  return std::strtod(integer_at(port.dtype, data, element).c_str(), nullptr);
+}
+
+bool is_filled(const Port& port, const void* data, int64_t element, uint8_t byte) {
+  return is_poison(data, element, tc_dtype_size(port.dtype), byte);
 }
 
 }  // namespace tc::agent

@@ -38,4 +38,18 @@ struct Comparison {
 Comparison compare(const Port& port, const void* got, const void* expected, double tolerance,
                    uint8_t poison);
 
+// How many elements are not as expected, by the same rule; of outputs that another program gave, not the
+// reference: what that left poisoned is not compared.
+int64_t count_differences(const Port& port, const void* got, const void* expected, double tolerance,
+                          uint8_t poison);
+
+// Marks as not compared what `reference` marks so.
+void copy_undefined(const Port& port, const void* reference, void* data);
+
+bool is_float(int32_t dtype);
+// An element of any type as a number, rounded where that has no room for it.
+double value_at(const Port& port, const void* data, int64_t element);
+// Whether all bytes of an element are that byte.
+bool is_filled(const Port& port, const void* data, int64_t element, uint8_t byte);
+
 }  // namespace tc::agent

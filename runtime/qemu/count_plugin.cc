@@ -3,15 +3,18 @@
 // Use: qemu-riscv64 -plugin libcount_plugin.so,out=PATH[,NAME=VALUE]... GUEST
 //
 //   out=PATH         where the counts go, as one JSON object, when the guest exits (required);
-//                    fd:NUMBER is a descriptor that the process was started with
+//                    map:NUMBER is a descriptor of memory that the process was started with, closed
+//                    before the guest starts: no system call of its leads there
 //   range=START-END  count only instructions at addresses START <= address < END, in hexadecimal;
 //                    may be given several times; without it every address counts
 //   cycles=on        add "simulated_cycles": the time of cycle_model.h's core for what is counted;
 //                    of several threads, the slowest's
 //   cache=on         the same with the model's caches, fed with every access (slow), and their
 //                    misses as "first_level_misses" and "second_level_misses" of all threads
-//   marks=on         count only between the instructions mark_begin() and mark_end() of
-//                    runtime/serve.h, and write a line with the counts so far at each mark_end()
+//   replies=on       count from the first byte that the guest writes to its standard output on, and note
+//                    the cycles so far at each further one: what a candidate does between two replies
+//                    (runtime/serve.h) counts, whatever it says of itself. With out=map: one page of 64-bit
+//                    numbers, first how many there are
 //   vlen=BITS        the guest core's vector length, for cycles (a plugin cannot ask; default 128)
 //   dlen=BITS        the model's vector datapath (default 128)
 //
@@ -21,6 +24,7 @@
 // memory accesses and the way its branch went known. A block that a synchronous fault leaves in the
 // middle is counted whole. Counts are written when the guest exits by exit or exit_group; a guest
 // killed by a signal leaves no file.
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,7 +67,7 @@ struct Options {
   std::string output;
   std::vector<Range> ranges;
   bool has_cycles = false;
-  bool has_marks = false;
+  bool has_replies = false;
   CycleOptions model;
 
   bool contains(uint64_t address) const {
@@ -86,7 +90,6 @@ struct Block {
   std::vector<Instruction> instructions;  // with cycles only
   std::vector<bool> is_counted;           // of each instruction
   std::vector<bool> is_vector_other;      // of each instruction
-  std::vector<std::pair<size_t, bool>> marks;  // index, and whether it is that of the beginning
 };
 
 // What one guest thread has executed; written by that thread alone.
@@ -104,8 +107,9 @@ struct ThreadState {
 
 struct Plugin {
   Options options;
-  std::atomic<bool> is_active = true;  // false outside of marks, where there are any
+  std::atomic<bool> is_active = true;  // false before the first reply, where those count
   pid_t process = 0;
+  uint64_t* page = nullptr;            // of out=map:
   std::mutex mutex;  // guards the members below
   std::map<std::pair<uint64_t, std::string>, std::unique_ptr<Block>> blocks;
   std::vector<std::unique_ptr<ThreadState>> threads;
@@ -194,22 +198,32 @@ constexpr bool kHostHasAvx = false;
 void clear_upper_halves(unsigned, void*) {}
 #endif
 
-// "slti x0, x0, 0x7c1" and "slti x0, x0, 0x7c2".
-constexpr uint32_t kMarkBegin = 0x7c102013, kMarkEnd = 0x7c202013;
+// Riscv64's number of write(2), and the numbers that fit into a page behind that of how many they are.
+constexpr int64_t kWrite = 64;
+constexpr uint64_t kMostReplies = 511;
 
-void write_report();
+uint64_t slowest_cycles() {
+  uint64_t cycles = 0;
+  for (const auto& thread : plugin().threads) {
+    if (thread->running != nullptr) thread->finish_block(thread->running->end);
+    cycles = std::max(cycles, thread->core.cycles());
+  }
+  return cycles;
+}
 
-// Counting begins with the block behind the mark and ends with the block that holds the other.
-void on_mark_begin(unsigned, void*) { plugin().is_active = true; }
-
-void on_mark_end(unsigned, void*) {
+void on_system_call(qemu_plugin_id_t, unsigned, int64_t call, uint64_t descriptor, uint64_t, uint64_t bytes,
+                    uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) {
+  if (call != kWrite || descriptor != STDOUT_FILENO || bytes == 0) return;
   Plugin& state = plugin();
-  if (!state.is_active) return;
-  state.is_active = false;
-  ThreadState& thread = this_thread();
-  if (thread.running != nullptr) thread.finish_block(thread.running->end);
+  if (!state.is_active) {
+    state.is_active = true;
+    return;
+  }
   std::lock_guard lock(state.mutex);
-  write_report();
+  const uint64_t count = state.page[0];
+  if (count >= kMostReplies) return;
+  state.page[1 + count] = slowest_cycles();
+  state.page[0] = count + 1;
 }
 
 void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
@@ -240,9 +254,6 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
       const size_t length = qemu_plugin_insn_size(instruction);
       uint32_t word = 0;
       std::memcpy(&word, qemu_plugin_insn_data(instruction), length < 4 ? length : 4);
-      if (state.options.has_marks && (word == kMarkBegin || word == kMarkEnd)) {
-        block->marks.push_back({i, word == kMarkBegin});
-      }
       const Instruction decoded = decode(word, static_cast<int>(length));
       block->is_vector_other.push_back(decoded.kind == Class::kVectorOther);
       if (counts) ++block->histogram[static_cast<size_t>(decoded.kind)];
@@ -251,11 +262,6 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
         block->is_counted.push_back(counts);
       }
     }
-  }
-  for (const auto& [index, begins] : block->marks) {
-    qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(translated, index),
-                                           begins ? on_mark_begin : on_mark_end,
-                                           QEMU_PLUGIN_CB_NO_REGS, nullptr);
   }
   if (state.options.has_cycles) {
     qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_timed, QEMU_PLUGIN_CB_NO_REGS,
@@ -278,12 +284,10 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
 }
 
 void write_cycles(std::FILE* file) {
-  uint64_t cycles = 0;
+  const uint64_t cycles = slowest_cycles();
   uint64_t first_level_misses = 0;
   uint64_t second_level_misses = 0;
   for (const auto& thread : plugin().threads) {
-    if (thread->running != nullptr) thread->finish_block(thread->running->end);
-    cycles = std::max(cycles, thread->core.cycles());
     first_level_misses += thread->core.first_level_misses();
     second_level_misses += thread->core.second_level_misses();
   }
@@ -318,24 +322,7 @@ void write_counts(std::FILE* file) {
 
 void write_report() {
   const std::string& path = plugin().options.output;
-  if (path.rfind("fd:", 0) == 0) {
-    char* text = nullptr;
-    size_t size = 0;
-    std::FILE* memory = open_memstream(&text, &size);
-    if (memory == nullptr) return;
-    write_counts(memory);
-    std::fclose(memory);
-    const char* rest = text;
-    while (size > 0) {
-      const ssize_t written = write(std::atoi(path.c_str() + 3), rest, size);
-      if (written <= 0) break;
-      rest += written;
-      size -= static_cast<size_t>(written);
-    }
-    std::free(text);
-    return;
-  }
-  std::FILE* file = std::fopen(path.c_str(), plugin().options.has_marks ? "a" : "w");
+  std::FILE* file = std::fopen(path.c_str(), "w");
   if (file == nullptr) {
     std::fprintf(stderr, "count_plugin: cannot write the counts to '%s': %s\n", path.c_str(),
                  std::strerror(errno));
@@ -347,7 +334,7 @@ void write_report() {
 
 void on_exit(qemu_plugin_id_t, void*) {
   // A child that the guest forked has its parent's counts so far; only the parent reports.
-  if (getpid() != plugin().process || plugin().options.has_marks) return;
+  if (getpid() != plugin().process || plugin().options.has_replies) return;
   write_report();
 }
 
@@ -393,8 +380,8 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
                "' is not START-END in hexadecimal with START below END";
       }
       options.ranges.push_back(*range);
-    } else if (name == "marks" && (value == "on" || value == "off")) {
-      options.has_marks = value == "on";
+    } else if (name == "replies" && (value == "on" || value == "off")) {
+      options.has_replies = value == "on";
     } else if ((name == "cycles" || name == "cache") && (value == "on" || value == "off")) {
       (name == "cycles" ? options.has_cycles : options.model.has_cache) = value == "on";
     } else if (name == "vlen" || name == "dlen") {
@@ -406,12 +393,26 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
       (name == "vlen" ? options.model.vector_bits : options.model.datapath_bits) = *bits;
     } else {
       return "argument '" + std::string(argument) +
-             "' is not one of out=PATH, range=START-END, cycles=on|off, cache=on|off, marks=on|off, "
-             "vlen=BITS, dlen=BITS";
+             "' is not one of out=PATH, range=START-END, cycles=on|off, cache=on|off, "
+             "replies=on|off, vlen=BITS, dlen=BITS";
     }
   }
   options.has_cycles |= options.model.has_cache;
   if (options.output.empty()) return "the argument out=PATH is missing";
+  if (options.has_replies != (options.output.rfind("map:", 0) == 0) || (options.has_replies && !options.has_cycles))
+    return "replies=on needs out=map:NUMBER and cycles=on, and out=map:NUMBER needs replies=on";
+  return std::nullopt;
+}
+
+// Maps the memory behind the descriptor and closes that: the guest has no way there.
+std::optional<std::string> map_page() {
+  Plugin& state = plugin();
+  if (!state.options.has_replies) return std::nullopt;
+  const int descriptor = std::atoi(state.options.output.c_str() + 4);
+  void* memory = mmap(nullptr, (1 + kMostReplies) * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (memory == MAP_FAILED) return "descriptor " + std::to_string(descriptor) + " cannot be mapped";
+  close(descriptor);
+  state.page = static_cast<uint64_t*>(memory);
   return std::nullopt;
 }
 
@@ -430,8 +431,13 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argume
     std::fprintf(stderr, "count_plugin: %s\n", problem->c_str());
     return 1;
   }
+  if (auto problem = map_page()) {
+    std::fprintf(stderr, "count_plugin: %s\n", problem->c_str());
+    return 1;
+  }
   plugin().process = getpid();
-  plugin().is_active = !plugin().options.has_marks;
+  plugin().is_active = !plugin().options.has_replies;
+  if (plugin().options.has_replies) qemu_plugin_register_vcpu_syscall_cb(id, on_system_call);
   qemu_plugin_register_vcpu_tb_trans_cb(id, on_block_translated);
   qemu_plugin_register_atexit_cb(id, on_exit, nullptr);
   return 0;

@@ -40,6 +40,10 @@ using qemu_plugin_vcpu_tb_trans_cb_t = void (*)(qemu_plugin_id_t id, qemu_plugin
 using qemu_plugin_vcpu_mem_cb_t = void (*)(unsigned vcpu_index, qemu_plugin_meminfo_t info,
                                            uint64_t address, void* userdata);
 
+using qemu_plugin_vcpu_syscall_cb_t = void (*)(qemu_plugin_id_t id, unsigned vcpu_index, int64_t call,
+                                               uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
+                                               uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8);
+
 // Called for every block of guest code that QEMU translates, before it first runs.
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_tb_trans_cb_t cb);
 
@@ -56,6 +60,9 @@ void qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_insn* instruction,
 void qemu_plugin_register_vcpu_mem_cb(qemu_plugin_insn* instruction, qemu_plugin_vcpu_mem_cb_t cb,
                                       qemu_plugin_cb_flags flags, qemu_plugin_mem_rw rw,
                                       void* userdata);
+
+// Called before the guest makes a system call; `call` is its number on the guest's architecture.
+void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_syscall_cb_t cb);
 
 // Called when the guest process ends, with all of its threads stopped.
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, qemu_plugin_udata_cb_t cb, void* userdata);

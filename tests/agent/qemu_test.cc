@@ -85,7 +85,7 @@ TEST(QemuRunner, LimitsHold) {
     batch.timeout_seconds = timeout;
     return measure(batch)[0];
   };
-  EXPECT_EQ(result_of(0, 30).detail.substr(0, 25), "it ran without the marks ");
+  EXPECT_EQ(result_of(0, 30).outcome, Outcome::Ok) << "a simulated core needs no marks of it";
   EXPECT_EQ(result_of(1, 1).outcome, Outcome::Timeout);
   EXPECT_EQ(result_of(2, 30).outcome, Outcome::Crash);
   const Result hungry = result_of(15, 60);

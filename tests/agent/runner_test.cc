@@ -134,7 +134,7 @@ TEST(NativeRunner, SlowOnesHaveOneSample) {
 
 TEST(NativeRunner, LoopsForEver) {
   expect_failure(measure_one(kLoop, 0.5), Outcome::Timeout, "running data set 1");
-  expect_failure(measure_one(kLoopLate, 0.5), Outcome::Timeout, "running data set");
+  expect_failure(measure_one(kLoopLate, 0.5), Outcome::Timeout, "running on inputs of the agent's own");
   expect_failure(measure_one(kLoopUnready, 0.5), Outcome::Timeout, "starting");
   expect_failure(measure_one(kMute, 0.5), Outcome::Timeout, "starting");
 }

@@ -1,0 +1,46 @@
+// The child's life between its start and that of the candidate's program.
+#pragma once
+
+#include <linux/filter.h>
+#include <sched.h>
+#include <sys/types.h>
+
+#include <vector>
+
+#include "runtime/agent/confine.h"
+#include "runtime/agent/filter.h"
+
+namespace tc::agent {
+
+struct Launch;
+
+// What the child tells its parent before it is the candidate.
+struct ChildStatus {
+  enum Kind : int { Filter, Failed } kind;
+  int value;            // descriptor of the notifications or -1; errno
+  const char* what;     // a literal: parent and child have the same
+};
+
+// Everything that the child needs, made before it starts: it may only make system calls.
+struct ChildPlan {
+  // `launch` outlives the plan; the descriptors are the child's ends of the pipes.
+  explicit ChildPlan(const Launch& launch);
+
+  const Launch* launch;
+  Isolation walls;
+  Root root;
+  Filter filter;
+  uid_t own_user = 0;               // of the candidate alone; 0: the agent's
+  uid_t agent_user;
+  gid_t agent_group;
+  std::vector<const char*> arguments;
+  std::vector<int> descriptors;
+  std::vector<int> parents;         // the parent's ends, which the child closes
+  int input = -1, output = -1, errors = -1, status = -1;
+  cpu_set_t processors;
+};
+
+// Starts the child; its process number here, negative where that fails.
+pid_t start_child(ChildPlan& plan);
+
+}  // namespace tc::agent

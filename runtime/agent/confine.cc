@@ -1,0 +1,155 @@
+#include "runtime/agent/confine.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace tc::agent {
+namespace {
+
+// The id of the agent's user inside a user namespace: one that has no rights by being a number.
+constexpr unsigned kInside = 65534;
+// Every system has it and none of its files is shown to a candidate.
+constexpr char kPlace[] = "/proc";
+// Of landlock(7), newer than some headers; the numbers of the calls are alike on all processors.
+constexpr int kCreateRuleset = 444, kRestrictSelf = 446;
+
+struct LandlockRules {
+  uint64_t files;
+  uint64_t network;
+  uint64_t scopes;
+};
+
+bool write_file(const char* path, const char* text) {
+  const int file = open(path, O_WRONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const auto size = static_cast<ssize_t>(strlen(text));
+  const bool good = write(file, text, static_cast<size_t>(size)) == size;
+  close(file);
+  return good;
+}
+
+bool write_map(const char* path, unsigned outside) {
+  char text[64];
+  snprintf(text, sizeof text, "%u %u 1", kInside, outside);
+  return write_file(path, text);
+}
+
+bool copy_program(int from, int64_t bytes) {
+  const int to = open("candidate", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555);
+  if (to < 0) return false;
+  char block[16384];
+  for (int64_t at = 0; at < bytes;) {
+    const ssize_t got = pread(from, block, sizeof block, at);
+    if (got <= 0 || write(to, block, static_cast<size_t>(got)) != got) return false;
+    at += got;
+  }
+  return close(to) == 0;
+}
+
+bool show(const Root::Shown& what) {
+  const char* target = what.target.c_str();
+  if (what.is_folder) {
+    if (mkdir(target, 0555) != 0 && errno != EEXIST) return false;
+  } else {
+    const int file = open(target, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+    if (file < 0) return false;
+    close(file);
+  }
+  constexpr unsigned long kReadOnly = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
+  return mount(what.source.c_str(), target, nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
+         mount(nullptr, target, nullptr, kReadOnly, nullptr) == 0;
+}
+
+}  // namespace
+
+Root make_root(const std::vector<std::string>& shown) {
+  Root root;
+  for (const std::string& path : shown) {
+    struct stat about;
+    if (path.size() < 2 || path.front() != '/' || stat(path.c_str(), &about) != 0) continue;
+    const bool is_there = std::any_of(root.shown.begin(), root.shown.end(), [&](const Root::Shown& other) {
+      return path == other.source || (other.is_folder && path.rfind(other.source + "/", 0) == 0);
+    });
+    if (is_there) continue;
+    for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) {
+      const std::string folder = path.substr(1, at - 1);
+      if (std::find(root.folders.begin(), root.folders.end(), folder) == root.folders.end())
+        root.folders.push_back(folder);
+    }
+    root.shown.push_back({path, path.substr(1), S_ISDIR(about.st_mode)});
+  }
+  return root;
+}
+
+const char* map_user(uid_t user, gid_t group) {
+  // Old kernels have no such file and need no such word.
+  if (!write_file("/proc/self/setgroups", "deny") && errno != ENOENT) return "user namespace";
+  if (!write_map("/proc/self/uid_map", user) || !write_map("/proc/self/gid_map", group))
+    return "user namespace";
+  return nullptr;
+}
+
+const char* enter_root(const Root& root) {
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return "mount namespace";
+  char options[64];
+  snprintf(options, sizeof options, "mode=0755,size=%lld",
+           static_cast<long long>(root.program_bytes + (1 << 20)));
+  if (mount("candidate", kPlace, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0 || chdir(kPlace) != 0)
+    return "empty root";
+  for (const std::string& folder : root.folders)
+    if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return "folders of the root";
+  for (const Root::Shown& what : root.shown)
+    if (!show(what)) return "files of the root";
+  if (root.program >= 0 && !copy_program(root.program, root.program_bytes))
+    return "the program's copy";
+  // The root of an early boot cannot be exchanged, only left: no descriptor leads back.
+  if (syscall(SYS_pivot_root, ".", ".") == 0) {
+    if (umount2(".", MNT_DETACH) != 0) return "leaving the old root";
+  } else if (errno != EINVAL || chroot(".") != 0) {
+    return "changing the root";
+  }
+  if (chdir("/") != 0) return "changing the root";
+  if (mount(nullptr, "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, nullptr) != 0)
+    return "a root that cannot be written";
+  return nullptr;
+}
+
+const char* become_user(uid_t user) {
+  for (int capability = 0; capability < 64; ++capability) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+  // The C library's own functions would ask the other threads, which this process has not.
+  if (syscall(SYS_setgroups, 0, nullptr) != 0) return "groups";
+  if (syscall(SYS_setresgid, user, user, user) != 0) return "group id";
+  if (syscall(SYS_setresuid, user, user, user) != 0) return "user id";
+  return nullptr;
+}
+
+const char* forbid_files(int landlock_version, bool reads) {
+  if (landlock_version == 0) return nullptr;
+  // Execute (bit 0) is the filter's affair; reading files and folders are bits 2 and 3.
+  uint64_t files = 0x1ffe;
+  if (landlock_version >= 2) files |= 1 << 13;
+  if (landlock_version >= 3) files |= 1 << 14;
+  if (landlock_version >= 5) files |= 1 << 15;
+  if (reads) files &= ~uint64_t{0xc};
+  const LandlockRules rules = {files, landlock_version >= 4 ? uint64_t{3} : 0,
+                               landlock_version >= 6 ? uint64_t{3} : 0};
+  const size_t size = landlock_version >= 6 ? 24 : landlock_version >= 4 ? 16 : 8;
+  const long ruleset = syscall(kCreateRuleset, &rules, size, 0);
+  if (ruleset < 0) return "Landlock";
+  const bool good = syscall(kRestrictSelf, ruleset, 0) == 0;
+  close(static_cast<int>(ruleset));
+  return good ? nullptr : "Landlock";
+}
+
+}  // namespace tc::agent

@@ -1,0 +1,119 @@
+#include "runtime/agent/subject.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace tc::agent {
+namespace {
+
+// No run is shorter: setting the float mode alone takes longer.
+constexpr double kLeastSeconds = 5e-9;
+// Nor writes a core faster than this: 128 bytes in each cycle of a clock that none has.
+constexpr double kMostBytesPerSecond = 1e12;
+// What an address space holds besides the candidate's own: stacks, the C library, page rounding.
+constexpr int64_t kBaseBytes = int64_t{16} << 20, kThreadBytes = int64_t{9} << 20;
+// Threads that a candidate may have beyond those that it is told to use.
+constexpr int kMoreThreads = 16;
+
+}  // namespace
+
+Subject::Subject(Bench& bench, const Batch& batch, int index, Inputs& inputs,
+                 const std::function<bool()>& cancelled)
+    : bench_(bench), batch_(batch), index_(index), inputs_(inputs), cancelled_(cancelled),
+      left_(batch.timeout_seconds) {
+  for (const Port& port : batch.outputs) outputs_.emplace_back("tc-output", port.bytes);
+}
+
+void Subject::start(double candidates) {
+  const File& executable = *batch_.executables[static_cast<size_t>(index_)];
+  // Where its pages lie decides, for what just fits into a cache, as much as a schedule does: each time
+  // it is measured it gets others.
+  constexpr int64_t kMostCopied = int64_t{64} << 20;
+  if (!bench_.is_exact() && executable.bytes() <= kMostCopied)
+    copy_ = make_file(executable.data(), executable.bytes());
+  Launch launch;
+  launch.executable = (copy_ ? *copy_ : executable).descriptor();
+  launch.executable_bytes = executable.bytes();
+  launch.threads = batch_.threads + kMoreThreads;
+  launch.arguments = {"candidate", "--serve", std::to_string(batch_.threads)};
+  launch.memory_bytes = batch_.memory_bytes + executable.bytes() + kBaseBytes +
+                        kThreadBytes * batch_.threads;
+  for (const Descriptor& input : inputs_.descriptors()) launch.descriptors.push_back(input.get());
+  for (const SharedMemory& output : outputs_) launch.descriptors.push_back(output.descriptor());
+  for (const Port& port : batch_.inputs) launch.memory_bytes += port.bytes;
+  for (const Port& port : batch_.outputs) launch.memory_bytes += port.bytes;
+  launch.cpu_seconds = candidates * batch_.timeout_seconds * batch_.threads;
+  bench_.prepare(launch, batch_, executable);
+  inputs_.hide();
+  const double begin = now_seconds();
+  process_.emplace(launch);
+  left_ -= process_->expect('R', std::max(left_, 0.001), "starting", cancelled_) - begin;
+  process_->stop();
+}
+
+void Subject::poison_outputs(uint8_t value) {
+  for (const SharedMemory& output : outputs_)
+    if (output.bytes() > 0) std::memset(output.data(), value, static_cast<size_t>(output.mapped_bytes()));
+}
+
+double Subject::processor_seconds() const { return process_->processor_seconds().value_or(now_seconds()); }
+
+void Subject::begin(uint32_t runs, const std::string& doing) {
+  process_->expect_silence("between two commands");
+  doing_ = doing;
+  runs_ = runs;
+  done_.reset();
+  uint8_t command[5] = {'N'};
+  for (int i = 0; i < 4; ++i) command[1 + i] = static_cast<uint8_t>(runs >> 8 * i);
+  process_->send(command, sizeof command);
+  begin_processor_ = processor_seconds();
+  begin_ = now_seconds();
+  process_->go_on();
+}
+
+bool Subject::is_done_by(double clock) {
+  if (!done_) done_ = process_->expect_until('D', std::min(clock, begin_ + left_), doing_, cancelled_);
+  return done_.has_value();
+}
+
+double Subject::finish() {
+  if (!done_) {
+    const double gone = now_seconds() - begin_;
+    done_ = process_->expect('D', std::max(left_ - gone, 0.001), doing_, cancelled_);
+  }
+  process_->stop();
+  const double seconds = *done_ - begin_;
+  left_ -= seconds;
+  double least = kLeastSeconds;
+  for (const SharedMemory& output : outputs_)
+    least += static_cast<double>(output.bytes()) / (kMostBytesPerSecond * batch_.threads);
+  if (seconds < least * runs_)
+    throw Misbehaviour{Outcome::WrongResult,
+                       "does not run as often as it is told: " + std::to_string(runs_) + " runs took " +
+                           std::to_string(std::lround(seconds * 1e6)) +
+                           " us, in which no machine writes their outputs"};
+  return seconds;
+}
+
+double Subject::run(uint32_t runs, const std::string& doing) {
+  begin(runs, doing);
+  return finish();
+}
+
+Subject::Clocks Subject::since_begin() const {
+  return {now_seconds() - begin_, processor_seconds() - begin_processor_};
+}
+
+std::string Subject::beyond_outputs(uint8_t value) const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const Port& port = batch_.outputs[i];
+    for (int64_t at = port.bytes; at < outputs_[i].mapped_bytes(); ++at)
+      if (outputs_[i].data()[at] != value)
+        return "wrote behind the end of output '" + port.name + "' (byte " + std::to_string(at) +
+               " of " + std::to_string(port.bytes) + ")";
+  }
+  return "";
+}
+
+}  // namespace tc::agent
