@@ -24,7 +24,17 @@ bool divide(const Affine& index, int64_t block, const std::map<std::string, Inte
   return range.low >= 0 && range.high < block;
 }
 
-// Whether a condition keeps the statement from all elements from `extent` on that its loops reach, other
+// Whether the condition is on the index together with other iterators: of elements from `extent` on, for which
+// the others' ranges are not made, it may leave some out.
+bool is_joint(const Affine& condition, const Affine& index, const std::map<std::string, Interval>& box) {
+  bool own = false, other = false;
+  for (const auto& [name, coefficient] : condition.terms()) {
+    (index.coefficient(name) != 0 ? own : other) = true;
+  }
+  return own && other && range_of(condition, box).low < 0;
+}
+
+// Whether a condition keeps the statement from elements from `extent` on that its loops reach, other
 // than the very condition `index < extent`, which goes where padded lanes are settled.
 bool cuts_padding(const Statement& statement, const Affine& index, const Affine& extent,
                   const std::map<std::string, Interval>& box) {
@@ -32,7 +42,7 @@ bool cuts_padding(const Statement& statement, const Affine& index, const Affine&
   if (statement.reduction != Reduction::None || range_of(inside, box).low >= 0) return false;
   return std::any_of(statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
     return condition != inside &&
-           Domain(box, {condition}).is_nonnegative(inside, nullptr) == Domain::Answer::Yes;
+           (is_joint(condition, index, box) || Domain(box, {condition}).is_nonnegative(inside, nullptr) == Domain::Answer::Yes);
   });
 }
 

@@ -191,7 +191,6 @@ struct Case {
 
 const std::vector<Case> kCases = {
     // Words.
-    {"product", {"chop init_i 4 as a b"}},
     {"product", {""}},
     {"product", {"split"}},
     {"product", {"split 7up 4 as a b"}},
@@ -291,6 +290,7 @@ const std::vector<Case> kCases = {
     {"gather", {"layout B 0 4"}},
     {"odd", {"layout A 1 4"}},
     {"odd", {"layout D 0 16"}},
+    {"odd", {"layout C 0 8"}},
     {"twice", {"layout A 0 4", "layout C 0 8"}},
     // strip
     {"product", {"strip macc_z 2 as a b"}},
@@ -403,6 +403,16 @@ TEST(ScheduleRefusals, SayWhy) {
     list << "\n  " << told << "\n";
   }
   expect_golden("tests/golden/schedule_refusals.txt", list.str());
+}
+
+TEST(ScheduleRefusals, TellWhichPrimitivesThereAre) {
+  Schedule schedule(parse_kernel(kKernels.at("product")), parse_target("x86-64-v3"));
+  std::string known;
+  for (const PrimitiveRow& row : primitive_table()) {
+    const std::string word = (known.empty() ? "" : ", ") + row.first_word();
+    if (known.size() < word.size() || known.substr(known.size() - word.size()) != word) known += word;
+  }
+  EXPECT_EQ(schedule.apply("chop init_i 4 as a b"), "chop init_i 4 as a b: no primitive 'chop'; there are: " + known);
 }
 
 TEST(ScheduleRefusals, DefaultsSayWhy) {
