@@ -5,6 +5,7 @@
 #define TC_FOR_EACH_PRIMITIVE(X) \
   X(layout)                      \
   X(strip)                       \
+  X(skew)                        \
   X(join)                        \
   X(pack)                        \
   X(merge)                       \
