@@ -103,7 +103,7 @@ class KernelEmitter {
   }
 
   static bool has_parallel(const LoopNode& node) {
-    return node.parallel || std::any_of(node.children.begin(), node.children.end(),
+    return node.is_parallel() || std::any_of(node.children.begin(), node.children.end(),
                                         [](const LoopNodePtr& child) { return has_parallel(*child); });
   }
 
@@ -117,7 +117,7 @@ class KernelEmitter {
         condition(node, [&] { perhaps(node, [&] { top(*node.children.at(0)); }); });
         return;
       case Kind::For:
-        if (node.parallel) {
+        if (node.is_parallel()) {
           configure(node);
           divided(node);
           return;
@@ -204,7 +204,7 @@ class KernelEmitter {
       return;
     }
     const bool may_be_empty = part || high.low < low.high;
-    const int64_t unroll = std::max(1, node.unroll);
+    const int64_t unroll = node.copies();
     auto emit = [&](llvm::Value* first, llvm::Value* last, Interval interval, int64_t copies,
                     bool empty) {
       return context_
@@ -282,7 +282,7 @@ class KernelEmitter {
     return pieces;
   }
 
-  static bool is_shared(const LoopNode& node) { return node.kind == Kind::For && node.parallel; }
+  static bool is_shared(const LoopNode& node) { return node.kind == Kind::For && node.is_parallel(); }
 
   void divided(const LoopNode& node) {
     llvm::Value* lower = context_.value_of(*node.lower);

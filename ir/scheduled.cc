@@ -145,6 +145,8 @@ std::string str(const TileStatement& tile, const Kernel& kernel) {
   return result;
 }
 
+bool is_word(const LoopMark& mark) { return mark.count == 0 && mark.buffers.empty(); }
+
 void print_node(const LoopNode& node, const Kernel& kernel, int depth, std::string& out) {
   std::string indent(static_cast<size_t>(2 * depth), ' ');
   auto children = [&](int child_depth) {
@@ -153,9 +155,11 @@ void print_node(const LoopNode& node, const Kernel& kernel, int depth, std::stri
   switch (node.kind) {
     case LoopNode::Kind::Block: children(depth); break;
     case LoopNode::Kind::For:
-      out += indent + (node.parallel ? "parallel for " : "for ") + node.variable + " = " +
-             str(*node.lower) + " .. " + str(*node.upper);
-      if (node.unroll > 1) out += text(" unroll ", node.unroll);
+      // Words stand before the loop, what has more behind it.
+      out += indent;
+      for (const LoopMark& mark : node.marks) out += is_word(mark) ? str(mark) + " " : "";
+      out += "for " + node.variable + " = " + str(*node.lower) + " .. " + str(*node.upper);
+      for (const LoopMark& mark : node.marks) out += is_word(mark) ? "" : " " + str(mark);
       out += "\n";
       children(depth + 1);
       break;
@@ -214,6 +218,25 @@ int64_t evaluate(const LoopExpr& expr, const std::map<std::string, int64_t>& val
   int64_t result = operand(0);
   for (size_t i = 1; i < expr.operands.size(); ++i) result = apply(expr.kind, result, operand(i));
   return result;
+}
+
+std::string str(const LoopMark& mark) {
+  std::string result = mark.word;
+  if (mark.count != 0) result += text(" ", mark.count);
+  for (const std::string& buffer : mark.buffers) result += " " + buffer;
+  return result;
+}
+
+const LoopMark* LoopNode::mark(const std::string& word) const {
+  for (const LoopMark& each : marks) {
+    if (each.word == word) return &each;
+  }
+  return nullptr;
+}
+
+int64_t LoopNode::copies() const {
+  const LoopMark* unrolled = mark("unroll");
+  return unrolled == nullptr ? 1 : std::max<int64_t>(1, unrolled->count);
 }
 
 std::string str(const ScheduledKernel& scheduled) {

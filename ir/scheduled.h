@@ -29,6 +29,15 @@ LoopExprPtr loop_variable(const std::string& name);
 LoopExprPtr loop_expr(LoopExpr::Kind kind, std::vector<LoopExprPtr> operands);
 int64_t evaluate(const LoopExpr& expr, const std::map<std::string, int64_t>& values);
 
+// What a schedule says of how a loop is run: a word that code generation may act on, and what goes with it.
+struct LoopMark {
+  std::string word;                  // "parallel"
+  int64_t count = 0;                 // "unroll 4": 4; 0 where there is none
+  std::vector<std::string> buffers;  // "prefetch W"
+};
+// "unroll 4".
+std::string str(const LoopMark& mark);
+
 // One loop inside a leaf, around one of its statements.
 struct TileLoop {
   // Serial: a real loop (a reduction; accumulators live in registers across it).
@@ -83,17 +92,20 @@ struct LoopNode {
   std::string variable;            // For
   LoopExprPtr lower, upper;        // For
   LoopExprPtr condition;           // If
-  // For: iterations are independent and are divided statically among the threads. Only the
-  // outermost loops of the tree, and loops directly nested in such a loop, carry it.
-  bool parallel = false;
-  // For: copies of the body to emit per trip.
-  int unroll = 1;
+  // For. `parallel`: iterations are independent and are divided statically among the threads; only the outermost
+  // loops of the tree, and loops directly nested in such a loop, carry it. `unroll N`: copies of the body to emit
+  // per trip.
+  std::vector<LoopMark> marks;
   // Leaf: statements that share registers, in order. Buffers of scope Register live only here: an
   // element is identified by its index, whose part in outer variables is the same for all accesses
   // of the leaf.
   std::vector<TileStatement> statements;
   std::vector<Prefetch> prefetches;
   std::string name;                // Leaf: for people
+
+  const LoopMark* mark(const std::string& word) const;   // null where it has none
+  bool is_parallel() const { return mark("parallel") != nullptr; }
+  int64_t copies() const;
 };
 
 // Bytes of scratch memory, of one thread, that intermediate results should fit, and that they may take at most.

@@ -9,6 +9,7 @@
 #include "ir/loop.h"
 #include "ir/scheduled.h"
 #include "ir/target/target.h"
+#include "scheduler/primitive_row.h"
 
 namespace tc {
 
@@ -62,15 +63,6 @@ class ReplayBudget {
   ReplayBudget(const ReplayBudget&) = delete;
   ReplayBudget& operator=(const ReplayBudget&) = delete;
 };
-
-// One row per primitive, for docs, Python methods and the search.
-struct PrimitiveRow {
-  std::string name;
-  std::string kind;                // "rewrite" or "order"
-  std::string signature;           // "split LOOP SIZE as OUTER INNER"
-  std::string doc;                 // before -> after, one or two sentences
-};
-const std::vector<PrimitiveRow>& primitive_table();
 
 // The analytic default: the lines to append to a schedule on which only rewrites of layout have been
 // applied so far (the graph's choice of layouts), with no measurement. Always legal. With a tolerance

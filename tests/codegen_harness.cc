@@ -136,7 +136,7 @@ LoopNodePtr for_loop(const std::string& variable, LoopExprPtr lower, LoopExprPtr
   node->lower = std::move(lower);
   node->upper = std::move(upper);
   node->children = {std::move(body)};
-  node->parallel = parallel;
+  if (parallel) node->marks.push_back({"parallel", 0, {}});
   return node;
 }
 

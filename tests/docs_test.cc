@@ -56,9 +56,15 @@ std::string primitives_page() {
   std::ostringstream page;
   page << "# Schedule primitives\n\nGenerated from their rows (`scheduler/primitives`) by `./check --update`; a test fails "
           "when it is stale.\n\nRewrites change statements, and each has its own check. Orders change when instances run, and "
-          "one check asks isl\nwhether every dependence still runs forwards. In Python each is a method of `tc.Schedule`.\n\n";
+          "one check asks isl\nwhether every dependence still runs forwards. Marks say how a loop is run. In Python each is "
+          "a method of `tc.Schedule`\nwhose arguments have the names below in small letters.\n\n";
   for (const PrimitiveRow& row : primitive_table()) {
-    page << "## " << row.name << " (" << row.kind << ")\n\n`" << row.signature << "`\n\n" << row.doc << "\n\n";
+    page << "## " << row.name << " (" << name_of(row.kind) << ")\n\n`" << row.signature() << "`\n\n" << row.doc << "\n\n";
+    if (row.matrix_unit) page << "Only for targets with a matrix unit.\n\n";
+    for (const Argument& argument : row.form) {
+      if (argument.kind != Argument::Kind::Keyword) page << "* " << argument.name << ": " << description(argument) << "\n";
+    }
+    page << "\n";
   }
   return page.str();
 }

@@ -7,13 +7,21 @@
 namespace tc::testing {
 namespace {
 
-std::vector<std::string> names_of_kind(const std::string& kind) {
-  std::vector<std::string> names;
+const PrimitiveRow& row_of(const std::string& name) {
   for (const PrimitiveRow& row : primitive_table()) {
-    if (row.kind == kind) names.push_back(row.name);
+    if (row.name == name) return row;
+  }
+  fail(ErrorKind::Internal, "no primitive ", name);
+}
+
+std::vector<std::string> rewrites_drawn() {
+  std::vector<std::string> names;
+  for (const std::string& name : drawn_primitives()) {
+    if (row_of(name).kind == PrimitiveKind::Rewrite) names.push_back(name);
   }
   return names;
 }
+
 
 std::string joined(const std::vector<std::string>& words) {
   std::string result;
@@ -21,9 +29,7 @@ std::string joined(const std::vector<std::string>& words) {
   return result;
 }
 
-bool is_marked(const TreeNode& loop) {
-  return loop.parallel || loop.vector || loop.isolate || loop.unroll != 1 || !loop.prefetched.empty();
-}
+bool is_marked(const TreeNode& loop) { return !loop.marks.empty(); }
 
 // The chain of loops directly inside each other that starts at the node.
 std::vector<const TreeNode*> chain_from(const TreeNode& top) {
@@ -35,6 +41,17 @@ std::vector<const TreeNode*> chain_from(const TreeNode& top) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& drawn_primitives() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> result;
+    for (const PrimitiveRow& row : primitive_table()) {
+      if (!row.matrix_unit) result.push_back(row.name);
+    }
+    return result;
+  }();
+  return names;
+}
 
 void PrimitiveCounts::add(const std::string& kernel, const std::string& primitive, bool applied) {
   auto& [tried, held] = counts[{kernel, primitive}];
@@ -64,17 +81,15 @@ std::string PrimitiveCounts::str() const {
     out << std::string(width > word.size() ? width - word.size() : 0, ' ') << word;
   };
   cell("", 18);
-  for (const PrimitiveRow& row : primitive_table()) cell(row.name.substr(0, 7), 8);
+  for (const std::string& name : drawn_primitives()) cell(name.substr(0, 7), 8);
   out << "\n";
   for (const NamedKernel& kernel : small_kernels()) {
     cell(kernel.name, 18);
-    for (const PrimitiveRow& row : primitive_table()) {
-      cell(std::to_string(applied(kernel.name, row.name)), 8);
-    }
+    for (const std::string& name : drawn_primitives()) cell(std::to_string(applied(kernel.name, name)), 8);
     out << "\n";
   }
   cell("all", 18);
-  for (const PrimitiveRow& row : primitive_table()) cell(std::to_string(applied(row.name)), 8);
+  for (const std::string& name : drawn_primitives()) cell(std::to_string(applied(name)), 8);
   out << "\n";
   return out.str();
 }
@@ -187,16 +202,54 @@ std::string LineGenerator::compute_at(const Kernel& kernel,
   return line + " at " + one_of(chain)->name;
 }
 
-std::string LineGenerator::algorithm(const Kernel& kernel) {
+std::string LineGenerator::winograd(const Kernel& kernel) {
   for (const Statement& statement : kernel.statements) {
     if (statement.reduction != Reduction::Sum) continue;
-    if (chance(2)) {
-      return text("algorithm ", statement.name, " bf16x3 ", pick(1, 9), " ", pick(1, 3), " ", pick(1, 2), " ", pick(1, 2), " ",
-                  pick(1, 16));
-    }
     return text("algorithm ", statement.name, " winograd ", 2 * pick(1, 2), " 3 ", pick(1, 3), " ", pick(1, 4));
   }
   return "";
+}
+
+// Iterators of one statement, in its order; none where the statement has too few.
+std::vector<std::string> LineGenerator::any_iterators(const Kernel& kernel, int64_t count) {
+  const Statement& statement = one_of(kernel.statements);
+  std::vector<std::string> result;
+  auto left = static_cast<int64_t>(statement.iterators.size());
+  for (const Iterator& iterator : statement.iterators) {
+    const int64_t wanted = count - static_cast<int64_t>(result.size());
+    if (wanted > 0 && pick(1, left--) <= wanted) result.push_back(statement.name + "_" + iterator.name);
+  }
+  return static_cast<int64_t>(result.size()) < count ? std::vector<std::string>{} : result;
+}
+
+std::string LineGenerator::any(const PrimitiveRow& row, const Kernel& kernel, const std::vector<const TreeNode*>& loops) {
+  constexpr int64_t kMostNumber = 4, kMostInList = 3;
+  using Kind = Argument::Kind;
+  const auto iterators = std::count_if(row.form.begin(), row.form.end(), [](const Argument& each) { return each.kind == Kind::Iterator; });
+  std::vector<std::string> from = any_iterators(kernel, iterators);
+  std::string line = row.first_word();
+  for (const Argument& argument : row.form) {
+    const int64_t most = std::min<int64_t>(argument.most, std::max<int64_t>(argument.least, kMostInList));
+    for (int64_t count = pick(argument.least, most); count > 0; --count) {
+      if (argument.kind == Kind::Loop && loops.empty()) return "";
+      if (argument.kind == Kind::Iterator && from.empty()) return "";
+      switch (argument.kind) {
+        case Kind::Keyword: line += " " + argument.name; break;
+        case Kind::Loop: line += " " + one_of(loops)->name; break;
+        case Kind::Part:
+        case Kind::Statement: line += " " + one_of(kernel.statements).name; break;
+        case Kind::Iterator:
+          line += " " + from.front();
+          from.erase(from.begin());
+          break;
+        case Kind::Buffer: line += " " + one_of(kernel.buffers).name; break;
+        case Kind::Number: line += text(" ", pick(argument.minimum, argument.minimum + kMostNumber)); break;
+        case Kind::IteratorName:
+        case Kind::Name: line += " " + fresh("x"); break;
+      }
+    }
+  }
+  return line;
 }
 
 std::string LineGenerator::line(const std::string& primitive, const ScheduleState& state) {
@@ -206,22 +259,15 @@ std::string LineGenerator::line(const std::string& primitive, const ScheduleStat
   if (primitive == "pack") return pack(kernel);
   if (primitive == "merge") return merge(kernel);
   if (primitive == "join") return join(kernel);
-  if (primitive == "algorithm") return algorithm(kernel);
-  if (primitive == "stage") return "stage " + one_of(kernel.buffers).name;
+  if (primitive == "winograd") return winograd(kernel);
   std::vector<const TreeNode*> loops, innermost, plain, sequences;
-  std::vector<std::string> fours;   // the four innermost loops of a statement
-  visit_tree(state.tree, [&](const TreeNode& node, const std::vector<const TreeNode*>& above) {
+  visit_tree(state.tree, [&](const TreeNode& node, const auto&) {
     if (node.kind == TreeNode::Kind::Sequence) sequences.push_back(&node);
     if (node.kind != TreeNode::Kind::Loop) return;
     loops.push_back(&node);
     if (is_marked(node)) return;
     plain.push_back(&node);
-    if (node.children[0].kind != TreeNode::Kind::Leaf) return;
-    innermost.push_back(&node);
-    if (above.size() < 3) return;
-    fours.push_back("");
-    for (size_t i = above.size() - 3; i < above.size(); ++i) fours.back() += " " + above[i]->name;
-    fours.back() += " " + node.name;
+    if (node.children[0].kind == TreeNode::Kind::Leaf) innermost.push_back(&node);
   });
   if (primitive == "register_tile") {
     if (chance(8)) return "register_tile root";
@@ -230,24 +276,10 @@ std::string LineGenerator::line(const std::string& primitive, const ScheduleStat
   }
   if (primitive == "fuse") return sequences.empty() ? "" : fuse(sequences);
   if (primitive == "compute_at") return sequences.empty() ? "" : compute_at(kernel, sequences);
-  if (plain.empty()) return "";
-  if (primitive == "split") return split(plain);
-  if (primitive == "order") return order(plain);
-  if (primitive == "isolate") return "isolate " + one_of(plain)->name;
+  if (primitive == "split") return plain.empty() ? "" : split(plain);
+  if (primitive == "order") return plain.empty() ? "" : order(plain);
   if (primitive == "vectorize") return innermost.empty() ? "" : "vectorize " + one_of(innermost)->name;
-  if (primitive == "unroll") {
-    const std::string line = "unroll " + one_of(plain)->name;
-    return chance(2) ? line : text(line, " ", pick(1, 5));
-  }
-  if (primitive == "tensorize") return fours.empty() ? "" : "tensorize" + one_of(fours);
-  if (primitive == "prefetch") {
-    std::vector<std::string> read;
-    for (const Buffer& buffer : kernel.buffers) {
-      if (buffer.scope == Scope::Constant || buffer.scope == Scope::Input) read.push_back(buffer.name);
-    }
-    return read.empty() ? "" : "prefetch " + one_of(read) + " " + one_of(plain)->name;
-  }
-  TC_CHECK(primitive == "parallel", "no lines are drawn for primitive ", primitive);
+  if (primitive != "parallel") return any(row_of(primitive), kernel, plain);
   if (state.tree.kind != TreeNode::Kind::Loop) return "";
   const TreeNode& inside = state.tree.children[0];
   const bool both = inside.kind == TreeNode::Kind::Loop && !is_marked(inside) && chance(2);
@@ -261,9 +293,9 @@ int64_t copies_of(const ScheduleState& state) {
     int64_t copies = 1;
     for (const TreeNode* loop : above) {
       const int64_t extent = constant_extent(state, *loop).value_or(1);
-      if (loop->vector) copies *= (extent + 7) / 8;
-      else copies *= loop->unroll == 0 ? extent : loop->unroll;
-      if (loop->isolate) copies *= 3;
+      if (loop->is(marks::kVector)) copies *= (extent + 7) / 8;
+      else copies *= loop->copies() == 0 ? extent : loop->copies();
+      if (loop->is(marks::kIsolate)) copies *= 3;
     }
     sum += copies;
   });
@@ -308,7 +340,7 @@ class Drawer {
     }
     const Schedule& result = history_.back();
     for (const std::string& line : result.trace()) {
-      counts_.add(named_.name, line.substr(0, line.find(' ')), true);
+      counts_.add(named_.name, read_line(line).value().row->name, true);
     }
     return result;
   }
@@ -316,13 +348,15 @@ class Drawer {
   const ScheduleState& state() const { return ScheduleAccess::state(history_.back()); }
 
   bool attempt(const std::string& line) {
-    if (line.empty()) return false;
-    const std::string primitive = line.substr(0, line.find(' '));
+    const auto read = read_line(line);
+    if (!read) return false;   // nothing was drawn, or nothing for one of the arguments
+    const std::string& primitive = read->row->name;
     counts_.add(named_.name, primitive, false);
     Schedule next = history_.back();
     if (next.apply(line)) return false;
     if (copies_of(ScheduleAccess::state(next)) > most_copies_) return false;
-    if ((primitive == "parallel" || primitive == "vectorize") && next.check()) return false;
+    const auto& mark = read->row->mark;
+    if (mark && mark->needs != MarkRow::Needs::Nothing && next.check()) return false;
     history_.push_back(std::move(next));
     return true;
   }
@@ -335,10 +369,10 @@ class Drawer {
   }
 
   void rewrites() {
-    static const std::vector<std::string> names = names_of_kind("rewrite");
+    static const std::vector<std::string> names = rewrites_drawn();
     const bool wanted = std::count(names.begin(), names.end(), preferred_) > 0;
     // Algorithms are of kernels in blocks, sums included.
-    const bool algorithm = preferred_ == "algorithm";
+    const bool algorithm = preferred_ == "winograd";
     if (!named_.layout_lines.empty() && (algorithm || lines_.chance(3))) {
       const int64_t block = lines_.one_of<int64_t>({2, 3, 4, 8});
       for (const std::string& line : named_.layout_lines) {
@@ -377,7 +411,7 @@ class Drawer {
                                                        "order", "compute_at"};
     static const std::vector<std::string> marks = {"register_tile", "isolate",   "vectorize", "unroll",
                                                    "parallel",      "unroll",    "vectorize", "prefetch"};
-    const bool late = std::count(marks.begin(), marks.end(), preferred_) > 0;
+    const bool late = row_of(preferred_).kind == PrimitiveKind::Mark || preferred_ == "register_tile";
     const int64_t first = lines_.pick(0, 7), second = lines_.pick(0, 5);
     // One loop around everything is what parallel needs.
     if (preferred_ == "parallel" || lines_.chance(6)) join();
@@ -407,8 +441,7 @@ RandomSchedule random_schedule(uint32_t seed, const Target& target, int64_t most
                                PrimitiveCounts& counts) {
   const auto& kernels = small_kernels();
   const NamedKernel& named = kernels[seed % kernels.size()];
-  const std::string& preferred =
-      primitive_table()[seed / kernels.size() % primitive_table().size()].name;
+  const std::string& preferred = drawn_primitives()[seed / kernels.size() % drawn_primitives().size()];
   Schedule schedule = Drawer(seed, named, preferred, target, most_copies, counts).draw();
   return {&named, parse_kernel(named.text), preferred, std::move(schedule), seed};
 }

@@ -34,6 +34,9 @@ struct PrimitiveCounts {
   std::string str() const;
 };
 
+// The primitives that are drawn: those for every target.
+const std::vector<std::string>& drawn_primitives();
+
 // Draws lines that the state might accept.
 class LineGenerator {
  public:
@@ -59,11 +62,14 @@ class LineGenerator {
   std::string pack(const Kernel& kernel);
   std::string merge(const Kernel& kernel);
   std::string join(const Kernel& kernel);
-  std::string algorithm(const Kernel& kernel);
+  std::string winograd(const Kernel& kernel);
   std::string split(const std::vector<const TreeNode*>& loops);
   std::string order(const std::vector<const TreeNode*>& loops);
   std::string fuse(const std::vector<const TreeNode*>& sequences);
   std::string compute_at(const Kernel& kernel, const std::vector<const TreeNode*>& sequences);
+  // What the row alone says: any loop where it takes a loop, any number ...
+  std::string any(const PrimitiveRow& row, const Kernel& kernel, const std::vector<const TreeNode*>& loops);
+  std::vector<std::string> any_iterators(const Kernel& kernel, int64_t count);
 
   std::mt19937 random_;
   int number_ = 0;

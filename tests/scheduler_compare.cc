@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 
 #include "ir/error.h"
 #include "ir/scheduled.h"
@@ -79,16 +78,11 @@ std::vector<Blocking> blockings(const Kernel& kernel, const Schedule& schedule,
   std::vector<Blocking> result;
   Schedule shadow(kernel, schedule.target());
   for (const std::string& line : schedule.trace()) {
-    std::istringstream words(line);
-    Blocking blocking;
-    std::string name;
-    words >> name >> blocking.buffer >> blocking.dim >> blocking.block;
     // Layouts are rewrites, and rewrites come first.
-    const auto& table = primitive_table();
-    const auto row = std::find_if(table.begin(), table.end(),
-                                  [&](const PrimitiveRow& each) { return each.name == name; });
-    if (row == table.end() || row->kind != "rewrite") break;
-    if (name == "layout") {
+    const PrimitiveLine read = read_line(line).value();
+    if (read.row->kind != PrimitiveKind::Rewrite) break;
+    if (read.row->name == "layout") {
+      Blocking blocking{read.words[1], {}, std::stoul(read.words[2]), std::stoll(read.words[3])};
       const Kernel& now = shadow.kernel();
       blocking.shape = shape_of(now.buffers.at(static_cast<size_t>(now.buffer_index(blocking.buffer))),
                                 parameters);

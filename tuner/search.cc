@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "ir/error.h"
 #include "ir/hash.h"
@@ -193,13 +192,14 @@ struct KernelSearch::State {
 
   // A layout of an argument would be another kernel's.
   bool changes_argument(const std::string& line) const {
-    std::istringstream words(line);
-    std::string name, buffer;
-    words >> name >> buffer;
-    const int index = name == "layout" ? task.kernel.buffer_index(buffer) : -1;
-    if (index < 0) return false;
-    const Scope scope = task.kernel.buffers[static_cast<size_t>(index)].scope;
-    return scope == Scope::Input || scope == Scope::Output;
+    const auto read = read_line(line);
+    for (size_t i = 1; read && i < read->words.size(); ++i) {
+      const int index = read->arguments[i]->changes_layout ? task.kernel.buffer_index(read->words[i]) : -1;
+      if (index < 0) continue;
+      const Scope scope = task.kernel.buffers[static_cast<size_t>(index)].scope;
+      if (scope == Scope::Input || scope == Scope::Output) return true;
+    }
+    return false;
   }
 
   bool has_layout(const Trace& trace) const {

@@ -2,33 +2,15 @@
 #include "tuner/space.h"
 
 #include <algorithm>
-#include <set>
-#include <sstream>
+#include <utility>
 
 namespace tc {
 namespace {
 
-using Words = std::vector<std::string>;
-
-Words words_of(const std::string& line) {
-  std::istringstream in(line);
-  Words words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
-
-std::string line_of(const Words& words) {
+std::string joined(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
   return line;
-}
-
-// Position of the number in a line that may have another; 0 where there is none.
-size_t number_place(const Words& words) {
-  const bool numbered = words.size() >= 3 && words[2].size() < 10 &&
-                        words[2].find_first_not_of("0123456789") == std::string::npos;
-  if (!numbered) return 0;
-  return words[0] == "split" || words[0] == "strip" || words[0] == "unroll" ? 2 : 0;
 }
 
 int64_t other_number(int64_t number, Random& random) {
@@ -43,35 +25,37 @@ int64_t other_number(int64_t number, Random& random) {
   return std::clamp<int64_t>(result, 1, kLargest);
 }
 
+// Changes lines by what the rows of their primitives say: which numbers and orders are choices, which marks may go.
 class LineChange {
  public:
-  LineChange(const Trace& trace, size_t fixed, Random& random)
-      : trace_(trace), fixed_(fixed), random_(random) {}
+  LineChange(const Trace& trace, size_t fixed, Random& random) : trace_(trace), fixed_(fixed), random_(random) {
+    for (const std::string& line : trace) lines_.push_back(read_line(line).value_or(PrimitiveLine{}));
+  }
 
   bool number() {
-    std::vector<size_t> lines;
-    for (size_t i = fixed_; i < trace_.size(); ++i) {
-      if (number_place(words_of(trace_[i])) != 0) lines.push_back(i);
+    std::vector<std::pair<size_t, size_t>> places;   // line and word
+    for (size_t i = fixed_; i < lines_.size(); ++i) {
+      for (size_t word : words_with(lines_[i], Argument::Change::Number)) places.emplace_back(i, word);
     }
-    if (lines.empty()) return false;
-    std::string& line = trace_[pick(lines)];
-    Words words = words_of(line);
-    std::string& number = words[number_place(words)];
-    number = std::to_string(other_number(std::stoll(number), random_));
+    if (places.empty()) return false;
+    const auto [line, place] = pick(places);
+    std::vector<std::string> words = lines_[line].words;
+    words[place] = std::to_string(other_number(std::stoll(words[place]), random_));
     return replace(line, words);
   }
 
   bool order() {
-    const std::vector<size_t> lines = starting_with({"order"});
+    const std::vector<size_t> lines = with_orders();
     if (lines.empty()) return false;
-    std::string& line = trace_[pick(lines)];
-    Words words = words_of(line);
+    const size_t line = pick(lines);
+    std::vector<std::string> words = lines_[line].words;
+    const auto first = static_cast<int64_t>(words_with(lines_[line], Argument::Change::Order).front());
     // The last is mostly the vector and has to stay.
-    const auto count = static_cast<int64_t>(words.size()) - 2;
+    const int64_t count = static_cast<int64_t>(words_with(lines_[line], Argument::Change::Order).size()) - 1;
     if (count < 2) return false;
-    const int64_t from = 1 + random_.below(count);
-    int64_t to = 1 + random_.below(count);
-    if (random_.chance(0.5)) to = from < count ? from + 1 : from - 1;
+    const int64_t from = first + random_.below(count);
+    int64_t to = first + random_.below(count);
+    if (random_.chance(0.5)) to = from < first + count - 1 ? from + 1 : from - 1;
     const std::string moved = words[static_cast<size_t>(from)];
     words.erase(words.begin() + from);
     words.insert(words.begin() + to, moved);
@@ -79,48 +63,53 @@ class LineChange {
   }
 
   bool drop() {
-    const std::vector<size_t> lines = starting_with({"isolate", "unroll"});
+    const std::vector<size_t> lines = those([](const PrimitiveLine& line) { return line.row->tuned; });
     if (lines.empty()) return false;
     trace_.erase(trace_.begin() + static_cast<std::ptrdiff_t>(pick(lines)));
     return true;
   }
 
+  // One of the marks that may be dropped, on a loop that has none.
   bool add() {
     const std::string loop = any_loop();
     if (loop.empty()) return false;
-    for (size_t i = fixed_; i < trace_.size(); ++i) {
-      const Words words = words_of(trace_[i]);
-      const bool marks = words[0] == "isolate" || words[0] == "unroll" || words[0] == "vectorize" ||
-                         words[0] == "parallel";
-      if (marks && std::find(words.begin() + 1, words.end(), loop) != words.end()) return false;
+    const std::vector<size_t> marked = those([&](const PrimitiveLine& line) {
+      return line.row->kind == PrimitiveKind::Mark && std::count(line.words.begin() + 1, line.words.end(), loop) > 0;
+    });
+    if (!marked.empty()) return false;
+    std::vector<const PrimitiveRow*> rows;
+    for (const PrimitiveRow& row : primitive_table()) {
+      if (row.tuned) rows.push_back(&row);
     }
-    const int64_t copies = int64_t{2} << random_.below(3);
-    std::string line = random_.chance(0.3) ? "isolate " + loop
-                                           : "unroll " + loop + " " + std::to_string(copies);
-    // Parallel marks judge the whole tree: they stay last.
-    auto place = trace_.end();
-    if (place != trace_.begin() && words_of(trace_.back())[0] == "parallel") --place;
-    if (place < trace_.begin() + static_cast<std::ptrdiff_t>(fixed_)) return false;
-    trace_.insert(place, line);
+    const PrimitiveRow& row = *pick(rows);
+    std::vector<std::string> words = {row.first_word()};
+    for (const Argument& argument : row.form) {
+      const bool number = argument.kind == Argument::Kind::Number;
+      words.push_back(number ? std::to_string(int64_t{2} << random_.below(3)) : loop);
+    }
+    // What judges the whole tree stays last.
+    size_t place = trace_.size();
+    while (place > fixed_ && lines_[place - 1].row != nullptr && lines_[place - 1].row->last) --place;
+    trace_.insert(trace_.begin() + static_cast<std::ptrdiff_t>(place), joined(words));
     return true;
   }
 
   // `order a b c` -> `split c 8 as c_z c; order a c_z b c`.
   bool divide() {
-    const std::vector<size_t> lines = starting_with({"order"});
+    const std::vector<size_t> lines = with_orders();
     if (lines.empty()) return false;
     const size_t place = pick(lines);
-    Words words = words_of(trace_[place]);
-    const auto count = static_cast<int64_t>(words.size()) - 2;
+    std::vector<std::string> words = lines_[place].words;
+    const std::vector<size_t> loops = words_with(lines_[place], Argument::Change::Order);
+    const auto count = static_cast<int64_t>(loops.size()) - 1;
     if (count < 2) return false;
-    const int64_t which = 2 + random_.below(count - 1);
-    const std::string loop = words[static_cast<size_t>(which)], outer = loop + "_z";
-    for (const std::string& line : trace_) {
-      const Words others = words_of(line);
-      if (std::find(others.begin(), others.end(), outer) != others.end()) return false;
+    const int64_t which = 1 + random_.below(count - 1);
+    const std::string loop = words[loops[static_cast<size_t>(which)]], outer = loop + "_z";
+    for (const PrimitiveLine& line : lines_) {
+      if (std::count(line.words.begin(), line.words.end(), outer) > 0) return false;
     }
-    words.insert(words.begin() + 1 + random_.below(which - 1), outer);
-    trace_[place] = line_of(words);
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(loops[0]) + random_.below(which), outer);
+    trace_[place] = joined(words);
     const std::string size = std::to_string(int64_t{2} << random_.below(5));
     trace_.insert(trace_.begin() + static_cast<std::ptrdiff_t>(place),
                   "split " + loop + " " + size + " as " + outer + " " + loop);
@@ -130,30 +119,44 @@ class LineChange {
   const Trace& trace() const { return trace_; }
 
  private:
-  size_t pick(const std::vector<size_t>& lines) {
-    return lines[static_cast<size_t>(random_.below(static_cast<int64_t>(lines.size())))];
+  template <class Item>
+  const Item& pick(const std::vector<Item>& items) {
+    return items[static_cast<size_t>(random_.below(static_cast<int64_t>(items.size())))];
   }
-  std::vector<size_t> starting_with(const std::set<std::string>& names) const {
-    std::vector<size_t> lines;
-    for (size_t i = fixed_; i < trace_.size(); ++i) {
-      if (names.count(words_of(trace_[i])[0]) > 0) lines.push_back(i);
+  // Positions in the line of what the tuner may change so.
+  static std::vector<size_t> words_with(const PrimitiveLine& line, Argument::Change change) {
+    std::vector<size_t> result;
+    for (size_t i = 1; i < line.words.size(); ++i) {
+      if (line.arguments[i]->change == change) result.push_back(i);
     }
-    return lines;
+    return result;
+  }
+  template <class Question>
+  std::vector<size_t> those(const Question& question) const {
+    std::vector<size_t> result;
+    for (size_t i = fixed_; i < lines_.size(); ++i) {
+      if (lines_[i].row != nullptr && question(lines_[i])) result.push_back(i);
+    }
+    return result;
+  }
+  std::vector<size_t> with_orders() const {
+    return those([](const PrimitiveLine& line) { return !words_with(line, Argument::Change::Order).empty(); });
   }
   std::string any_loop() {
-    const std::vector<size_t> lines = starting_with({"order"});
+    const std::vector<size_t> lines = with_orders();
     if (lines.empty()) return "";
-    const Words words = words_of(trace_[pick(lines)]);
-    return words[static_cast<size_t>(1 + random_.below(static_cast<int64_t>(words.size()) - 1))];
+    const PrimitiveLine& line = lines_[pick(lines)];
+    return line.words[pick(words_with(line, Argument::Change::Order))];
   }
-  static bool replace(std::string& line, const Words& words) {
-    const std::string changed = line_of(words);
-    if (changed == line) return false;
-    line = changed;
+  bool replace(size_t line, const std::vector<std::string>& words) {
+    const std::string changed = joined(words);
+    if (changed == trace_[line]) return false;
+    trace_[line] = changed;
     return true;
   }
 
   Trace trace_;
+  std::vector<PrimitiveLine> lines_;   // of the trace as it came
   size_t fixed_;
   Random& random_;
 };

@@ -150,6 +150,27 @@ void add_compiled(py::module_& module) {
       });
 }
 
+py::dict dict_of(const PrimitiveRow& row) {
+  py::dict result;
+  result["name"] = row.name;
+  result["kind"] = name_of(row.kind);
+  result["verb"] = row.first_word();
+  result["signature"] = row.signature();
+  result["doc"] = row.doc;
+  py::list arguments;
+  for (const Argument& argument : row.form) {
+    py::dict each;
+    each["kind"] = name_of(argument.kind);
+    each["name"] = argument.name;
+    each["description"] = description(argument);
+    each["least"] = argument.least;
+    each["most"] = argument.is_list() ? py::none() : py::object(py::int_(argument.most));
+    arguments.append(each);
+  }
+  result["arguments"] = arguments;
+  return result;
+}
+
 void add_schedule(py::module_& module) {
   const auto kernel_name = [](const Schedule& s) { return s.kernel().name; };
   py::class_<Schedule>(module, "Schedule")
@@ -197,8 +218,7 @@ void add_schedule(py::module_& module) {
       });
   module.def("primitives", [] {
     py::list rows;
-    for (const PrimitiveRow& row : primitive_table())
-      rows.append(py::make_tuple(row.name, row.kind, row.signature, row.doc));
+    for (const PrimitiveRow& row : primitive_table()) rows.append(dict_of(row));
     return rows;
   });
 }

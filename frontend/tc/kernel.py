@@ -1,6 +1,5 @@
 """The kernels of a model, and their schedules by hand."""
 
-import re
 import time
 import typing
 
@@ -82,38 +81,6 @@ class Schedule:
         return "\n".join([f"<tc.Schedule of {self._native.name} for {self.target}>", *self.trace])
 
 
-class _Slot:
-    """A place of a primitive's text form that takes `least` to `most` arguments."""
-
-    def __init__(self, name, least, most):
-        self.name, self.least, self.most = name, least, most
-
-
-def _parse_form(form):
-    """Words and slots of a text form such as "order LOOP LOOP ...", "unroll LOOP [COPIES]" or
-    "split LOOP SIZE as OUTER INNER": capitals are slots, "..." repeats the one before it, brackets
-    make one optional."""
-    parts = []
-    for token in form.split():
-        last = parts[-1] if parts and isinstance(parts[-1], _Slot) else None
-        name = re.match(r"\[?([A-Z][A-Z0-9_]*)", token)
-        if token == "...":
-            last.most = None
-        elif not name:
-            parts.append(token)
-        elif last and last.name == name[1].lower() and last.least > 0 and token[0] != "[":
-            last.least += 1
-            last.most += 1
-        else:
-            parts.append(_Slot(name[1].lower(), 0 if token[0] == "[" else 1, 1))
-    slots = [part for part in parts if isinstance(part, _Slot)]
-    for slot in slots:
-        same = [other for other in slots if other.name == slot.name]
-        for number, other in enumerate(same[1:], 2):
-            other.name = f"{other.name}{number}"
-    return parts
-
-
 def _flat(values):
     for value in values:
         if isinstance(value, (list, tuple)):
@@ -122,47 +89,47 @@ def _flat(values):
             yield str(value)
 
 
-def _fill_form(form, parts, arguments, named):
-    """The line that the arguments make of the form. Those by position go to the slots in order; what
-    is left over after each slot has its least goes to the first that takes more."""
-    slots = {part.name: part for part in parts if isinstance(part, _Slot)}
-    wrong = [name for name in named if name not in slots]
-    filled = {name: list(_flat([value])) for name, value in named.items() if name in slots}
-    open_slots = [slot for name, slot in slots.items() if name not in named]
+def line_of(row, arguments, named):
+    """The line that the arguments make of a primitive's row (a dict of compiler.primitives()). Those by position go to
+    the row's arguments in order; what is left over after each has its least goes to the first that takes more."""
+    places = {each["name"].lower(): each for each in row["arguments"] if each["kind"] != "keyword"}
+    wrong = [name for name in named if name not in places]
+    filled = {name: list(_flat([value])) for name, value in named.items() if name in places}
     values = list(_flat(arguments))
-    extra = len(values) - sum(slot.least for slot in open_slots)
-    for slot in open_slots:
-        more = extra if slot.most is None else max(0, min(extra, slot.most - slot.least))
-        extra -= max(0, more)
-        count = slot.least + max(0, more)
-        filled[slot.name], values = values[:count], values[count:]
-    missing = [name for name, slot in slots.items() if len(filled[name]) < slot.least]
+    extra = len(values) - sum(each["least"] for name, each in places.items() if name not in named)
+    for name, each in places.items():
+        if name in named:
+            continue
+        more = max(0, extra if each["most"] is None else min(extra, each["most"] - each["least"]))
+        extra -= more
+        count = each["least"] + more
+        filled[name], values = values[:count], values[count:]
+    missing = [name for name, each in places.items() if len(filled[name]) < each["least"]]
     if wrong or missing or values:
         what = (f"there is no argument '{wrong[0]}'" if wrong else
                 f"'{missing[0]}' is missing" if missing else f"'{values[0]}' is one too many")
-        raise ScheduleError(f"{what}; the form is: {form}")
-    words = [filled[part.name] if isinstance(part, _Slot) else [part] for part in parts]
-    return " ".join(_flat(words))
+        raise ScheduleError(f"{what}; the form is: {row['signature']}")
+    words = [[each["name"]] if each["kind"] == "keyword" else filled[each["name"].lower()] for each in row["arguments"]]
+    return " ".join(_flat([row["verb"], words]))
 
 
-def _primitive_method(name, form, doc):
-    """A method whose arguments fill the text form's slots: split("x", 14, "xo", "xi"), or
-    split("x", 14, outer="xo", inner="xi")."""
-    parts = _parse_form(form)
+def _primitive_method(row):
+    """A method whose arguments are the row's: split("x", 14, "xo", "xi"), or split("x", 14, outer="xo", inner="xi")."""
 
     def method(self, *arguments, **named):
-        return self.apply(_fill_form(form, parts, arguments, named))
+        return self.apply(line_of(row, arguments, named))
 
-    method.__name__ = name
-    method.__qualname__ = f"Schedule.{name}"
-    method.__doc__ = f"{doc}\n\nText form: {form}"
+    method.__name__ = row["name"]
+    method.__qualname__ = f"Schedule.{row['name']}"
+    lines = [f"{each['name'].lower()}: {each['description']}" for each in row["arguments"] if each["kind"] != "keyword"]
+    method.__doc__ = "\n".join([row["doc"], "", f"Text form: {row['signature']}", "", *lines])
     return method
 
 
 def _add_primitives():
-    for name, _, form, doc in compiler.primitives():
-        if not hasattr(Schedule, name):
-            setattr(Schedule, name, _primitive_method(name, form, doc))
+    for row in compiler.primitives():
+        if not hasattr(Schedule, row["name"]):
+            setattr(Schedule, row["name"], _primitive_method(row))
 
 
 _add_primitives()

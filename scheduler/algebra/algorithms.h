@@ -5,8 +5,6 @@
 
 namespace tc {
 
-class Words;
-
 // Layers of a network whose errors may add up within its tolerance.
 constexpr double kLayers = 20;
 // Of the plain schedule's cycles: what an algorithm has to gain, as the closed forms are no more exact.
@@ -47,7 +45,5 @@ inline constexpr TermsAlgorithm kTermsAlgorithms[] = {{"bf16", DType::BF16, 1, f
                                                       {"int8x3", DType::I8, 2, true, kTwoDigitsError, 6, 1.15},
                                                       {"int8x6", DType::I8, 3, true, kDigitsError, 8, 1.15},
                                                       {"bf16x3", DType::BF16, 2, false, kTwoTermsError, 8, 1.15}};
-// That of which the next word is the name, which is taken then; else null.
-const TermsAlgorithm* accept_terms_algorithm(Words& words);
 
 }  // namespace tc

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "scheduler/core/primitive.h"
 #include "scheduler/core/rewriting.h"
 #include "scheduler/core/state.h"
 #include "scheduler/generate/generate.h"
@@ -88,13 +89,15 @@ ScheduledKernel Schedule::finish() const {
   }
 }
 
-const std::vector<PrimitiveRow>& primitive_table() {
-  static const std::vector<PrimitiveRow> rows = [] {
-    std::vector<PrimitiveRow> result;
-    for (const Primitive& primitive : primitives()) result.push_back(primitive.row);
-    return result;
-  }();
-  return rows;
+TraceAlgorithm algorithm_of(const std::vector<std::string>& trace) {
+  TraceAlgorithm result;
+  for (const std::string& line : trace) {
+    const auto read = read_line(line);
+    if (!read) continue;
+    const Primitive& primitive = primitive_of(*read->row);
+    if (primitive.algorithm) result = primitive.algorithm(*read);
+  }
+  return result;
 }
 
 }  // namespace tc

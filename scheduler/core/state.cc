@@ -1,23 +1,15 @@
 // Applying primitives to schedule states.
 #include "scheduler/core/state.h"
 
-#include <sstream>
+#include <algorithm>
 
 #include "ir/access.h"
 #include "ir/error.h"
+#include "scheduler/core/primitive.h"
 #include "scheduler/legality/legality.h"
 #include "scheduler/legality/trust.h"
 
 namespace tc {
-namespace {
-
-bool is_identifier(const std::string& word) {
-  if (word.empty() || std::isdigit(static_cast<unsigned char>(word[0]))) return false;
-  for (char c : word) {
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
-  }
-  return true;
-}
 
 std::string listed(const std::vector<std::string>& names) {
   std::string result;
@@ -25,81 +17,22 @@ std::string listed(const std::vector<std::string>& names) {
   return result.empty() ? "none" : result;
 }
 
-}  // namespace
-
-Words::Words(const std::string& line) : line_(line) {
-  std::istringstream in(line);
-  for (std::string word; in >> word;) words_.push_back(word);
-}
-
-std::string Words::name(const char* what) {
-  if (at_end()) refuse("expected ", what, " at the end of the line");
-  const std::string& word = words_[position_++];
-  if (!is_identifier(word)) refuse("expected ", what, ", got '", word, "'");
-  return word;
-}
-
-int64_t Words::number(const char* what, int64_t minimum) {
-  if (at_end()) refuse("expected ", what, " at the end of the line");
-  const std::string& word = words_[position_++];
-  const bool digits = !word.empty() && word.size() <= 15 &&
-                      word.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits) refuse("expected ", what, ", a number, got '", word, "'");
-  const int64_t value = std::stoll(word);
-  if (value < minimum) refuse(what, " must be at least ", minimum, ", got ", value);
-  return value;
-}
-
-void Words::expect(const std::string& word) {
-  if (accept(word)) return;
-  if (at_end()) refuse("expected '", word, "' at the end of the line");
-  refuse("expected '", word, "', got '", words_[position_], "'");
-}
-
-bool Words::next_is(const std::string& word) const {
-  return !at_end() && words_[position_] == word;
-}
-
-bool Words::accept(const std::string& word) {
-  if (!next_is(word)) return false;
-  ++position_;
-  return true;
-}
-
-void Words::end() {
-  if (!at_end()) refuse("unexpected '", words_[position_], "' at the end of the line");
-}
-
-const std::vector<Primitive>& primitives() {
-  static const std::vector<Primitive> table = {
-      layout_primitive(),    strip_primitive(),    join_primitive(),         pack_primitive(),
-      merge_primitive(),     stage_primitive(),    algorithm_primitive(),    split_primitive(),
-      order_primitive(),     fuse_primitive(),     compute_at_primitive(),   register_tile_primitive(),
-      isolate_primitive(),   vectorize_primitive(), unroll_primitive(),      tensorize_primitive(),
-      prefetch_primitive(),  parallel_primitive()};
-  return table;
-}
-
 std::optional<std::string> apply_line(ScheduleState& state, const std::string& line) {
   try {
-    Words words(line);
-    const std::string name = words.name("a primitive");
-    const Primitive* primitive = nullptr;
-    std::vector<std::string> known;
-    for (const Primitive& candidate : primitives()) {
-      known.push_back(candidate.row.name);
-      if (candidate.row.name == name) primitive = &candidate;
+    std::string why;
+    const std::optional<PrimitiveLine> read = read_line(line, &why);
+    if (!read) refuse(why);
+    if (read->row->matrix_unit && state.target.matrix.registers == 0) {
+      refuse("target ", state.target.name, " has no matrix unit");
     }
-    if (primitive == nullptr) refuse("no primitive '", name, "'; there are: ", listed(known));
     ScheduleState next = state;
     next.checked.reset();
-    if (primitive->row.kind == "rewrite") {
+    if (read->row->kind == PrimitiveKind::Rewrite) {
       if (next.ordered) refuse("rewrites come before the first order primitive");
     } else if (!next.ordered) {
       end_rewrites(next);
     }
-    primitive->apply(next, words);
-    words.end();
+    primitive_of(*read->row).apply(next, Arguments(next, *read));
     next.trace.push_back(line);
     state = std::move(next);
     return std::nullopt;
@@ -126,13 +59,14 @@ std::optional<std::string> wrong_unit_marks(const ScheduleState& state, const Tr
   const TreeNode* above = node.kind == TreeNode::Kind::Loop && tile ? &node : nullptr;
   if (above != nullptr) in_tile.push_back(above);
   if (node.kind == TreeNode::Kind::Leaf) {
-    const bool tensorized = !in_tile.empty() && in_tile.back()->matrix;
+    const bool tensorized = !in_tile.empty() && in_tile.back()->is(marks::kMatrix);
     const Statement& statement = state.kernel->kernel.statements[static_cast<size_t>(node.statement)];
     bool copies = false;
     for (const TreeNode* loop : tensorized ? in_tile : std::vector<const TreeNode*>{}) {
-      if (loop->matrix) break;
-      copies = copies || loop->unroll == 0;
-      if (loop->unroll == 0) continue;
+      if (loop->is(marks::kMatrix)) break;
+      const bool whole = loop->copies() == 0;
+      copies = copies || whole;
+      if (whole) continue;
       if (copies) {
         return text("loop ", loop->name, " is inside of unrolled loops around the unit of ", statement.name,
                     ": unroll it");
@@ -184,15 +118,16 @@ void refuse_taken(const ScheduleState& state, const std::string& name,
   if (find_loop(state.tree, name) != nullptr) refuse("there is a loop '", name, "' already");
 }
 
-void refuse_marked(const TreeNode& loop) {
-  const char* mark = loop.parallel     ? "parallel"
-                     : loop.vector     ? "vectorized"
-                     : loop.matrix     ? "tensorized"
-                     : loop.unroll != 1 ? "unrolled"
-                     : loop.isolate    ? "isolated"
-                     : !loop.prefetched.empty() ? "prefetching"
-                                       : nullptr;
-  if (mark != nullptr) refuse("loop ", loop.name, " is ", mark, " already; marks come last");
+void refuse_marked(const TreeNode& loop, const std::vector<std::string>& joined) {
+  for (const LoopMark& mark : loop.marks) {
+    if (std::find(joined.begin(), joined.end(), mark.word) != joined.end()) continue;
+    refuse("loop ", loop.name, " is ", row_of(mark).adjective, " already; marks come last");
+  }
+}
+
+void refuse_mark(const ScheduleState& state, const TreeNode& loop, const MarkRow& mark) {
+  refuse_marked(loop, mark.joins);
+  if (!mark.in_tile && inside_tile(state.tree, loop)) refuse("loop ", loop.name, " is inside a register tile");
 }
 
 bool inside_tile(const TreeNode& tree, const TreeNode& node) {
@@ -226,6 +161,14 @@ std::pair<size_t, size_t> iterator_or_refuse(const Kernel& kernel, const std::st
     }
   }
   refuse("no iterator '", handle, "'; there are: ", listed(known));
+}
+
+size_t statement_or_refuse(const Kernel& kernel, const std::string& name) {
+  const Statement* found = kernel.find(name);
+  if (found != nullptr) return static_cast<size_t>(found - kernel.statements.data());
+  std::vector<std::string> known;
+  for (const Statement& statement : kernel.statements) known.push_back(statement.name);
+  refuse("no statement '", name, "'; there are: ", listed(known));
 }
 
 size_t buffer_or_refuse(const Kernel& kernel, const std::string& name) {

@@ -1,13 +1,13 @@
-// The state behind a Schedule and the table of primitives that change it.
+// The state behind a Schedule, and what primitives ask and do with it.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "ir/error.h"
 #include "ir/target/target.h"
+#include "scheduler/core/refusal.h"
 #include "scheduler/core/tree.h"
 #include "scheduler/legality/model.h"
 #include "scheduler/scheduler.h"
@@ -35,62 +35,6 @@ struct ScheduleState {
   mutable std::optional<std::optional<std::string>> checked;
 };
 
-// Why a primitive is refused; caught by apply_line.
-struct Refusal {
-  std::string why;
-};
-template <class... Parts>
-[[noreturn]] void refuse(const Parts&... parts) {
-  throw Refusal{text(parts...)};
-}
-
-// The words of a line, read one by one; what is missing or malformed is refused.
-class Words {
- public:
-  explicit Words(const std::string& line);
-  bool at_end() const { return position_ == words_.size(); }
-  std::string name(const char* what);          // a C identifier
-  int64_t number(const char* what, int64_t minimum);
-  void expect(const std::string& word);        // this very word
-  bool accept(const std::string& word);
-  bool next_is(const std::string& word) const;
-  void end();                                  // nothing may follow
-  const std::string& line() const { return line_; }
-
- private:
-  std::string line_;
-  std::vector<std::string> words_;
-  size_t position_ = 0;
-};
-
-// A primitive: its row and what it does to a state; throws Refusal. One that changes the order of
-// instances asks for legality itself, by refuse_illegal.
-struct Primitive {
-  PrimitiveRow row;
-  std::function<void(ScheduleState&, Words&)> apply;
-};
-const std::vector<Primitive>& primitives();
-
-// One function per file in scheduler/primitives/.
-Primitive split_primitive();
-Primitive order_primitive();
-Primitive fuse_primitive();
-Primitive compute_at_primitive();
-Primitive unroll_primitive();
-Primitive tensorize_primitive();
-Primitive vectorize_primitive();
-Primitive parallel_primitive();
-Primitive register_tile_primitive();
-Primitive isolate_primitive();
-Primitive prefetch_primitive();
-Primitive layout_primitive();
-Primitive pack_primitive();
-Primitive strip_primitive();
-Primitive join_primitive();
-Primitive merge_primitive();
-Primitive stage_primitive();
-Primitive algorithm_primitive();
-
 // The state behind a schedule, for what the scheduler decides itself and for tests.
 struct ScheduleAccess {
   static const ScheduleState& state(const Schedule& schedule);
@@ -117,14 +61,17 @@ TreeNode& loop_or_refuse(ScheduleState& state, const std::string& name);
 // Refuses a name that is in use in the tree (other than the `freed` ones) or as a parameter.
 void refuse_taken(const ScheduleState& state, const std::string& name,
                   const std::vector<std::string>& freed);
-// Refuses a loop that has a mark already.
-void refuse_marked(const TreeNode& loop);
+// Refuses a loop that has a mark already, other than those that `joined` lists.
+void refuse_marked(const TreeNode& loop, const std::vector<std::string>& joined = {});
+// Refuses a loop that the mark can't be set on: because of marks that it has already, or inside of a register tile.
+void refuse_mark(const ScheduleState& state, const TreeNode& loop, const MarkRow& mark);
 // Whether the node is below a tile mark.
 bool inside_tile(const TreeNode& tree, const TreeNode& node);
 // The number of values of the loop for every statement below, where all agree on a constant.
 std::optional<int64_t> constant_extent(const ScheduleState& state, const TreeNode& loop);
 // The statement and iterator that a handle STATEMENT_ITERATOR means.
 std::pair<size_t, size_t> iterator_or_refuse(const Kernel& kernel, const std::string& handle);
+size_t statement_or_refuse(const Kernel& kernel, const std::string& name);
 size_t buffer_or_refuse(const Kernel& kernel, const std::string& name);
 
 }  // namespace tc

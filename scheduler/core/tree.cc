@@ -2,6 +2,7 @@
 #include "scheduler/core/tree.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/error.h"
 
@@ -34,6 +35,22 @@ std::optional<int64_t> LoopPart::extent(const Affine& iterator_extent) const {
     }
   }
   return result;
+}
+
+const LoopMark* TreeNode::find_mark(const std::string& word) const {
+  for (const LoopMark& each : marks) {
+    if (each.word == word) return &each;
+  }
+  return nullptr;
+}
+
+LoopMark* TreeNode::find_mark(const std::string& word) {
+  return const_cast<LoopMark*>(std::as_const(*this).find_mark(word));
+}
+
+int64_t TreeNode::copies() const {
+  const LoopMark* unrolled = find_mark(marks::kUnroll);
+  return unrolled == nullptr ? 1 : unrolled->count;
 }
 
 TreeNode initial_tree(const Kernel& kernel) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ir/loop.h"
+#include "ir/scheduled.h"
 
 namespace tc {
 
@@ -35,6 +36,17 @@ struct LoopPart {
   std::optional<int64_t> extent(const Affine& iterator_extent) const;
 };
 
+// The words of the marks that the generator and the check of marks act on. Each is declared by the primitive that sets it,
+// as are those that only code generation knows.
+namespace marks {
+inline constexpr const char* kParallel = "parallel";
+inline constexpr const char* kVector = "vector";
+inline constexpr const char* kMatrix = "matrix";       // one of the four innermost loops that the matrix unit runs
+inline constexpr const char* kUnroll = "unroll";       // without a count: all trips
+inline constexpr const char* kIsolate = "isolate";
+inline constexpr const char* kPrefetch = "prefetch";   // of the buffers' parts that the next trip reads
+}  // namespace marks
+
 struct TreeNode {
   // Sequence: children in order. Loop: one child. Tile: its child becomes one leaf of the loop tree.
   // Leaf: the instance of `statement`.
@@ -42,12 +54,15 @@ struct TreeNode {
   Kind kind = Kind::Leaf;
   std::string name;                 // Loop: unique in the tree
   std::map<int, LoopPart> members;  // Loop: by statement
-  bool parallel = false, vector = false, isolate = false;
-  bool matrix = false;              // one of the four innermost loops that the matrix unit runs
-  int64_t unroll = 1;               // Loop: copies; 0: all
-  std::vector<std::string> prefetched;  // Loop: buffers of which the next trip's part is prefetched
+  std::vector<LoopMark> marks;      // Loop
   int statement = -1;               // Leaf
   std::vector<TreeNode> children;
+
+  const LoopMark* find_mark(const std::string& word) const;   // null where it has none
+  LoopMark* find_mark(const std::string& word);
+  bool is(const std::string& word) const { return find_mark(word) != nullptr; }
+  // Copies of the body in a trip; 0: one for each trip that there would be.
+  int64_t copies() const;
 };
 
 // The initial tree: a sequence of the statements, each under one loop per iterator.

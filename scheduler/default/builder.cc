@@ -56,7 +56,7 @@ void TraceBuilder::parallelise(int64_t most) {
   bool symbolic = false;
   const TreeNode* node = &state_.tree;
   for (int depth = 0; depth < 2 && node->kind == TreeNode::Kind::Loop; ++depth) {
-    if (node->vector || node->matrix || node->unroll != 1) break;
+    if (node->is(marks::kVector) || node->is(marks::kMatrix) || node->is(marks::kUnroll)) break;
     TraceBuilder trial = *this;
     if (!trial.attempt(line, " ", node->name) || check_state(trial.state())) break;
     line += " " + node->name;

@@ -461,23 +461,4 @@ AlgorithmChoices<WinogradKnobs> winograd_choices(const TraceBuilder& start, doub
   return result;
 }
 
-TraceAlgorithm algorithm_of(const std::vector<std::string>& trace) {
-  TraceAlgorithm result;
-  for (const std::string& line : trace) {
-    Words words(line);
-    if (!words.accept("algorithm")) continue;
-    words.name("a statement");
-    if (const TermsAlgorithm* algorithm = accept_terms_algorithm(words)) {
-      result = {algorithm->name, algorithm->error, algorithm->error * kLayers};
-      continue;
-    }
-    words.expect("winograd");
-    const int64_t outputs = words.number("the outputs of a tile", 1);
-    const Winograd* row = find_winograd(outputs, words.number("the taps", 1));
-    if (row == nullptr) continue;
-    result = {text("winograd F(", row->outputs, ", ", row->taps, ")"), row->error, row->error * kLayers};
-  }
-  return result;
-}
-
 }  // namespace tc

@@ -51,7 +51,7 @@ ScheduledKernel generate(const KernelPtr& kernel, const TreeNode& tree) {
   OuterLoops outer = outer_loops(kernel, tree, regions);
   std::set<std::string> isolated;
   visit_tree(tree, [&](const TreeNode& node, const auto&) {
-    if (node.kind == TreeNode::Kind::Loop && node.isolate) isolated.insert(node.name);
+    if (node.kind == TreeNode::Kind::Loop && node.is(marks::kIsolate)) isolated.insert(node.name);
   });
   ScheduledKernel result;
   result.kernel = kernel->kernel;

@@ -34,10 +34,6 @@ struct OuterLoops {
   };
   LoopNodePtr root;
   std::vector<Call> calls;                    // by leaf: its name is an index into this
-  struct Mark {
-    bool parallel = false, isolate = false;
-    int64_t unroll = 1;
-  };
 };
 OuterLoops outer_loops(const KernelPtr& kernel, const TreeNode& tree,
                        const std::vector<Region>& regions);

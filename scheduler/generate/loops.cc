@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "ir/error.h"
+#include "scheduler/core/primitive.h"
 #include "scheduler/generate/generate.h"
 
 namespace tc {
@@ -267,8 +268,11 @@ class AstReader {
     }
     result->children = {node(body)};
     result->variable = name;
-    result->parallel = loop->parallel;
-    result->unroll = static_cast<int>(loop->unroll);
+    for (const LoopMark& mark : loop->marks) {
+      // All copies of a loop around leaves are its trips.
+      const bool whole = mark.word == marks::kUnroll && mark.count == 0;
+      if (row_of(mark).scheduled && !whole) result->marks.push_back(mark);
+    }
     return result;
   }
 

@@ -12,7 +12,8 @@ namespace {
 // True where all below is unrolled or vector loops around one statement.
 bool is_copies(const TreeNode& node) {
   if (node.kind == TreeNode::Kind::Leaf) return true;
-  return node.kind == TreeNode::Kind::Loop && (node.vector || node.matrix || node.unroll == 0) && !node.isolate &&
+  return node.kind == TreeNode::Kind::Loop && (node.is(marks::kVector) || node.is(marks::kMatrix) || node.copies() == 0) &&
+         !node.is(marks::kIsolate) &&
          is_copies(node.children[0]);
 }
 
@@ -125,11 +126,13 @@ constexpr int64_t kMostShares = 32;
 void add_prefetches(const Kernel& kernel, const Region& region, size_t depth,
                     const std::vector<Affine>& outer_values, LoopNode& leaf) {
   const TreeNode& loop = *region.outer[depth];
+  const LoopMark* wanted = loop.find_mark(marks::kPrefetch);
+  if (wanted == nullptr) return;
   for (const Region::Member& member : region.members) {
     const Statement& statement = kernel.statements[static_cast<size_t>(member.statement)];
     for (const Access& access : loads_of(statement)) {
       const Buffer& buffer = kernel.buffers[static_cast<size_t>(access.buffer)];
-      if (std::find(loop.prefetched.begin(), loop.prefetched.end(), buffer.name) == loop.prefetched.end()) continue;
+      if (std::count(wanted->buffers.begin(), wanted->buffers.end(), buffer.name) == 0) continue;
       const LoopPart& part = loop.members.at(member.statement);
       const auto stride = element_stride(kernel, access, part.iterator);
       if (!stride || *stride == 0) continue;
@@ -169,11 +172,11 @@ void fill_leaf(const Kernel& kernel, const Region& region,
       const Affine& iterator = iterator_extent(statement, part.iterator);
       TileLoop loop;
       loop.name = node->name;
-      loop.kind = node->vector        ? TileLoop::Kind::Vector
-                  : node->matrix      ? TileLoop::Kind::Matrix
-                  : node->unroll == 0 ? TileLoop::Kind::Unroll
-                                      : TileLoop::Kind::Serial;
-      if (loop.kind == TileLoop::Kind::Serial) loop.unroll = static_cast<int>(node->unroll);
+      loop.kind = node->is(marks::kVector)   ? TileLoop::Kind::Vector
+                  : node->is(marks::kMatrix) ? TileLoop::Kind::Matrix
+                  : node->copies() == 0     ? TileLoop::Kind::Unroll
+                                            : TileLoop::Kind::Serial;
+      if (loop.kind == TileLoop::Kind::Serial) loop.unroll = static_cast<int>(node->copies());
       if (auto extent = part.extent(iterator)) {
         loop.extent = *extent;
       } else if (part.steps.empty()) {
@@ -261,7 +264,7 @@ class ScopeDecider {
       if (extent) ranges[loop->name] = {0, *extent - 1};
     }
     for (const TreeNode* loop : member.loops) {
-      if (!loop->vector && loop->unroll != 0) serial.insert(loop->name);
+      if (!loop->is(marks::kVector) && loop->copies() != 0) serial.insert(loop->name);
     }
     const auto iterators = iterator_values(statement, member.statement, loops, values, ignored);
     visit_accesses(statement, [&](const Access& access, bool) {

@@ -2,6 +2,7 @@
 #include "scheduler/legality/legality.h"
 
 #include "ir/error.h"
+#include "scheduler/core/primitive.h"
 
 namespace tc {
 namespace {
@@ -68,33 +69,13 @@ class Checker {
     return std::nullopt;
   }
 
-  // Parallel loops are at the top of the tree, one inside the other.
-  std::optional<std::string> parallel_marks(const TreeNode& tree) {
-    isl::union_map open = model_.dependences.unite(model_.reductions);
-    for (const TreeNode* node = &tree; node->parallel; node = &node->children[0]) {
-      isl::multi_union_pw_aff value = loop_function(model_, kernel_, *node);
-      isl::union_map equal = open.eq_at(value);
-      if (!open.is_subset(equal)) return carried(*node, open.subtract(equal), "parallel");
-      open = equal;
-    }
-    return std::nullopt;
-  }
-
-  // Vector loops are the innermost loops of one statement.
-  std::optional<std::string> vector_marks(const TreeNode& tree) {
+  // The first loop with a mark that its iterations are too dependent for.
+  std::optional<std::string> wrong_mark(const TreeNode& tree) {
     std::optional<std::string> found;
     visit_tree(tree, [&](const TreeNode& node, const std::vector<const TreeNode*>& above) {
-      if (found || node.kind != TreeNode::Kind::Loop || !node.vector) return;
-      isl::union_set instances = universe_of(model_, statements_below(node));
-      isl::union_map open =
-          model_.dependences.intersect_domain(instances).intersect_range(instances);
-      for (const TreeNode* loop : above) {
-        if (open.is_empty()) return;
-        open = open.eq_at(loop_function(model_, kernel_, *loop));
+      for (const LoopMark& mark : node.marks) {
+        if (!found) found = wrong_mark(node, above, row_of(mark));
       }
-      if (open.is_empty()) return;
-      isl::union_map equal = open.eq_at(loop_function(model_, kernel_, node));
-      if (!open.is_subset(equal)) found = carried(node, open.subtract(equal), "vector");
     });
     return found;
   }
@@ -105,7 +86,23 @@ class Checker {
     return text(first, " must run before ", second, ", but ", why);
   }
 
-  std::string carried(const TreeNode& loop, const isl::union_map& bad, const char* mark) {
+  std::optional<std::string> wrong_mark(const TreeNode& loop, const std::vector<const TreeNode*>& above, const MarkRow& mark) {
+    if (mark.needs == MarkRow::Needs::Nothing) return std::nullopt;
+    isl::union_map open = model_.dependences;
+    if (mark.needs == MarkRow::Needs::Independence) open = open.unite(model_.reductions);
+    const isl::union_set instances = universe_of(model_, statements_below(loop));
+    open = open.intersect_domain(instances).intersect_range(instances);
+    for (const TreeNode* outer : above) {
+      if (open.is_empty()) return std::nullopt;
+      open = open.eq_at(loop_function(model_, kernel_, *outer));
+    }
+    if (open.is_empty()) return std::nullopt;
+    const isl::union_map equal = open.eq_at(loop_function(model_, kernel_, loop));
+    if (open.is_subset(equal)) return std::nullopt;
+    return carried(loop, open.subtract(equal), mark.word);
+  }
+
+  std::string carried(const TreeNode& loop, const isl::union_map& bad, const std::string& mark) {
     auto [first, second] = sample_pair(kernel_, originally_ordered(kernel_, bad));
     return text("loop ", loop.name, " cannot be ", mark, ": its iterations depend on each other, ",
                 first, " must run before ", second);
@@ -133,11 +130,7 @@ std::optional<std::string> find_violation(const KernelPtr& kernel, const TreeNod
 }
 
 std::optional<std::string> find_wrong_mark(const KernelPtr& kernel, const TreeNode& tree) {
-  return ask([&] {
-    Checker checker(kernel);
-    auto found = checker.parallel_marks(tree);
-    return found ? found : checker.vector_marks(tree);
-  });
+  return ask([&] { return Checker(kernel).wrong_mark(tree); });
 }
 
 std::optional<std::string> find_violation_below(const KernelPtr& kernel, const TreeNode& tree,

@@ -7,10 +7,9 @@
 
 namespace tc {
 
-BandedProduct::BandedProduct(const ScheduleState& state, const std::string& statement, DType operand, const BandSizes& sizes)
+BandedProduct::BandedProduct(const ScheduleState& state, size_t statement, DType operand, const BandSizes& sizes)
     : ProductRewrite(state, statement), unit_(state.target.matrix), band_(sizes.band), panel_(sizes.panel),
       blocks_(sizes.blocks), tiles_(sizes.tiles), rows_(sizes.rows) {
-  if (unit_.registers == 0) refuse("target ", state.target.name, " has no matrix unit");
   const MatrixUnit::Format* format = unit_.format(operand);
   if (format == nullptr) refuse("the matrix unit of target ", state.target.name, " does not multiply ", name_of(operand));
   format_ = *format;

@@ -20,7 +20,7 @@ struct BandSizes {
 class BandedProduct : protected ProductRewrite {
  protected:
   // Of what the unit multiplies in the operand's type.
-  BandedProduct(const ScheduleState& state, const std::string& statement, DType operand, const BandSizes& sizes);
+  BandedProduct(const ScheduleState& state, size_t statement, DType operand, const BandSizes& sizes);
 
   // After find_operands: fills in what is below; refuses what does not fit.
   void analyse();

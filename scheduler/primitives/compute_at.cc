@@ -1,7 +1,7 @@
 // compute_at: statements move under the loops of a neighbour, without recomputation.
 #include <algorithm>
 
-#include "scheduler/core/state.h"
+#include "scheduler/core/primitive.h"
 
 namespace tc {
 namespace {
@@ -145,113 +145,135 @@ const TreeNode& chain_end(const TreeNode& top) {
   return *node;
 }
 
+// Moves one statement, with what is left of its loops, into a loop of a neighbour.
+class Move {
+ public:
+  Move(ScheduleState& state, size_t mover, const std::string& loop)
+      : state_(state), kernel_(state.kernel->kernel), mover_(static_cast<int>(mover)), loop_(loop) {}
+
+  void run() {
+    find_own_loops();
+    find_path();
+    share_path();
+    place();
+  }
+
+ private:
+  const std::string& who() const { return kernel_.statements[static_cast<size_t>(mover_)].name; }
+
+  // The chain of the statement's own loops, and the sequence that holds it.
+  void find_own_loops() {
+    TreeNode* chain = nullptr;
+    visit_tree(state_.tree, [&](const TreeNode& node, const auto&) {
+      if (chain == nullptr && node.kind != TreeNode::Kind::Sequence &&
+          statements_below(node) == std::vector<int>{mover_}) {
+        chain = const_cast<TreeNode*>(&node);
+      }
+    });
+    if (chain == nullptr) refuse("statement ", who(), " has no loops of its own");
+    sequence_ = parent_of(state_.tree, chain);
+    if (sequence_ == nullptr || sequence_->kind != TreeNode::Kind::Sequence) {
+      refuse("statement ", who(), " is not next to loop ", loop_);
+    }
+    position_ = static_cast<size_t>(chain - sequence_->children.data());
+    for (TreeNode* node = chain; node->kind == TreeNode::Kind::Loop; node = &node->children[0]) {
+      refuse_marked(*node);
+      TreeNode copy = *node;
+      copy.children.clear();
+      own_.push_back(std::move(copy));
+    }
+    if (inside_tile(state_.tree, *chain) || chain_end(*chain).kind == TreeNode::Kind::Tile) {
+      refuse("statement ", who(), " is in a register tile: move it before");
+    }
+  }
+
+  // The neighbour that holds the loop, and the loops from there to it.
+  void find_path() {
+    neighbour_ = sequence_->children.size();
+    for (size_t i = 0; i < sequence_->children.size(); ++i) {
+      if (find_loop(sequence_->children[i], loop_) != nullptr) neighbour_ = i;
+    }
+    if (neighbour_ == sequence_->children.size() || neighbour_ == position_) {
+      refuse("statement ", who(), " is not next to loop ", loop_);
+    }
+    for (TreeNode* node = &sequence_->children[neighbour_];; node = &node->children[0]) {
+      if (node->kind != TreeNode::Kind::Loop) {
+        refuse("loop ", loop_, " has statements around it that loop ",
+               path_.empty() ? std::string("nest") : path_.back()->name, " also holds");
+      }
+      path_.push_back(node);
+      if (node->name == loop_) break;
+    }
+    for (TreeNode* loop : path_) refuse_marked(*loop);
+  }
+
+  // Makes the statement a member of the path's loops. One of the statements in them leads: it tells how they
+  // count. Those with many iterators come first; one that shares no buffer with the statement cannot.
+  void share_path() {
+    std::vector<int> leaders;
+    for (const auto& [candidate, part] : path_.back()->members) leaders.push_back(candidate);
+    auto size = [&](int s) { return kernel_.statements[static_cast<size_t>(s)].iterators.size(); };
+    std::stable_sort(leaders.begin(), leaders.end(), [&](int a, int b) { return size(a) > size(b); });
+    std::vector<LoopPart> members;
+    const std::vector<const TreeNode*> outer(path_.begin(), path_.end());
+    std::optional<Refusal> refusal;
+    std::optional<std::vector<TreeNode>> left;
+    for (int leader : leaders) {
+      try {
+        members.clear();
+        left = remaining_loops(kernel_, outer, leader, mover_, own_, members);
+        break;
+      } catch (const Refusal& refused) {
+        if (!refusal) refusal = refused;
+      }
+    }
+    if (!left) throw *refusal;
+    own_ = *left;
+    for (size_t i = 0; i < path_.size(); ++i) path_[i]->members[mover_] = members[i];
+  }
+
+  // Before or behind what the loop holds, as it was.
+  void place() {
+    TreeNode body;
+    body.statement = mover_;
+    for (size_t i = own_.size(); i-- > 0;) {
+      own_[i].children.push_back(std::move(body));
+      body = std::move(own_[i]);
+    }
+    TreeNode together;
+    together.kind = TreeNode::Kind::Sequence;
+    TreeNode inside = std::move(path_.back()->children[0]);
+    if (position_ < neighbour_) together.children.push_back(std::move(body));
+    together.children.push_back(std::move(inside));
+    if (position_ > neighbour_) together.children.push_back(std::move(body));
+    path_.back()->children[0] = std::move(together);
+    sequence_->children.erase(sequence_->children.begin() + static_cast<std::ptrdiff_t>(position_));
+    tidy(state_.tree);
+  }
+
+  ScheduleState& state_;
+  const Kernel& kernel_;
+  const int mover_;
+  const std::string& loop_;              // its name
+  TreeNode* sequence_ = nullptr;
+  size_t position_ = 0, neighbour_ = 0;  // in the sequence
+  std::vector<TreeNode> own_;            // loops of the statement alone, outermost first, without children
+  std::vector<TreeNode*> path_;          // loops around what the statement gets next to
+};
+
 }  // namespace
 
 Primitive compute_at_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"compute_at", "order", "compute_at STATEMENT ... at LOOP",
+  primitive.row = {"compute_at", PrimitiveKind::Order,
+                   {list(statement("STATEMENT"), 1), keyword("at"), loop("LOOP")},
                    "{ for i: S; for i: for j: T }  ->  for i: { S; for j: T } for `compute_at S at "
                    "T_i`: the statements run inside the loop, next to what it holds, and share all "
                    "loops around it. Nothing is computed twice."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
-    const Kernel& kernel = state.kernel->kernel;
-    std::vector<int> movers;
-    while (!words.next_is("at") && !words.at_end()) {
-      const std::string name = words.name("a statement");
-      const Statement* statement = kernel.find(name);
-      if (statement == nullptr) refuse("no statement '", name, "'");
-      movers.push_back(static_cast<int>(statement - kernel.statements.data()));
-    }
-    words.expect("at");
-    const std::string name = words.name("a loop");
-    if (movers.empty()) refuse("expected a statement");
-    loop_or_refuse(state, name);
-
-    for (int mover : movers) {
-      const std::string& who = kernel.statements[static_cast<size_t>(mover)].name;
-      // The chain of the statement's own loops, and the sequence that holds it.
-      TreeNode* chain = nullptr;
-      visit_tree(state.tree, [&](const TreeNode& node, const auto&) {
-        if (chain == nullptr && node.kind != TreeNode::Kind::Sequence &&
-            statements_below(node) == std::vector<int>{mover}) {
-          chain = const_cast<TreeNode*>(&node);
-        }
-      });
-      if (chain == nullptr) refuse("statement ", who, " has no loops of its own");
-      TreeNode* sequence = parent_of(state.tree, chain);
-      if (sequence == nullptr || sequence->kind != TreeNode::Kind::Sequence) {
-        refuse("statement ", who, " is not next to loop ", name);
-      }
-      std::vector<TreeNode> loops;
-      for (TreeNode* node = chain; node->kind == TreeNode::Kind::Loop; node = &node->children[0]) {
-        refuse_marked(*node);
-        TreeNode copy = *node;
-        copy.children.clear();
-        loops.push_back(std::move(copy));
-      }
-      if (inside_tile(state.tree, *chain) || chain_end(*chain).kind == TreeNode::Kind::Tile) {
-        refuse("statement ", who, " is in a register tile: move it before");
-      }
-      // The neighbour that holds the loop, and the loops from there to it.
-      size_t neighbour = sequence->children.size();
-      for (size_t i = 0; i < sequence->children.size(); ++i) {
-        if (find_loop(sequence->children[i], name) != nullptr) neighbour = i;
-      }
-      const auto position = static_cast<size_t>(chain - sequence->children.data());
-      if (neighbour == sequence->children.size() || neighbour == position) {
-        refuse("statement ", who, " is not next to loop ", name);
-      }
-      std::vector<TreeNode*> path;
-      TreeNode* node = &sequence->children[neighbour];
-      while (true) {
-        if (node->kind != TreeNode::Kind::Loop) {
-          refuse("loop ", name, " has statements around it that loop ",
-                 path.empty() ? std::string("nest") : path.back()->name, " also holds");
-        }
-        path.push_back(node);
-        if (node->name == name) break;
-        node = &node->children[0];
-      }
-      for (TreeNode* loop : path) refuse_marked(*loop);
-      // One of the statements in the loops leads: it tells how they count. Those with many iterators
-      // come first; one that shares no buffer with the statement cannot.
-      std::vector<int> leaders;
-      for (const auto& [candidate, part] : path.back()->members) leaders.push_back(candidate);
-      auto size = [&](int s) { return kernel.statements[static_cast<size_t>(s)].iterators.size(); };
-      std::stable_sort(leaders.begin(), leaders.end(), [&](int a, int b) { return size(a) > size(b); });
-      std::vector<LoopPart> members;
-      std::vector<const TreeNode*> outer(path.begin(), path.end());
-      std::optional<Refusal> refusal;
-      std::optional<std::vector<TreeNode>> left;
-      for (int leader : leaders) {
-        try {
-          members.clear();
-          left = remaining_loops(kernel, outer, leader, mover, loops, members);
-          break;
-        } catch (const Refusal& refused) {
-          if (!refusal) refusal = refused;
-        }
-      }
-      if (!left) throw *refusal;
-      loops = *left;
-      for (size_t i = 0; i < path.size(); ++i) path[i]->members[mover] = members[i];
-
-      TreeNode body;
-      body.statement = mover;
-      for (size_t i = loops.size(); i-- > 0;) {
-        loops[i].children.push_back(std::move(body));
-        body = std::move(loops[i]);
-      }
-      TreeNode together;
-      together.kind = TreeNode::Kind::Sequence;
-      TreeNode inside = std::move(path.back()->children[0]);
-      if (position < neighbour) together.children.push_back(std::move(body));
-      together.children.push_back(std::move(inside));
-      if (position > neighbour) together.children.push_back(std::move(body));
-      path.back()->children[0] = std::move(together);
-      sequence->children.erase(sequence->children.begin() + static_cast<std::ptrdiff_t>(position));
-      tidy(state.tree);
-    }
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
+    const std::string loop = given.loop("LOOP").name;
+    for (size_t mover : given.statements("STATEMENT")) Move(state, mover, loop).run();
     refuse_illegal(state, state.tree);
   };
   return primitive;

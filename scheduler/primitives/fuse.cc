@@ -1,35 +1,35 @@
 // fuse: the outermost loops of adjacent statements become one.
 #include <algorithm>
 
-#include "scheduler/core/state.h"
+#include "scheduler/core/primitive.h"
 
 namespace tc {
 
 Primitive fuse_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"fuse", "order", "fuse LOOP LOOP ... as NAME",
+  primitive.row = {"fuse", PrimitiveKind::Order,
+                   {list(loop("LOOP"), 2), keyword("as"), name("NAME", "the fused loop's name")},
                    "{ for i: S; for j: T }  ->  for NAME: { S; T }, for outermost loops of "
                    "neighbours in one sequence."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
+    const std::vector<TreeNode*> loops = given.loops("LOOP");
     std::vector<std::string> names;
-    while (!words.next_is("as") && !words.at_end()) names.push_back(words.name("a loop"));
-    words.expect("as");
-    const std::string name = words.name("the fused loop's name");
-    if (names.size() < 2) refuse("expected at least two loops");
+    for (const TreeNode* loop : loops) names.push_back(loop->name);
+    const std::string name = given.word("NAME");
     refuse_taken(state, name, names);
     TreeNode* sequence = nullptr;
     std::vector<size_t> positions;
-    for (const std::string& each : names) {
-      TreeNode& loop = loop_or_refuse(state, each);
-      refuse_marked(loop);
-      if (inside_tile(state.tree, loop)) refuse("loop ", each, " is inside a register tile");
-      TreeNode* parent = parent_of(state.tree, &loop);
+    for (TreeNode* loop : loops) {
+      refuse_marked(*loop);
+      if (inside_tile(state.tree, *loop)) refuse("loop ", loop->name, " is inside a register tile");
+      TreeNode* parent = parent_of(state.tree, loop);
       if (parent == nullptr || parent->kind != TreeNode::Kind::Sequence ||
           (sequence != nullptr && sequence != parent)) {
-        refuse("loops ", names[0], " and ", each, " are not the outermost loops of neighbours");
+        refuse("loops ", names[0], " and ", loop->name, " are not the outermost loops of neighbours");
       }
       sequence = parent;
-      positions.push_back(static_cast<size_t>(&loop - parent->children.data()));
+      positions.push_back(static_cast<size_t>(loop - parent->children.data()));
     }
     std::sort(positions.begin(), positions.end());
     if (std::adjacent_find(positions.begin(), positions.end()) != positions.end()) {

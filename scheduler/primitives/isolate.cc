@@ -1,18 +1,25 @@
 // isolate: the trips without conditions in a loop of their own.
-#include "scheduler/core/state.h"
+#include "scheduler/core/primitive.h"
 
 namespace tc {
+namespace {
+
+const MarkRow kMark = {.word = marks::kIsolate, .adjective = "isolated", .in_tile = false};
+
+}  // namespace
 
 Primitive isolate_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"isolate", "order", "isolate LOOP",
+  primitive.row = {"isolate", PrimitiveKind::Mark, {loop("LOOP")},
                    "for i: S where C(i)  ->  the first and last trips with the condition, those "
                    "between, where it always holds, without."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
-    TreeNode& loop = loop_or_refuse(state, words.name("a loop"));
-    refuse_marked(loop);
-    if (inside_tile(state.tree, loop)) refuse("loop ", loop.name, " is inside a register tile");
-    loop.isolate = true;
+  primitive.row.mark = kMark;
+  primitive.row.tuned = true;
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
+    TreeNode& loop = given.loop("LOOP");
+    refuse_mark(state, loop, kMark);
+    loop.marks.push_back({kMark.word, 0, {}});
   };
   return primitive;
 }

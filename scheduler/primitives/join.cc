@@ -1,4 +1,5 @@
 // join: two iterators of one statement become one.
+#include "scheduler/core/primitive.h"
 #include "scheduler/core/rewriting.h"
 
 namespace tc {
@@ -47,18 +48,20 @@ struct Joined {
 }  // namespace
 
 Primitive join_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"join", "rewrite", "join STATEMENT_OUTER STATEMENT_INNER as NAME",
+  primitive.row = {"join", PrimitiveKind::Rewrite,
+                   {iterator("STATEMENT_OUTER", "the outer iterator"), iterator("STATEMENT_INNER", "the inner iterator"),
+                    keyword("as"), name("NAME", "the joined iterator's name")},
                    "S[i, j]  ->  S[NAME] with i = NAME/M and j = NAME%M, in the statement itself: the reverse "
                    "of strip. What it writes stays affine; what it reads at i or j alone gets a computed "
                    "subscript, so that lanes of several groups read each their own group's."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
     Kernel kernel = state.kernel->kernel;
-    const auto [which, position] = iterator_or_refuse(kernel, words.name("the outer iterator"));
-    const auto [second, inner] = iterator_or_refuse(kernel, words.name("the inner iterator"));
-    words.expect("as");
+    const auto [which, position] = given.iterator("STATEMENT_OUTER");
+    const auto [second, inner] = given.iterator("STATEMENT_INNER");
     Statement& statement = kernel.statements[which];
-    Joined joined{statement.name, statement.iterators[position].name, "", words.name("the joined iterator's name"), 1};
+    Joined joined{statement.name, statement.iterators[position].name, "", given.word("NAME"), 1};
     if (which != second || inner != position + 1) refuse("the iterators are not next to each other in one statement");
     joined.inner = statement.iterators[inner].name;
     const Affine extent = statement.iterators[inner].extent;

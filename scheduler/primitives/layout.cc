@@ -3,6 +3,7 @@
 
 #include "ir/access.h"
 #include "ir/domain.h"
+#include "scheduler/core/primitive.h"
 #include "scheduler/core/rewriting.h"
 
 namespace tc {
@@ -23,7 +24,17 @@ bool divide(const Affine& index, int64_t block, const std::map<std::string, Inte
   return range.low >= 0 && range.high < block;
 }
 
-// Whether a condition keeps the statement from all elements from `extent` on that its loops reach, other
+// Whether the condition is on the index together with other iterators: of elements from `extent` on, for which
+// the others' ranges are not made, it may leave some out.
+bool is_joint(const Affine& condition, const Affine& index, const std::map<std::string, Interval>& box) {
+  bool own = false, other = false;
+  for (const auto& [name, coefficient] : condition.terms()) {
+    (index.coefficient(name) != 0 ? own : other) = true;
+  }
+  return own && other && range_of(condition, box).low < 0;
+}
+
+// Whether a condition keeps the statement from elements from `extent` on that its loops reach, other
 // than the very condition `index < extent`, which goes where padded lanes are settled.
 bool cuts_padding(const Statement& statement, const Affine& index, const Affine& extent,
                   const std::map<std::string, Interval>& box) {
@@ -31,7 +42,7 @@ bool cuts_padding(const Statement& statement, const Affine& index, const Affine&
   if (statement.reduction != Reduction::None || range_of(inside, box).low >= 0) return false;
   return std::any_of(statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
     return condition != inside &&
-           Domain(box, {condition}).is_nonnegative(inside, nullptr) == Domain::Answer::Yes;
+           (is_joint(condition, index, box) || Domain(box, {condition}).is_nonnegative(inside, nullptr) == Domain::Answer::Yes);
   });
 }
 
@@ -116,104 +127,147 @@ bool window_for(const Kernel& kernel, Statement& statement, const Affine& index,
   return true;
 }
 
+// One dimension of a buffer that is to be stored in blocks.
+struct Blocking {
+  int buffer = -1;
+  std::string name;                // of the buffer
+  size_t dim = 0;
+  int64_t block = 1;
+  Affine extent;                   // of the dimension; constant
+  bool divides() const { return extent.constant() % block == 0; }
+};
+
+void refuse_blocking(const ScheduleState& state, const Kernel& kernel, const Blocking& blocking) {
+  if (!blocking.extent.is_constant()) {
+    refuse("dimension ", blocking.dim, " of ", blocking.name, " is symbolic: ", blocking.extent.str());
+  }
+  if (blocking.block > 1024) refuse("blocks of more than 1024");
+  for (const BlockedDim& other : state.blocked) {
+    if (other.buffer == blocking.name) refuse("buffer ", blocking.name, " is in blocks already");
+  }
+  if (packing_of(kernel, blocking.name) != nullptr) refuse("constant ", blocking.name, " is packed already");
+}
+
+// Makes one statement access the buffer by blocks, strip-mining iterators where that takes it.
+class StatementBlocker {
+ public:
+  StatementBlocker(const Kernel& kernel, Statement& statement, const Blocking& blocking)
+      : kernel_(kernel), statement_(statement), blocking_(blocking) {}
+
+  void run() {
+    while (const auto obstacle = find_obstacle()) {
+      if (window_for(kernel_, statement_, *obstacle, blocking_.block, blocking_.extent, windows_)) continue;
+      strip_for(kernel_, statement_, *obstacle, blocking_.block, blocking_.name, blocking_.divides());
+    }
+    const auto box = box_of(kernel_, statement_);
+    edit_accesses(statement_, [&](const Access& access) {
+      if (access.buffer != blocking_.buffer) return access;
+      Access result = access;
+      Affine outer, inner;
+      parts(access.index[blocking_.dim].affine, box, outer, inner);
+      result.index[blocking_.dim].affine = outer;
+      result.index.push_back({inner, nullptr});
+      return result;
+    });
+  }
+
+ private:
+  bool parts(const Affine& index, const std::map<std::string, Interval>& box, Affine& outer, Affine& inner) const {
+    for (const Window& window : windows_) {
+      if (window.index != index) continue;
+      outer = window.outer;
+      inner = window.inner;
+      return true;
+    }
+    return divide(index, blocking_.block, box, outer, inner);
+  }
+
+  // The last index that does not divide into whole blocks; nothing where all do.
+  std::optional<Affine> find_obstacle() const {
+    const auto box = box_of(kernel_, statement_);
+    std::optional<Affine> obstacle;
+    visit_accesses(statement_, [&](const Access& access, bool is_write) {
+      if (access.buffer == blocking_.buffer && is_obstacle(access.index[blocking_.dim], box, is_write)) {
+        obstacle = access.index[blocking_.dim].affine;
+      }
+    });
+    return obstacle;
+  }
+
+  bool is_obstacle(const Subscript& subscript, const std::map<std::string, Interval>& box, bool is_write) const {
+    if (subscript.dynamic) {
+      refuse("statement ", statement_.name, " accesses ", blocking_.name, " at an index that depends on data");
+    }
+    const Affine& index = subscript.affine;
+    Affine outer, inner;
+    const bool divided = parts(index, box, outer, inner);
+    // Padded lanes belong to the loops: whole blocks are counted. Reads of single lanes leave
+    // nothing unwritten.
+    const bool whole = blocking_.divides() || !divided || (inner.is_constant() && !is_write) ||
+                       range_of(inner, box).high == blocking_.block - 1;
+    const bool cut = is_write && divided && !blocking_.divides() &&
+                     cuts_padding(statement_, index, blocking_.extent, box);
+    if (cut || (divided && !whole && is_write && index.as_variable().empty())) {
+      refuse("statement ", statement_.name, " writes ", blocking_.name, " at ", index.str(),
+             ", which leaves lanes of the last block unwritten");
+    }
+    return !divided || (!whole && !index.as_variable().empty());
+  }
+
+  const Kernel& kernel_;
+  Statement& statement_;
+  const Blocking& blocking_;
+  std::vector<Window> windows_;
+};
+
+Packing packing_in_blocks(const Buffer& constant, const Blocking& blocking) {
+  Packing packing;
+  packing.buffer = constant.name;
+  for (size_t d = 0; d <= constant.shape.size(); ++d) packing.iterators.push_back("d" + std::to_string(d));
+  for (size_t d = 0; d < constant.shape.size(); ++d) {
+    if (!constant.shape[d].is_constant()) refuse("constant ", constant.name, " has a symbolic shape");
+    packing.original_shape.push_back(constant.shape[d].constant());
+    Affine index = Affine::variable(packing.iterators[d]);
+    if (d == blocking.dim) index = index * blocking.block + Affine::variable(packing.iterators.back());
+    packing.index.push_back(index);
+  }
+  return packing;
+}
+
+void apply_layout(ScheduleState& state, const Arguments& given) {
+  Kernel kernel = state.kernel->kernel;
+  const size_t which = given.buffer("BUFFER");
+  Buffer& buffer = kernel.buffers[which];
+  Blocking blocking{static_cast<int>(which), buffer.name, static_cast<size_t>(given.number("DIM")), given.number("BLOCK"), {}};
+  if (blocking.dim >= buffer.shape.size()) refuse("buffer ", buffer.name, " has ", buffer.shape.size(), " dimensions");
+  blocking.extent = buffer.shape[blocking.dim];
+  refuse_blocking(state, kernel, blocking);
+  for (Statement& statement : kernel.statements) StatementBlocker(kernel, statement, blocking).run();
+  if (buffer.scope == Scope::Constant) kernel.packings.push_back(packing_in_blocks(buffer, blocking));
+  const int64_t block = blocking.block;
+  buffer.shape[blocking.dim] = Affine((blocking.extent.constant() + block - 1) / block);
+  buffer.shape.push_back(Affine(block));
+  buffer.logical += text(buffer.logical.empty() ? "" : ", ", "dimension ", blocking.dim, " of ",
+                         blocking.extent.str(), " by ", block);
+  state.blocked.push_back({buffer.name, blocking.dim, buffer.shape.size() - 1, block, blocking.extent});
+  replace_kernel(state, std::move(kernel));
+}
+
 }  // namespace
 
 Primitive layout_primitive() {
+  using namespace argument;
+  Argument stored = buffer("BUFFER");
+  stored.changes_layout = true;
   Primitive primitive;
-  primitive.row = {"layout", "rewrite", "layout BUFFER DIM BLOCK",
+  primitive.row = {"layout", PrimitiveKind::Rewrite,
+                   {stored, number("DIM", "the dimension", 0), number("BLOCK", "the block", 2)},
                    "A[.., i, ..]  ->  A[.., i/BLOCK, .., i%BLOCK]: dimension DIM is stored in blocks, "
                    "the block innermost; the last block is padded. Loops that index it are "
                    "strip-mined. Where a reduction's window moves along whole blocks (`c + k - 1`), one more "
                    "iterator counts the blocks it reaches. A constant is packed so while compiling, padded "
                    "with 0; padded lanes of activations hold any finite value."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
-    Kernel kernel = state.kernel->kernel;
-    const std::string name = words.name("a buffer");
-    const auto which = static_cast<int>(buffer_or_refuse(kernel, name));
-    const auto dim = static_cast<size_t>(words.number("the dimension", 0));
-    const int64_t block = words.number("the block", 2);
-    Buffer& buffer = kernel.buffers[static_cast<size_t>(which)];
-    if (dim >= buffer.shape.size()) {
-      refuse("buffer ", name, " has ", buffer.shape.size(), " dimensions");
-    }
-    const Affine extent = buffer.shape[dim];
-    if (!extent.is_constant()) refuse("dimension ", dim, " of ", name, " is symbolic: ", extent.str());
-    if (block > 1024) refuse("blocks of more than 1024");
-    for (const BlockedDim& other : state.blocked) {
-      if (other.buffer == name) refuse("buffer ", name, " is in blocks already");
-    }
-    if (packing_of(kernel, name) != nullptr) refuse("constant ", name, " is packed already");
-    for (Statement& statement : kernel.statements) {
-      std::vector<Window> windows;
-      auto parts = [&](const Affine& index, const std::map<std::string, Interval>& box, Affine& outer, Affine& inner) {
-        for (const Window& window : windows) {
-          if (window.index != index) continue;
-          outer = window.outer;
-          inner = window.inner;
-          return true;
-        }
-        return divide(index, block, box, outer, inner);
-      };
-      while (true) {
-        const auto box = box_of(kernel, statement);
-        std::optional<Affine> obstacle;
-        visit_accesses(statement, [&](const Access& access, bool is_write) {
-          if (access.buffer != which) return;
-          Affine outer, inner;
-          if (access.index[dim].dynamic) {
-            refuse("statement ", statement.name, " accesses ", name, " at an index that depends on data");
-          }
-          const Affine& index = access.index[dim].affine;
-          const bool divided = parts(index, box, outer, inner);
-          // Padded lanes belong to the loops: whole blocks are counted. Reads of single lanes leave
-          // nothing unwritten.
-          const bool whole = extent.constant() % block == 0 || !divided ||
-                             (inner.is_constant() && !is_write) ||
-                             range_of(inner, box).high == block - 1;
-          if (!divided || (!whole && !index.as_variable().empty())) obstacle = index;
-          const bool cut = is_write && divided && extent.constant() % block != 0 &&
-                           cuts_padding(statement, index, extent, box);
-          if (cut || (divided && !whole && is_write && index.as_variable().empty())) {
-            refuse("statement ", statement.name, " writes ", name, " at ", index.str(),
-                   ", which leaves lanes of the last block unwritten");
-          }
-        });
-        if (!obstacle) break;
-        if (window_for(kernel, statement, *obstacle, block, extent, windows)) continue;
-        strip_for(kernel, statement, *obstacle, block, name, extent.constant() % block == 0);
-      }
-      const auto box = box_of(kernel, statement);
-      edit_accesses(statement, [&](const Access& access) {
-        if (access.buffer != which) return access;
-        Access result = access;
-        Affine outer, inner;
-        parts(access.index[dim].affine, box, outer, inner);
-        result.index[dim].affine = outer;
-        result.index.push_back({inner, nullptr});
-        return result;
-      });
-    }
-    const int64_t blocks = (extent.constant() + block - 1) / block;
-    if (buffer.scope == Scope::Constant) {
-      Packing packing;
-      packing.buffer = name;
-      for (size_t d = 0; d <= buffer.shape.size(); ++d) packing.iterators.push_back("d" + std::to_string(d));
-      for (size_t d = 0; d < buffer.shape.size(); ++d) {
-        if (!buffer.shape[d].is_constant()) refuse("constant ", name, " has a symbolic shape");
-        packing.original_shape.push_back(buffer.shape[d].constant());
-        Affine index = Affine::variable(packing.iterators[d]);
-        if (d == dim) index = index * block + Affine::variable(packing.iterators.back());
-        packing.index.push_back(index);
-      }
-      kernel.packings.push_back(std::move(packing));
-    }
-    buffer.shape[dim] = Affine(blocks);
-    buffer.shape.push_back(Affine(block));
-    buffer.logical += text(buffer.logical.empty() ? "" : ", ", "dimension ", dim, " of ",
-                           extent.str(), " by ", block);
-    state.blocked.push_back({name, dim, buffer.shape.size() - 1, block, extent});
-    replace_kernel(state, std::move(kernel));
-  };
+  primitive.apply = apply_layout;
   return primitive;
 }
 

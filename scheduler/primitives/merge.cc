@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "scheduler/core/primitive.h"
 #include "scheduler/core/rewriting.h"
 
 namespace tc {
@@ -142,22 +143,23 @@ class Merger {
 }  // namespace
 
 Primitive merge_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"merge", "rewrite", "merge STATEMENT_OUTER STATEMENT_INNER as NAME",
+  primitive.row = {"merge", PrimitiveKind::Rewrite,
+                   {iterator("STATEMENT_OUTER", "the outer iterator"), iterator("STATEMENT_INNER", "the inner iterator"),
+                    keyword("as"), name("NAME", "the merged iterator's name")},
                    "for i in 0..N: for j in 0..M: A[i, j]  ->  for NAME in 0..N*M: A[NAME], in all "
                    "statements that share the buffers, where both dimensions are contiguous."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
     Kernel kernel = state.kernel->kernel;
-    const auto [first, position] = iterator_or_refuse(kernel, words.name("the outer iterator"));
-    const auto [second, inner] = iterator_or_refuse(kernel, words.name("the inner iterator"));
-    words.expect("as");
-    const std::string name = words.name("the merged iterator's name");
+    const auto [first, position] = given.iterator("STATEMENT_OUTER");
+    const auto [second, inner] = given.iterator("STATEMENT_INNER");
     if (first != second || inner != position + 1) {
       refuse("the iterators are not next to each other in one statement");
     }
     Merger merger(kernel, state);
     merger.add_statement(first, position);
-    merger.apply(name);
+    merger.apply(given.word("NAME"));
     state.blocked = merger.moved(state.blocked);
     replace_kernel(state, std::move(kernel));
   };

@@ -1,19 +1,19 @@
 // order: loops directly inside each other in a new order.
 #include <algorithm>
 
-#include "scheduler/core/state.h"
+#include "scheduler/core/primitive.h"
 
 namespace tc {
 
 Primitive order_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"order", "order", "order LOOP LOOP ...",
+  primitive.row = {"order", PrimitiveKind::Order, {permuted(list(loop("LOOP"), 2))},
                    "for i: for j: S  ->  for j: for i: S, for loops that are directly inside each "
                    "other; they end up as listed, outermost first."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
     std::vector<std::string> names;
-    while (!words.at_end()) names.push_back(words.name("a loop"));
-    if (names.size() < 2) refuse("expected at least two loops");
+    for (const TreeNode* loop : given.loops("LOOP")) names.push_back(loop->name);
     for (const std::string& name : names) {
       if (std::count(names.begin(), names.end(), name) > 1) refuse("loop '", name, "' is named twice");
       refuse_marked(loop_or_refuse(state, name));

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/domain.h"
+#include "scheduler/core/primitive.h"
 #include "scheduler/core/rewriting.h"
 
 namespace tc {
@@ -152,23 +153,21 @@ void pack_input(Kernel& kernel, int which, const std::vector<std::string>& itera
 }  // namespace
 
 Primitive pack_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"pack", "rewrite", "pack BUFFER : ITERATOR ...",
+  primitive.row = {"pack", PrimitiveKind::Rewrite, {buffer("BUFFER"), keyword(":"), list(iterator_name("ITERATOR"), 0)},
                    "S reads K[index(i, j, ..)]  ->  S reads K[i][j][..]: the constant is stored, while "
                    "compiling, with one dimension per listed iterator of the one statement that "
                    "reads it. Elements outside of the original are 0. An input I is copied by a statement "
                    "that comes before all others: { P[i][j][..] = I[index(i, j, ..)]; S reads P[i][j][..] }."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
     Kernel kernel = state.kernel->kernel;
-    const std::string name = words.name("a buffer");
-    const auto which = static_cast<int>(buffer_or_refuse(kernel, name));
-    words.expect(":");
-    std::vector<std::string> iterators;
-    while (!words.at_end()) iterators.push_back(words.name("an iterator"));
+    const auto which = static_cast<int>(given.buffer("BUFFER"));
+    const std::vector<std::string> iterators = given.words("ITERATOR");
     const Scope scope = kernel.buffers[static_cast<size_t>(which)].scope;
     if (scope == Scope::Constant) pack_constant(state, kernel, which, iterators);
     else if (scope == Scope::Input) pack_input(kernel, which, iterators);
-    else refuse("buffer ", name, " is neither a constant nor an input");
+    else refuse("buffer ", kernel.buffers[static_cast<size_t>(which)].name, " is neither a constant nor an input");
     replace_kernel(state, std::move(kernel));
   };
   return primitive;

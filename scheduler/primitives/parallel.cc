@@ -1,27 +1,39 @@
 // parallel: a loop that the threads share.
-#include "scheduler/core/state.h"
+#include "scheduler/core/primitive.h"
 
 namespace tc {
+namespace {
+
+const MarkRow kMark = {.word = marks::kParallel,
+                       .adjective = "parallel",
+                       .needs = MarkRow::Needs::Independence,
+                       .in_tile = false,
+                       .scheduled = true,
+                       .joins = {marks::kIsolate, marks::kPrefetch}};
+
+}  // namespace
 
 Primitive parallel_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"parallel", "order", "parallel LOOP [LOOP]",
+  primitive.row = {"parallel", PrimitiveKind::Mark, {loop("LOOP"), optional(loop("INNER"))},
                    "The threads share the loop's iterations. Only the outermost loop of the whole "
-                   "kernel, and the one directly inside it."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
+                   "kernel, and INNER, the one directly inside it."};
+  primitive.row.mark = kMark;
+  primitive.row.last = true;
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
     TreeNode* expected = &state.tree;
-    int count = 0;
-    do {
-      TreeNode& loop = loop_or_refuse(state, words.name("a loop"));
-      if (loop.parallel || loop.vector || loop.matrix || loop.unroll != 1) refuse_marked(loop);
-      if (&loop != expected) {
-        refuse("loop ", loop.name, " is not ",
-               count == 0 ? "the outermost loop of the whole kernel" : "directly inside a parallel loop");
+    std::vector<TreeNode*> loops = given.loops("INNER");
+    loops.insert(loops.begin(), &given.loop("LOOP"));
+    for (TreeNode* loop : loops) {
+      refuse_mark(state, *loop, kMark);
+      if (loop != expected) {
+        refuse("loop ", loop->name, " is not ",
+               loop == loops[0] ? "the outermost loop of the whole kernel" : "directly inside a parallel loop");
       }
-      if (++count > 2) refuse("at most two loops are parallel");
-      loop.parallel = true;
-      expected = &loop.children[0];
-    } while (!words.at_end());
+      loop->marks.push_back({kMark.word, 0, {}});
+      expected = &loop->children[0];
+    }
   };
   return primitive;
 }

@@ -2,10 +2,15 @@
 #include <algorithm>
 
 #include "scheduler/core/rewriting.h"
-#include "scheduler/core/state.h"
+#include "scheduler/core/primitive.h"
 
 namespace tc {
 namespace {
+
+const MarkRow kMark = {.word = marks::kPrefetch,
+                       .adjective = "prefetching",
+                       .in_tile = false,
+                       .joins = {marks::kParallel, marks::kIsolate, marks::kUnroll, marks::kPrefetch}};
 
 // Whether the loop moves the statement along the buffer.
 bool moves_along(const Kernel& kernel, int buffer, int statement, const LoopPart& part) {
@@ -22,21 +27,24 @@ bool moves_along(const Kernel& kernel, int buffer, int statement, const LoopPart
 }  // namespace
 
 Primitive prefetch_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"prefetch", "order", "prefetch BUFFER LOOP",
+  primitive.row = {"prefetch", PrimitiveKind::Mark, {buffer("BUFFER"), loop("LOOP")},
                    "While a trip of LOOP computes, the part of BUFFER that the next trip reads comes near, a share "
                    "of it in each run of the leaves below. Changes no value. Where the target has no such instruction it does nothing."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
+  primitive.row.mark = kMark;
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
     const Kernel& kernel = state.kernel->kernel;
-    const size_t index = buffer_or_refuse(kernel, words.name("a buffer"));
+    const size_t index = given.buffer("BUFFER");
     const Buffer& buffer = kernel.buffers[index];
     if (buffer.scope != Scope::Constant && buffer.scope != Scope::Input) {
       refuse("'", buffer.name, "' is neither a constant nor an input");
     }
-    TreeNode& loop = loop_or_refuse(state, words.name("a loop"));
-    if (inside_tile(state.tree, loop)) refuse("loop ", loop.name, " is inside a register tile");
-    if (loop.vector || loop.matrix || loop.unroll == 0) refuse_marked(loop);
-    if (std::count(loop.prefetched.begin(), loop.prefetched.end(), buffer.name) > 0) {
+    TreeNode& loop = given.loop("LOOP");
+    refuse_mark(state, loop, kMark);
+    if (loop.copies() == 0) refuse_marked(loop);
+    LoopMark* set = loop.find_mark(kMark.word);
+    if (set != nullptr && std::count(set->buffers.begin(), set->buffers.end(), buffer.name) > 0) {
       refuse("'", buffer.name, "' is prefetched by loop ", loop.name, " already");
     }
     const bool moves = std::any_of(loop.members.begin(), loop.members.end(), [&](const auto& member) {
@@ -44,7 +52,8 @@ Primitive prefetch_primitive() {
     });
     if (!moves) refuse("no statement in loop ", loop.name, " reads other parts of '", buffer.name,
                        "' in its next trip");
-    loop.prefetched.push_back(buffer.name);
+    if (set == nullptr) set = &loop.marks.emplace_back(LoopMark{kMark.word, 0, {}});
+    set->buffers.push_back(buffer.name);
   };
   return primitive;
 }

@@ -4,13 +4,8 @@
 
 namespace tc {
 
-ProductRewrite::ProductRewrite(const ScheduleState& state, const std::string& statement)
-    : state_(state), kernel_(state.kernel->kernel) {
-  const Statement* found = kernel_.find(statement);
-  if (found == nullptr) refuse("no statement '", statement, "'");
-  which_ = static_cast<size_t>(found - kernel_.statements.data());
-  macc_ = *found;
-}
+ProductRewrite::ProductRewrite(const ScheduleState& state, size_t statement)
+    : state_(state), kernel_(state.kernel->kernel), which_(statement), macc_(kernel_.statements.at(statement)) {}
 
 void ProductRewrite::find_operands() {
   const Expr& value = *macc_.value;

@@ -10,8 +10,8 @@ namespace tc {
 
 class ProductRewrite {
  protected:
-  // Refuses where the kernel has no such statement.
-  ProductRewrite(const ScheduleState& state, const std::string& statement);
+  // Of the statement with that number.
+  ProductRewrite(const ScheduleState& state, size_t statement);
 
   // Finds the input and the constant that the statement multiplies in f32 and sums up; refuses where it
   // does something else, or where the constant is read elsewhere or packed.

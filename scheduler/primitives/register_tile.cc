@@ -1,7 +1,7 @@
 // register_tile: what becomes one leaf.
 #include <algorithm>
 
-#include "scheduler/core/state.h"
+#include "scheduler/core/primitive.h"
 
 namespace tc {
 namespace {
@@ -38,15 +38,16 @@ TreeNode& own_loops(TreeNode& tree, int statement) {
 }  // namespace
 
 Primitive register_tile_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"register_tile", "order", "register_tile LOOP|STATEMENT|root",
+  primitive.row = {"register_tile", PrimitiveKind::Order, {part("LOOP")},
                    "All that LOOP holds (or one STATEMENT with its own loops, or the whole kernel) "
                    "becomes one leaf: unrolled and vector loops are copies and lanes in registers, "
                    "the others loops around them."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
     TreeNode* body = &state.tree;
-    if (!words.accept("root")) {
-      const std::string name = words.name("a loop");
+    const std::string& name = given.word("LOOP");
+    if (name != "root") {
       const Statement* statement = state.kernel->kernel.find(name);
       if (statement != nullptr && find_loop(state.tree, name) == nullptr) {
         body = &own_loops(state.tree, static_cast<int>(statement - state.kernel->kernel.statements.data()));
@@ -58,9 +59,9 @@ Primitive register_tile_primitive() {
     }
     refuse_unless_tile(*body, true);
     visit_tree(*body, [&](const TreeNode& node, const auto&) {
-      if (node.parallel || node.isolate) {
-        refuse("loop ", node.name, " is ", node.parallel ? "parallel" : "isolated",
-               ": it cannot be inside a register tile");
+      for (const LoopMark& mark : node.marks) {
+        const MarkRow& row = row_of(mark);
+        if (!row.in_tile) refuse("loop ", node.name, " is ", row.adjective, ": it cannot be inside a register tile");
       }
     });
     TreeNode tile;

@@ -1,23 +1,23 @@
 // split: one loop becomes two.
-#include "scheduler/core/state.h"
+#include "scheduler/core/primitive.h"
 
 namespace tc {
 
 Primitive split_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"split", "order", "split LOOP SIZE as OUTER INNER",
+  primitive.row = {"split", PrimitiveKind::Order,
+                   {loop("LOOP"), tuned(number("SIZE", "the size", 1)), keyword("as"),
+                    name("OUTER", "the outer loop's name"), name("INNER", "the inner loop's name")},
                    "for i in 0..N: S  ->  for OUTER in 0..ceil(N/SIZE): for INNER in 0..SIZE: S. "
                    "Where SIZE does not divide N the last trip is shorter."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
-    const std::string name = words.name("a loop");
-    const int64_t size = words.number("the size", 1);
-    words.expect("as");
-    const std::string outer_name = words.name("the outer loop's name");
-    const std::string inner_name = words.name("the inner loop's name");
-    TreeNode& loop = loop_or_refuse(state, name);
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
+    TreeNode& loop = given.loop("LOOP");
+    const int64_t size = given.number("SIZE");
+    const std::string outer_name = given.word("OUTER"), inner_name = given.word("INNER");
     refuse_marked(loop);
-    refuse_taken(state, outer_name, {name});
-    refuse_taken(state, inner_name, {name});
+    refuse_taken(state, outer_name, {loop.name});
+    refuse_taken(state, inner_name, {loop.name});
     if (outer_name == inner_name) refuse("both loops would be called '", outer_name, "'");
     TreeNode inner;
     inner.kind = TreeNode::Kind::Loop;

@@ -1,6 +1,7 @@
 // stage: a result is accumulated in a private buffer and stored at the end.
 #include <algorithm>
 
+#include "scheduler/core/primitive.h"
 #include "scheduler/core/rewriting.h"
 
 namespace tc {
@@ -26,15 +27,16 @@ bool sets_the_same(const Statement& a, const Statement& b) {
 }  // namespace
 
 Primitive stage_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"stage", "rewrite", "stage BUFFER",
+  primitive.row = {"stage", PrimitiveKind::Rewrite, {buffer("BUFFER")},
                    "{ O = 0; O += S }  ->  { T = 0; T += S; O = T }: what is written to an output is "
                    "computed in a private buffer of the same shape and copied by a last statement."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
     Kernel kernel = state.kernel->kernel;
-    const std::string name = words.name("a buffer");
-    const auto which = static_cast<int>(buffer_or_refuse(kernel, name));
+    const auto which = static_cast<int>(given.buffer("BUFFER"));
     const Buffer original = kernel.buffers[static_cast<size_t>(which)];
+    const std::string& name = original.name;
     if (original.scope != Scope::Output) refuse("buffer ", name, " is not an output");
     // Elements are stored as the statements that set them do; reductions add to these only.
     std::vector<const Statement*> setters;

@@ -1,20 +1,21 @@
 // strip: an iterator of one statement becomes two.
+#include "scheduler/core/primitive.h"
 #include "scheduler/core/rewriting.h"
 
 namespace tc {
 
 Primitive strip_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"strip", "rewrite", "strip STATEMENT_ITERATOR SIZE as OUTER INNER",
+  primitive.row = {"strip", PrimitiveKind::Rewrite,
+                   {iterator("STATEMENT_ITERATOR"), tuned(number("SIZE", "the size", 1)), keyword("as"),
+                    name("OUTER", "the outer iterator's name"), name("INNER", "the inner iterator's name")},
                    "S[i]  ->  S[OUTER, INNER] with i = SIZE*OUTER + INNER, in the statement itself: "
                    "its accesses become affine in both, so that a constant can be packed by them."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
     Kernel kernel = state.kernel->kernel;
-    const auto [which, position] = iterator_or_refuse(kernel, words.name("an iterator"));
-    const int64_t size = words.number("the size", 1);
-    words.expect("as");
-    const std::string outer = words.name("the outer iterator's name");
-    const std::string inner = words.name("the inner iterator's name");
+    const auto [which, position] = given.iterator("STATEMENT_ITERATOR");
+    const std::string outer = given.word("OUTER"), inner = given.word("INNER");
     Statement& statement = kernel.statements[which];
     const std::string old = statement.iterators[position].name;
     if (outer == inner) refuse("both iterators would be called '", outer, "'");
@@ -26,7 +27,7 @@ Primitive strip_primitive() {
     if (!statement.iterators[position].extent.is_constant()) {
       refuse("iterator ", old, " has a symbolic extent: split its loop instead");
     }
-    strip_iterator(statement, position, size, outer, inner);
+    strip_iterator(statement, position, given.number("SIZE"), outer, inner);
     replace_kernel(state, std::move(kernel));
   };
   return primitive;

@@ -1,11 +1,13 @@
 // tensorize: the innermost loops of a sum of products become one instruction of the matrix unit.
 #include <array>
 
-#include "scheduler/core/state.h"
+#include "scheduler/core/primitive.h"
 #include "scheduler/core/statements.h"
 
 namespace tc {
 namespace {
+
+const MarkRow kMark = {.word = marks::kMatrix, .adjective = "tensorized"};
 
 // The products of a sum, as pairs of what is multiplied.
 void collect_products(const ExprPtr& value, std::vector<std::pair<const Expr*, const Expr*>>& products) {
@@ -123,17 +125,20 @@ class Checker {
 }  // namespace
 
 Primitive tensorize_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"tensorize", "order", "tensorize ROWS COLUMNS GROUPS MEMBERS",
+  primitive.row = {"tensorize", PrimitiveKind::Mark,
+                   {loop("ROWS", "the loop over rows"), loop("COLUMNS", "the loop over columns"),
+                    loop("GROUPS", "the loop over groups"), loop("MEMBERS", "the loop over members")},
                    "The four innermost loops of a sum of products become one instruction of the target's "
                    "matrix unit: O[.., row, .., column] += A[.., group, member] * B[.., group, column, member]."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
-    if (state.target.matrix.registers == 0) refuse("target ", state.target.name, " has no matrix unit");
-    const std::array<const char*, 4> meaning = {"rows", "columns", "groups", "members"};
-    std::array<TreeNode*, 4> loops{};
+  primitive.row.mark = kMark;
+  primitive.row.matrix_unit = true;
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
+    const std::array<TreeNode*, 4> loops = {&given.loop("ROWS"), &given.loop("COLUMNS"), &given.loop("GROUPS"),
+                                            &given.loop("MEMBERS")};
     for (size_t i = 0; i < 4; ++i) {
-      loops[i] = &loop_or_refuse(state, words.name(meaning[i]));
-      refuse_marked(*loops[i]);
+      refuse_mark(state, *loops[i], kMark);
       if (i > 0 && &loops[i - 1]->children[0] != loops[i]) {
         refuse("loop ", loops[i]->name, " is not directly inside loop ", loops[i - 1]->name);
       }
@@ -142,7 +147,7 @@ Primitive tensorize_primitive() {
       refuse("loop ", loops[3]->name, " is not the innermost loop of one statement");
     }
     Checker(state, {loops[0], loops[1], loops[2], loops[3]}).check();
-    for (TreeNode* loop : loops) loop->matrix = true;
+    for (TreeNode* loop : loops) loop->marks.push_back({kMark.word, 0, {}});
   };
   return primitive;
 }

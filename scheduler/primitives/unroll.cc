@@ -1,29 +1,35 @@
 // unroll: copies of a loop's body.
-#include "scheduler/core/state.h"
+#include "scheduler/core/primitive.h"
 
 namespace tc {
 namespace {
+
+const MarkRow kMark = {.word = marks::kUnroll, .adjective = "unrolled", .scheduled = true};
 
 constexpr int64_t kMostCopies = 256;
 
 }  // namespace
 
 Primitive unroll_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"unroll", "order", "unroll LOOP [COPIES]",
+  primitive.row = {"unroll", PrimitiveKind::Mark,
+                   {loop("LOOP"), tuned(optional(number("COPIES", "the number of copies", 1)))},
                    "for i in 0..N: S  ->  S(0); ...; S(N-1), or COPIES of S per trip."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
-    TreeNode& loop = loop_or_refuse(state, words.name("a loop"));
-    refuse_marked(loop);
-    if (!words.at_end()) {
-      loop.unroll = words.number("the number of copies", 1);
-      if (loop.unroll > kMostCopies) refuse("more than ", kMostCopies, " copies");
+  primitive.row.mark = kMark;
+  primitive.row.tuned = true;
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
+    TreeNode& loop = given.loop("LOOP");
+    refuse_mark(state, loop, kMark);
+    if (const auto copies = given.number_if_given("COPIES")) {
+      if (*copies > kMostCopies) refuse("more than ", kMostCopies, " copies");
+      if (*copies > 1) loop.marks.push_back({kMark.word, *copies, {}});
       return;
     }
     const auto extent = constant_extent(state, loop);
     if (!extent) refuse("loop ", loop.name, " has no constant number of trips: say how many copies");
     if (*extent > kMostCopies) refuse("loop ", loop.name, " has ", *extent, " trips, more than ", kMostCopies);
-    loop.unroll = 0;
+    loop.marks.push_back({kMark.word, 0, {}});
   };
   return primitive;
 }

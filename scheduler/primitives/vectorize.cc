@@ -1,21 +1,27 @@
 // vectorize: the lanes of one vector.
-#include "scheduler/core/state.h"
+#include "scheduler/core/primitive.h"
 
 namespace tc {
 namespace {
+
+const MarkRow kMark = {.word = marks::kVector,
+                       .adjective = "vectorized",
+                       .needs = MarkRow::Needs::IndependenceButSums};
 
 constexpr int64_t kMostLanes = 256;
 
 }  // namespace
 
 Primitive vectorize_primitive() {
+  using namespace argument;
   Primitive primitive;
-  primitive.row = {"vectorize", "order", "vectorize LOOP",
+  primitive.row = {"vectorize", PrimitiveKind::Mark, {loop("LOOP")},
                    "The iterations of the innermost loop of a statement become the lanes of one "
                    "vector. Over a reduction the lanes are partial results."};
-  primitive.apply = [](ScheduleState& state, Words& words) {
-    TreeNode& loop = loop_or_refuse(state, words.name("a loop"));
-    refuse_marked(loop);
+  primitive.row.mark = kMark;
+  primitive.apply = [](ScheduleState& state, const Arguments& given) {
+    TreeNode& loop = given.loop("LOOP");
+    refuse_mark(state, loop, kMark);
     if (loop.children[0].kind != TreeNode::Kind::Leaf) {
       refuse("loop ", loop.name, " is not the innermost loop of one statement");
     }
@@ -24,7 +30,7 @@ Primitive vectorize_primitive() {
     if (*extent > kMostLanes) {
       refuse("loop ", loop.name, " has ", *extent, " trips, more than ", kMostLanes, ": split it first");
     }
-    loop.vector = true;
+    loop.marks.push_back({kMark.word, 0, {}});
   };
   return primitive;
 }

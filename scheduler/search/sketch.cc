@@ -51,16 +51,17 @@ class FeatureFinder {
     const double extent = node.kind == TreeNode::Kind::Loop
                               ? static_cast<double>(constant_extent(state_, node).value_or(kAssumedSymbolic)) : 1;
     // A loop of one trip is none, as in write_key.
-    if (extent > 1 || node.vector) {
-      const bool whole = node.unroll == 0 || static_cast<double>(node.unroll) >= extent;
-      above.isolated += node.isolate;
-      if (node.vector) {
+    const bool vector = node.is(marks::kVector);
+    if (extent > 1 || vector) {
+      const bool whole = node.copies() == 0 || static_cast<double>(node.copies()) >= extent;
+      above.isolated += node.is(marks::kIsolate);
+      if (vector) {
         above.lanes *= extent;
       } else if (in_tile && whole) {
         above.copies *= extent;
         above.widest = std::max(above.widest, extent);
       } else if (in_tile) {
-        above.per_trip = std::max(above.per_trip, static_cast<double>(node.unroll));
+        above.per_trip = std::max(above.per_trip, static_cast<double>(node.copies()));
         above.serial *= extent;
         above.last = extent;
       } else {
@@ -82,19 +83,19 @@ void write_key(const ScheduleState& state, const TreeNode& node, std::string& ke
   if (node.kind == TreeNode::Kind::Tile) key += "tile";
   const auto extent = node.kind == TreeNode::Kind::Loop ? constant_extent(state, node)
                                                            : std::nullopt;
-  if (node.kind == TreeNode::Kind::Loop && (extent != 1 || node.vector || node.matrix)) {
+  if (node.kind == TreeNode::Kind::Loop && (extent != 1 || node.is(marks::kVector) || node.is(marks::kMatrix))) {
     for (const auto& [statement, part] : node.members) {
       key += text(statement, ":", part.iterator);
       for (const LoopPart::Step& step : part.steps) key += text(step.modulo ? "%" : "/", step.size);
       key += " ";
     }
-    const bool whole = node.unroll == 0 || (extent && node.unroll >= *extent);
-    if (node.parallel) key += "p";
-    if (node.vector) key += "v";
-    if (node.matrix) key += "m";
-    if (node.isolate) key += "i";
-    for (const std::string& buffer : node.prefetched) key += "f" + buffer;
-    key += whole ? "u" : text("u", node.unroll);
+    std::vector<std::string> words;
+    for (LoopMark mark : node.marks) {
+      if (extent && mark.count >= *extent) mark.count = 0;   // all trips
+      words.push_back(str(mark));
+    }
+    std::sort(words.begin(), words.end());
+    for (const std::string& word : words) key += word + ";";
   }
   key += "(";
   for (const TreeNode& child : node.children) write_key(state, child, key);
@@ -135,9 +136,9 @@ int64_t straight_line_copies(const Schedule& schedule) {
     int64_t copies = 1;
     for (const TreeNode* loop : loops) {
       const auto extent = constant_extent(state, *loop);
-      if (loop->vector) copies *= std::max<int64_t>(1, extent.value_or(1) / lanes);
-      else if (loop->unroll == 0) copies *= extent.value_or(1);
-      else copies *= std::min(loop->unroll, extent.value_or(loop->unroll));
+      if (loop->is(marks::kVector)) copies *= std::max<int64_t>(1, extent.value_or(1) / lanes);
+      else if (loop->copies() == 0) copies *= extent.value_or(1);
+      else copies *= std::min(loop->copies(), extent.value_or(loop->copies()));
       copies = std::min<int64_t>(copies, 1 << 30);
     }
     most = std::max(most, copies);

@@ -51,9 +51,9 @@ class Generator {
     for (const Split& part : outer) body = wrap(part, body);
     // The outermost loops that are there are parallel.
     if (body->kind == LoopNode::Kind::For) {
-      body->parallel = true;
+      body->marks.push_back({"parallel", 0, {}});
       if (body->children[0]->kind == LoopNode::Kind::For && chance(2) && is_output(body->children[0])) {
-        body->children[0]->parallel = true;
+        body->children[0]->marks.push_back({"parallel", 0, {}});
       }
     }
     ScheduledKernel result;
@@ -241,7 +241,7 @@ class Generator {
   LoopNodePtr wrap(const Split& part, LoopNodePtr body) {
     if (part.outer == 1) return body;
     LoopNodePtr loop = for_loop("o_" + part.dimension.name, part.outer, std::move(body));
-    loop->unroll = static_cast<int>(chance(4) ? 2 : 1);
+    if (chance(4)) loop->marks.push_back({"unroll", 2, {}});
     return loop;
   }
 

@@ -143,7 +143,7 @@ TEST(CodegenLoops, BoundsMayBeAnything) {
                                                               number(1)})}),
       leaf({whole(0, {{"i", v("i1")}, {"j", v("jj")}})}));
   LoopNodePtr middle = for_loop("jo", number(0), last, inner);
-  middle->unroll = 3;
+  middle->marks.push_back({"unroll", 3, {}});
   kernel.root = for_loop("i1", n, middle, true);
   expect_like_interpreter(kernel, host_target(), {}, {{"A", seeded(DType::F32, {n, n}, 1)}}, 0, 2);
 }

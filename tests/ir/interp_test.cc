@@ -339,7 +339,7 @@ ScheduledKernel scheduled_convolution() {
     loop->variable = name;
     loop->lower = loop_constant(0);
     loop->upper = loop_constant(last);
-    loop->parallel = std::string(name) == "fo";
+    if (std::string(name) == "fo") loop->marks.push_back({"parallel", 0, {}});
     loop->children = {node};
     node = loop;
   }

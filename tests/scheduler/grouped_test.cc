@@ -109,7 +109,7 @@ struct Shape {
 Shape shape_of(const ScheduledKernel& scheduled) {
   Shape shape;
   const std::function<void(const LoopNode&)> visit = [&](const LoopNode& node) {
-    if (node.kind == LoopNode::Kind::For && node.parallel) {
+    if (node.kind == LoopNode::Kind::For && node.is_parallel()) {
       shape.parallel *= evaluate(*node.upper, {}) - evaluate(*node.lower, {}) + 1;
     }
     for (const TileStatement& tile : node.statements) {

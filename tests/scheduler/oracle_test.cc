@@ -178,7 +178,7 @@ class BruteForce {
   bool marks_are_legal(const TreeNode& tree) const {
     const auto times = times_of(tree);
     size_t depth = 0;
-    for (const TreeNode* node = &tree; node->parallel; node = &node->children[0], ++depth) {
+    for (const TreeNode* node = &tree; node->is(marks::kParallel); node = &node->children[0], ++depth) {
       for (const auto* pairs : {&ordered_, &commuting_}) {
         for (const auto& [a, b] : *pairs) {
           if (times[a][depth] != times[b][depth]) return false;
@@ -276,7 +276,7 @@ class BruteForce {
 
   bool vectors_are_legal(const TreeNode& node, size_t depth,
                          const std::vector<std::vector<int64_t>>& times) const {
-    if (node.kind == TreeNode::Kind::Loop && node.vector) {
+    if (node.kind == TreeNode::Kind::Loop && node.is(marks::kVector)) {
       const int statement = statements_below(node).at(0);
       for (const auto& [a, b] : ordered_) {
         if (instances_[a].statement != statement || instances_[b].statement != statement) continue;

@@ -191,7 +191,6 @@ struct Case {
 
 const std::vector<Case> kCases = {
     // Words.
-    {"product", {"chop init_i 4 as a b"}},
     {"product", {""}},
     {"product", {"split"}},
     {"product", {"split 7up 4 as a b"}},
@@ -201,6 +200,16 @@ const std::vector<Case> kCases = {
     {"product", {"split init_i 4"}},
     {"product", {"split init_i 4 to a b"}},
     {"product", {"split init_i 4 as a b c"}},
+    {"product", {"7up init_i"}},
+    {"product", {"fuse init_i"}},
+    {"product", {"fuse init_i macc_i"}},
+    {"product", {"unroll init_i 4 4"}},
+    {"product", {"unroll init_i 0"}},
+    {"product", {"algorithm"}},
+    {"product", {"algorithm macc"}},
+    {"product", {"algorithm macc winograd 4"}},
+    {"product", {"algorithm macc bf16 1 1 1 1 1"}},
+    {"product", {"tensorize macc_i macc_j macc_k macc_k"}},
     // Loops and marks.
     {"product", {"split init_z 4 as a b"}},
     {"product", {"split init_i 4 as a a"}},
@@ -281,6 +290,7 @@ const std::vector<Case> kCases = {
     {"gather", {"layout B 0 4"}},
     {"odd", {"layout A 1 4"}},
     {"odd", {"layout D 0 16"}},
+    {"odd", {"layout C 0 8"}},
     {"twice", {"layout A 0 4", "layout C 0 8"}},
     // strip
     {"product", {"strip macc_z 2 as a b"}},
@@ -393,6 +403,16 @@ TEST(ScheduleRefusals, SayWhy) {
     list << "\n  " << told << "\n";
   }
   expect_golden("tests/golden/schedule_refusals.txt", list.str());
+}
+
+TEST(ScheduleRefusals, TellWhichPrimitivesThereAre) {
+  Schedule schedule(parse_kernel(kKernels.at("product")), parse_target("x86-64-v3"));
+  std::string known;
+  for (const PrimitiveRow& row : primitive_table()) {
+    const std::string word = (known.empty() ? "" : ", ") + row.first_word();
+    if (known.size() < word.size() || known.substr(known.size() - word.size()) != word) known += word;
+  }
+  EXPECT_EQ(schedule.apply("chop init_i 4 as a b"), "chop init_i 4 as a b: no primitive 'chop'; there are: " + known);
 }
 
 TEST(ScheduleRefusals, DefaultsSayWhy) {

@@ -393,7 +393,7 @@ TEST(Terms, RewritesAreRefusedByName) {
   EXPECT_EQ(with({}, {"algorithm macc int8x6 20 1 1 1 16", "pack K : macc_panel"}), "too early: pack K : macc_panel: statement macc has no iterator 'macc_panel'");
   EXPECT_EQ(with({}, {"algorithm macc int8x6 20 1 1 1 16", "pack K : panel fp cb fn by g n e"}),
             "too early: pack K : panel fp cb fn by g n e: constant K is packed as the algorithm needs it");
-  EXPECT_EQ(refusal(product_with({}), {"algorithm gone bf16x3 1 1 1 1 1"}), "no statement 'gone'");
+  EXPECT_EQ(refusal(product_with({}), {"algorithm gone bf16x3 1 1 1 1 1"}), "no statement 'gone'; there are: init, macc, tail");
   EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 1 1 1 1 17"}), "an accumulator has 16 rows, fewer than 17");
   EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 0 1 1 1 1"}), "the rows of a band must be at least 1, got 0");
   EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 1 0 1 1 1"}), "the blocks of a panel must be at least 1, got 0");

@@ -414,6 +414,38 @@ TEST(Sketch, TellsLoopsOfTheMatrixUnitApart) {
   EXPECT_NE(loops_key(with), loops_key(without));
 }
 
+// Lines are changed as the rows of their primitives allow.
+TEST(LineChanges, FollowTheRows) {
+  const Trace trace = {"layout I 1 8", "split macc_x 14 as macc_xo macc_xi", "order macc_y macc_xo macc_c macc_xi macc_f",
+                       "vectorize macc_f", "unroll macc_xi", "unroll macc_c 4", "parallel macc_y"};
+  std::map<std::string, int> kinds;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    Random random(seed);
+    std::string kind;
+    const auto changed = mutate_lines(trace, 1, random, &kind);
+    if (!changed) continue;
+    ++kinds[kind];
+    EXPECT_NE(*changed, trace);
+    EXPECT_EQ(changed->front(), trace.front());
+    EXPECT_EQ(changed->back(), trace.back()) << kind;   // parallel stays last
+    for (const std::string& line : *changed) EXPECT_TRUE(read_line(line)) << line;
+    const size_t more = kind == "add" || kind == "divide" ? 1 : 0, fewer = kind == "drop" ? 1 : 0;
+    EXPECT_EQ(changed->size() + fewer, trace.size() + more) << kind;
+    if (kind == "drop") {
+      for (const char* kept : {"vectorize macc_f", "parallel macc_y"}) EXPECT_EQ(std::count(changed->begin(), changed->end(), kept), 1);
+    }
+    if (kind != "number") continue;
+    for (size_t i = 0; i < trace.size(); ++i) {
+      const PrimitiveLine before = read_line(trace[i]).value(), after = read_line(changed->at(i)).value();
+      for (size_t word = 1; word < before.words.size(); ++word) {
+        const bool may = before.arguments[word]->change == Argument::Change::Number;
+        EXPECT_TRUE(may || before.words[word] == after.words[word]) << changed->at(i);
+      }
+    }
+  }
+  for (const char* kind : {"number", "order", "drop", "add", "divide"}) EXPECT_GT(kinds[kind], 5) << kind;
+}
+
 TEST(Search, StartsWithTheUntunedAndTheSeeds) {
   const KernelTask task = task_of("gemm", parse_target("x86-64-v4"));
   Schedule start(task.kernel, task.target);

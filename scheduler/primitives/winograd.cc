@@ -1,9 +1,10 @@
-// algorithm winograd: a convolution by transforms of tiles and products between them.
+// winograd: a convolution by transforms of tiles and products between them.
 #include <algorithm>
 #include <array>
 
+#include "scheduler/algebra/algorithms.h"
 #include "scheduler/algebra/winograd.h"
-#include "scheduler/primitives/algorithm.h"
+#include "scheduler/core/primitive.h"
 #include "scheduler/primitives/product_rewrite.h"
 
 namespace tc {
@@ -23,7 +24,7 @@ std::optional<Shifted> shifted(const Affine& affine) {
 // Replaces a convolution over blocked channels by transforms of tiles and products between.
 class WinogradRewrite : ProductRewrite {
  public:
-  WinogradRewrite(const ScheduleState& state, const std::string& statement, const Winograd& algebra,
+  WinogradRewrite(const ScheduleState& state, size_t statement, const Winograd& algebra,
                   int64_t rows, int64_t columns)
       : ProductRewrite(state, statement), algebra_(algebra), rows_(rows), columns_(columns) {}
 
@@ -491,13 +492,8 @@ class WinogradRewrite : ProductRewrite {
   int tiles_ = -1, products_ = -1;     // buffers
 };
 
-}  // namespace
-
-void apply_winograd(ScheduleState& state, const std::string& statement, Words& words) {
-  const int64_t outputs = words.number("the outputs of a tile", 1);
-  const int64_t taps = words.number("the taps", 1);
-  const int64_t rows = words.number("the rows of a block", 1);
-  const int64_t columns = words.number("the columns of a block", 1);
+void apply_winograd(ScheduleState& state, const Arguments& given) {
+  const int64_t outputs = given.number("OUTPUTS"), taps = given.number("TAPS");
   const Winograd* algebra = find_winograd(outputs, taps);
   if (algebra == nullptr) {
     std::string names;
@@ -506,8 +502,32 @@ void apply_winograd(ScheduleState& state, const std::string& statement, Words& w
     }
     refuse("there is no row F(", outputs, ", ", taps, "); there are ", names);
   }
-  Kernel kernel = WinogradRewrite(state, statement, *algebra, rows, columns).run();
-  replace_kernel(state, std::move(kernel));
+  WinogradRewrite rewrite(state, given.statement("STATEMENT"), *algebra, given.number("ROWS"), given.number("COLUMNS"));
+  replace_kernel(state, rewrite.run());
+}
+
+TraceAlgorithm algorithm_of_line(const PrimitiveLine& line) {
+  const Winograd* row = find_winograd(std::stoll(line.words[3]), std::stoll(line.words[4]));
+  if (row == nullptr) return {};
+  return {text("winograd F(", row->outputs, ", ", row->taps, ")"), row->error, row->error * kLayers};
+}
+
+}  // namespace
+
+Primitive winograd_primitive() {
+  using namespace argument;
+  Primitive primitive;
+  primitive.row = {"winograd", PrimitiveKind::Rewrite,
+                   {statement("STATEMENT"), keyword("winograd"), number("OUTPUTS", "the outputs of a tile", 1),
+                    number("TAPS", "the taps", 1), number("ROWS", "the rows of a block", 1),
+                    number("COLUMNS", "the columns of a block", 1)},
+                   "O[y, x] += I[y+r, x+s] * K[r, s]  ->  U = B' I B; P += U * (G K G'); O = A' P A: a convolution "
+                   "of TAPS x TAPS is computed by Winograd's F(2, 3), F(4, 3), F(6, 3), F(2, 5) or F(4, 5), in blocks "
+                   "of ROWS x COLUMNS tiles of OUTPUTS x OUTPUTS. G K G' is computed while compiling."};
+  primitive.row.verb = "algorithm";
+  primitive.apply = apply_winograd;
+  primitive.algorithm = algorithm_of_line;
+  return primitive;
 }
 
 }  // namespace tc

@@ -1,11 +1,12 @@
-// algorithm bf16, bf16x3, int8x3, int8x6 and int16: products of floats as products of shorter numbers, on a matrix unit.
+// Products of floats as products of shorter numbers, on a matrix unit.
+#include "scheduler/primitives/terms_product.h"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "ir/access.h"
 #include "scheduler/algebra/algorithms.h"
-#include "scheduler/primitives/algorithm.h"
 #include "scheduler/primitives/banded_product.h"
 
 namespace tc {
@@ -21,7 +22,7 @@ constexpr double kLeastPeak = 1e-30;
 // products of each two digits are summed up apart.
 class TermsRewrite : BandedProduct {
  public:
-  TermsRewrite(const ScheduleState& state, const std::string& statement, const TermsAlgorithm& algorithm,
+  TermsRewrite(const ScheduleState& state, size_t statement, const TermsAlgorithm& algorithm,
                const BandSizes& sizes)
       : BandedProduct(state, statement, algorithm.operand, sizes), algorithm_(algorithm) {}
 
@@ -464,32 +465,40 @@ class TermsRewrite : BandedProduct {
   size_t sums_rank_ = 0, sums_block_ = 0;
 };
 
-}  // namespace
-
-const TermsAlgorithm* accept_terms_algorithm(Words& words) {
-  for (const TermsAlgorithm& each : kTermsAlgorithms) {
-    if (words.accept(each.name)) return &each;
-  }
-  return nullptr;
-}
-
-bool apply_terms(ScheduleState& state, const std::string& statement, Words& words) {
-  const TermsAlgorithm* algorithm = accept_terms_algorithm(words);
-  if (algorithm == nullptr) return false;
-  BandSizes sizes;
-  sizes.band = words.number("the rows of a band", 1);
-  sizes.panel = words.number("the blocks of a panel", 1);
-  sizes.blocks = words.number("the blocks at a time", 1);
-  sizes.tiles = words.number("the accumulators at a time", 1);
-  sizes.rows = words.number("the rows of an accumulator", 1);
-  TermsRewrite rewrite(state, statement, *algorithm, sizes);
+void apply_terms(ScheduleState& state, const TermsAlgorithm& algorithm, const Arguments& given) {
+  const BandSizes sizes = {given.number("BAND"), given.number("PANEL"), given.number("BLOCKS"), given.number("TILES"),
+                           given.number("ROWS")};
+  TermsRewrite rewrite(state, given.statement("STATEMENT"), algorithm, sizes);
   Kernel kernel = rewrite.run();
   state.blocked.erase(std::remove_if(state.blocked.begin(), state.blocked.end(),
                                      [&](const BlockedDim& dim) { return dim.buffer == rewrite.result(); }),
                       state.blocked.end());
   state.blocked.push_back(rewrite.padded());
   replace_kernel(state, std::move(kernel));
-  return true;
+}
+
+}  // namespace
+
+Primitive terms_primitive(const std::string& name, const std::string& doc) {
+  using namespace argument;
+  const auto* found = std::find_if(std::begin(kTermsAlgorithms), std::end(kTermsAlgorithms),
+                                   [&](const TermsAlgorithm& each) { return each.name == name; });
+  TC_CHECK(found != std::end(kTermsAlgorithms), "algorithm ", name);
+  const TermsAlgorithm& algorithm = *found;
+  Primitive primitive;
+  primitive.row = {name, PrimitiveKind::Rewrite,
+                   {statement("STATEMENT"), keyword(name), number("BAND", "the rows of a band", 1),
+                    number("PANEL", "the blocks of a panel", 1), number("BLOCKS", "the blocks at a time", 1),
+                    number("TILES", "the accumulators at a time", 1), number("ROWS", "the rows of an accumulator", 1)},
+                   doc + " In bands of BAND rows and panels of PANEL x BLOCKS blocks of features; BLOCKS x TILES "
+                         "accumulators of ROWS rows at a time."};
+  primitive.row.verb = "algorithm";
+  primitive.row.matrix_unit = true;
+  primitive.apply = [&algorithm](ScheduleState& state, const Arguments& given) { apply_terms(state, algorithm, given); };
+  primitive.algorithm = [&algorithm](const PrimitiveLine&) {
+    return TraceAlgorithm{algorithm.name, algorithm.error, algorithm.error * kLayers};
+  };
+  return primitive;
 }
 
 }  // namespace tc

@@ -1,0 +1,23 @@
+// How a primitive refuses.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/error.h"
+
+namespace tc {
+
+// Why a primitive is refused; caught by apply_line.
+struct Refusal {
+  std::string why;
+};
+template <class... Parts>
+[[noreturn]] void refuse(const Parts&... parts) {
+  throw Refusal{text(parts...)};
+}
+
+// "a, b, c", or "none": what there is, where something is not.
+std::string listed(const std::vector<std::string>& names);
+
+}  // namespace tc
