@@ -267,8 +267,9 @@ double node_size(const Kernel& kernel, const LoopNode& node) {
   double size = 0;
   for (const LoopNodePtr& child : node.children) size += node_size(kernel, *child);
   for (const TileStatement& tile : node.statements) size += leaf_size(kernel, tile);
-  const bool copied = node.kind == LoopNode::Kind::For && node.unroll > 1;
-  return copied ? size * (node.unroll + 1) : size;
+  const int64_t copies = node.kind == LoopNode::Kind::For ? node.copies() : 1;
+  // As above.
+  return copies > 1 ? size * static_cast<double>(copies + 1) : size;
 }
 
 }  // namespace
