@@ -253,6 +253,7 @@ void register_transformer_ops(OpTable& table) {
                               {{"alpha", 1.0}, {"transA", int64_t{0}}, {"transB", int64_t{0}}, {"transBatchA", int64_t{0}}, {"transBatchB", int64_t{0}}},
                               expand_fused_matmul);
   product.infer = infer_fused_matmul;
+  product.onnx.push_back({"TransposeMatMul", 1, nullptr, "com.microsoft"});
   table.add(std::move(product));
 }
 

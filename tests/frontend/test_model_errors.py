@@ -444,7 +444,7 @@ FILES = {
     .SerializeToString().replace(b"\x3a\x03\x12\x01g", b""),
     "no opset": without_opset(X, "y = Relu(x)", False),
     "no opset of the default domain": without_opset(
-        "float[2,3] x, float[2] z", "y = Add<axis = 0, broadcast = 1>(x, z)", True),
+        "float[2,3] x, float[2] z", "y = Add<axis = 2, broadcast = 1>(x, z)", True),
     "endless": endless(),
     "negative size": with_tensor(data_type=1, dims=[-2]),
     "many elements": with_tensor(data_type=1, dims=[1 << 30, 1 << 30]),

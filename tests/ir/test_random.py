@@ -6,20 +6,25 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tc
 
+from ..support import output_file, run_under_qemu
+
 FLOAT, DOUBLE, HALF = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16
 
 
-def run(nodes, inputs=None, outputs=("y",), constants=None, opset=22, shapes=None):
-    """Outputs of a model of nodes (operator, inputs, outputs, attributes)."""
-    inputs = inputs or {}
+def model_of(nodes, inputs, outputs=("y",), constants=None, opset=22, shapes=None):
+    """A model of nodes (operator, inputs, outputs, attributes)."""
     graph = helper.make_graph(
         [helper.make_node(op, ins, outs, name=f"node_{i}", **attributes) for i, (op, ins, outs, attributes) in enumerate(nodes)], "random",
         [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), (shapes or {}).get(name, array.shape))
          for name, array in inputs.items()],
         [helper.make_tensor_value_info(name, 0, None) for name in outputs],
         [numpy_helper.from_array(numpy.asarray(array), name) for name, array in (constants or {}).items()])
-    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", opset)])
-    return tc.compile(model.SerializeToString(), log=False).run(inputs)
+    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", opset)]).SerializeToString()
+
+
+def run(nodes, inputs=None, outputs=("y",), **options):
+    """Outputs of the model."""
+    return tc.compile(model_of(nodes, inputs or {}, outputs, **options), log=False).run(inputs or {})
 
 
 def uniform(**attributes):
@@ -110,3 +115,14 @@ def test_dropout():
         assert (still["y"] == x).all() and still["mask"].all()
     default = run([("Dropout", ["x", "", "training"], ["y"], {"seed": 1})], {"x": x, "training": numpy.bool_(True)})["y"]
     assert abs((default == 0).mean() - 0.5) < 0.01
+
+
+def test_other_machines_draw_the_same(tmp_path):
+    """A size that is known at run time keeps the numbers from being computed by the compiler."""
+    x = numpy.zeros((7, 9), numpy.float32)
+    model = model_of([("RandomUniformLike", ["x"], ["y"], {"seed": 4.0})], {"x": x}, shapes={"x": ("n", 9)})
+    here = tc.compile(model, log=False).run({"x": x})["y"]
+    executable = tmp_path / "model"
+    tc.compile(model, target="rv64gcv", log=False).export(str(executable), kind="executable")
+    assert (run_under_qemu(executable, {"x": x}, tmp_path)[output_file("y")] == here).all()
+    assert (here.ravel()[:20] == (split_mix(4, 20) >> numpy.uint64(40)).astype(numpy.float32) * numpy.float32(2**-24)).all()

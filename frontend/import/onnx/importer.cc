@@ -49,6 +49,8 @@ class OnnxImporter {
     for (const auto& function : model.functions()) {
       functions_[{function.domain(), function.name()}] = &function;
     }
+    // Files of the first two versions of the format have operators of opset 1 and do not say so.
+    if (model.opset_import_size() == 0 && model.ir_version() > 0 && model.ir_version() < 3) opsets_[""] = 1;
   }
 
   // Operators without a row, in order of appearance, each node once.
@@ -89,7 +91,7 @@ class OnnxImporter {
   void check_opset() const {
     if (!opsets_.count("")) {
       if (model_.opset_import_size() > 0) return;
-      fail(ErrorKind::Model, "'", file_name_, "' declares no opset version (it is from before ONNX 1.0, or cut short); "
+      fail(ErrorKind::Model, "'", file_name_, "' declares no opset version (it is cut short, perhaps); "
            "export it again with opset ", kLowestOpset, " or later");
     }
     const int version = opsets_.at("");
@@ -351,7 +353,7 @@ class OnnxImporter {
       proto = &found->second;
     }
     using Type = tc_onnx::AttributeProto;
-    switch (proto->type()) {
+    switch (kind_of(*proto)) {
       case Type::INT: node.attributes[given.name()] = static_cast<int64_t>(proto->i()); break;
       case Type::FLOAT: node.attributes[given.name()] = static_cast<double>(proto->f()); break;
       case Type::STRING: node.attributes[given.name()] = proto->s(); break;

@@ -53,4 +53,16 @@ Opsets opsets_of(const google::protobuf::RepeatedPtrField<tc_onnx::OperatorSetId
   return opsets;
 }
 
+tc_onnx::AttributeProto::AttributeType kind_of(const tc_onnx::AttributeProto& attribute) {
+  using Type = tc_onnx::AttributeProto;
+  if (attribute.type() != Type::UNDEFINED) return attribute.type();
+  if (attribute.has_f()) return Type::FLOAT;
+  if (attribute.has_i()) return Type::INT;
+  if (attribute.has_s()) return Type::STRING;
+  if (attribute.has_t()) return Type::TENSOR;
+  if (attribute.floats_size() > 0) return Type::FLOATS;
+  if (attribute.ints_size() > 0) return Type::INTS;
+  return attribute.strings_size() > 0 ? Type::STRINGS : Type::UNDEFINED;
+}
+
 }  // namespace tc

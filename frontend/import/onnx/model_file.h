@@ -21,5 +21,7 @@ bool is_default_domain(const std::string& domain);
 // The version of each domain; "" is the default domain.
 using Opsets = std::map<std::string, int>;
 Opsets opsets_of(const google::protobuf::RepeatedPtrField<tc_onnx::OperatorSetIdProto>& imports);
+// What an attribute holds; the first versions of the format leave it to be told from what is there.
+tc_onnx::AttributeProto::AttributeType kind_of(const tc_onnx::AttributeProto& attribute);
 
 }  // namespace tc
