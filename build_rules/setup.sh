@@ -12,6 +12,7 @@ PACKAGES=(
   libgrpc++-dev protobuf-compiler-grpc libcli11-dev openssl
   libgtest-dev libbenchmark-dev pybind11-dev python3-dev python3-venv
   libc6-dev-riscv64-cross libgcc-12-dev-riscv64-cross libstdc++-12-dev-riscv64-cross
+  libc6-dev-arm64-cross libgcc-12-dev-arm64-cross libstdc++-12-dev-arm64-cross
   qemu-user ca-certificates
 )
 

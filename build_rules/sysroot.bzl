@@ -19,6 +19,13 @@ ARCHITECTURES = {
         libm = "libm.a",
         package = "libc6-dev-riscv64-cross and libgcc-12-dev-riscv64-cross",
     ),
+    "aarch64": struct(
+        triple = "aarch64-linux-gnu",
+        gcc = "/usr/lib/gcc-cross/aarch64-linux-gnu/12",
+        libc = "/usr/aarch64-linux-gnu/lib",
+        libm = "libm.a",
+        package = "libc6-dev-arm64-cross and libgcc-12-dev-arm64-cross",
+    ),
 }
 
 # Names of the files of one architecture, in @sysroot as ARCHITECTURE/NAME.

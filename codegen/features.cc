@@ -20,7 +20,7 @@ std::string required_features(const Unit& unit, bool with_matrices) {
   std::string result;
   for (const std::string& name : names) {
     if (!unit.has_feature(name)) continue;
-    if (name.rfind("amx", 0) == 0 && !(with_matrices && targets::is_of_matrix_unit(name))) continue;
+    if (!with_matrices && targets::is_of_tiles(unit.target().arch, name)) continue;
     result += (result.empty() ? "" : " ") + name;
   }
   return result;

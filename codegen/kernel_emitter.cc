@@ -1,10 +1,7 @@
 // Emits a scheduled kernel as one function: the loop tree above the register tiles.
 #include "codegen/kernel_emitter.h"
 
-#include <llvm/IR/IntrinsicsX86.h>
-
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <set>
 
@@ -16,7 +13,6 @@ namespace tc {
 namespace {
 
 using Kind = LoopNode::Kind;
-using Configuration = std::array<uint8_t, 64>;
 
 // The smallest value of a constraint over the tile's own loops, as an expression of outer variables.
 // Nothing where no unrolled or vector loop occurs: serial loops take such constraints as bounds.
@@ -55,49 +51,44 @@ class KernelEmitter {
     const LoopNode& root = *context_.scheduled.root;
     configure(root);
     top(root);
-    if (!configurations(root).empty()) builder_.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
+    if (!shapes_of(root).empty()) tile_instructions(context_)->release();
     builder_.CreateRetVoid();
   }
 
  private:
-  // The configurations of the matrix unit that leaves of the subtree need; one of vectors needs none.
-  const std::set<Configuration>& configurations(const LoopNode& node) {
-    const auto known = configurations_.find(&node);
-    if (known != configurations_.end()) return known->second;
-    std::set<Configuration> result;
+  // What the registers of a unit of tiles hold in leaves of the subtree; one of vectors need not be told.
+  const std::set<TileShapes>& shapes_of(const LoopNode& node) {
+    const auto known = shapes_.find(&node);
+    if (known != shapes_.end()) return known->second;
+    std::set<TileShapes> result;
     for (const LoopNodePtr& child : node.children) {
-      const std::set<Configuration>& of_child = configurations(*child);
+      const std::set<TileShapes>& of_child = shapes_of(*child);
       result.insert(of_child.begin(), of_child.end());
     }
     for (const TileStatement& tile : node.statements) {
       if (context_.target.matrix.vectors || !is_matrix_product(context_.kernel, tile)) continue;
-      result.insert(plan_matrix(context_.kernel, tile, context_.target).configuration);
+      result.insert(plan_matrix(context_.kernel, tile, context_.target).shapes);
     }
     TC_CHECK(node.kind != Kind::Leaf || result.size() <= 1, "as the shapes of matrix statements in leaf '",
              node.name, "' of kernel '", context_.kernel.name, "'");
-    return configurations_[&node] = std::move(result);
+    return shapes_[&node] = std::move(result);
   }
 
   // Tells the matrix unit of the one configuration that the subtree needs. It takes as long as ten
   // instructions of the unit: each is set outside of all loops that need no other.
   void configure(const LoopNode& node) {
-    const std::set<Configuration>& needed = configurations(node);
+    const std::set<TileShapes>& needed = shapes_of(node);
     if (needed.size() != 1 || configured_ == *needed.begin()) return;
     configured_ = *needed.begin();
-    llvm::Constant* bytes = llvm::ConstantDataArray::get(context_.unit.context(), *configured_);
-    auto* memory = new llvm::GlobalVariable(context_.unit.module(), bytes->getType(), /*isConstant=*/true,
-                                            llvm::GlobalValue::InternalLinkage, bytes,
-                                            context_.function->getName() + ".tiles");
-    memory->setAlignment(llvm::Align(64));
-    builder_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {memory});
+    tile_instructions(context_)->configure(*configured_);
   }
 
   // Emits what may not run, or run again: behind it the unit is as before only where it had set that of
   // the node already.
   void perhaps(const LoopNode& node, const std::function<void()>& body) {
-    const bool several = configurations(node).size() > 1;
+    const bool several = shapes_of(node).size() > 1;
     if (several) configured_.reset();
-    const std::optional<Configuration> before = configured_;
+    const std::optional<TileShapes> before = configured_;
     body();
     if (configured_ != before) configured_.reset();
   }
@@ -385,8 +376,8 @@ class KernelEmitter {
 
   KernelContext context_;
   Builder& builder_;
-  std::map<const LoopNode*, std::set<Configuration>> configurations_;
-  std::optional<Configuration> configured_;   // of the matrix unit, at the builder's insertion point
+  std::map<const LoopNode*, std::set<TileShapes>> shapes_;
+  std::optional<TileShapes> configured_;   // of the matrix unit, at the builder's insertion point
 };
 
 }  // namespace

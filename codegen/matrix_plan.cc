@@ -130,26 +130,33 @@ class Planner {
         groups[depth * terms.size() + t].push_back({accumulator, a, b});
       }
     });
+    plan_.format = format_;
     plan_.groups = groups_.extent;
-    const int accumulators = static_cast<int>(plan_.accumulators.size());
-    if (unit_.vectors) {
-      const int a = static_cast<int>(plan_.a.size()), b = static_cast<int>(plan_.b.size());
-      // Of whole numbers each a has a second register for the surplus of its products; one holds that of the b's.
-      plan_.operand = format_.operand;
-      plan_.surplus = format_.operand == DType::I8;
-      plan_.by_a = !plan_.surplus && b < a;
-      const int all = accumulators + (plan_.surplus ? 2 * a + 2 : std::min(a, b) + 1);
-      TC_CHECK(all <= unit_.registers, "for ", all, " vectors of ", where());
-      plan_.order = order_one_by_one(groups, plan_.by_a);
-      return std::move(plan_);
-    }
-    TC_CHECK(accumulators + 2 <= unit_.registers, "for ", accumulators, " accumulators of ", where());
-    plan_.order = order_products(groups, unit_.registers - accumulators);
-    configure();
+    plan_.rows = static_cast<int>(rows_.extent);
+    unit_.vectors ? order_vectors(groups) : order_tiles(groups);
     return std::move(plan_);
   }
 
  private:
+  void order_tiles(const std::vector<std::vector<MatrixProduct>>& groups) {
+    const int accumulators = static_cast<int>(plan_.accumulators.size());
+    TC_CHECK(accumulators + 2 <= unit_.registers, "for ", accumulators, " accumulators of ", where());
+    plan_.order = order_products(groups, unit_.registers - accumulators);
+    shape_registers();
+  }
+
+  // One operand is in registers, the other passes through one. Of an instruction that takes signed numbers of b as unsigned
+  // each a has a second register for the surplus of its products; one holds that of the b's.
+  void order_vectors(const std::vector<std::vector<MatrixProduct>>& groups) {
+    const int a = static_cast<int>(plan_.a.size()), b = unit_.parts * static_cast<int>(plan_.b.size());
+    plan_.surplus = is_signed(format_.operand) && !is_signed(format_.instruction->b);
+    plan_.by_a = !plan_.surplus && b + 1 < a + unit_.parts;
+    const int all = unit_.parts * static_cast<int>(plan_.accumulators.size()) +
+                    (plan_.surplus ? 2 * a + 2 : std::min(b + 1, a + unit_.parts));
+    TC_CHECK(all <= unit_.registers, "for ", all, " vectors of ", where());
+    plan_.order = order_one_by_one(groups, plan_.by_a);
+  }
+
   struct Term {
     Access a, b;                     // in the tile's loops and outer variables
     const Access *a_source, *b_source;
@@ -161,6 +168,7 @@ class Planner {
     while (!first->operands.empty()) first = first->operands[0].get();
     const MatrixUnit::Format* format = unit_.format(first->dtype);
     TC_CHECK(format != nullptr, "of target '", target_.name, "', whose unit does not multiply ", name_of(first->dtype), ", for ", where());
+    TC_CHECK(format->instruction != nullptr, "for ", name_of(first->dtype), " on target '", target_.name, "'");
     format_ = *format;
   }
 
@@ -273,23 +281,14 @@ class Planner {
     return static_cast<int>(tiles.size()) - 1;
   }
 
-  void configure() {
-    // Palette 1; bytes per row at 16, rows at 48.
-    plan_.configuration[0] = 1;
-    const auto shape = [&](int number, int64_t rows, int64_t bytes) {
-      plan_.configuration[16 + 2 * static_cast<size_t>(number)] = static_cast<uint8_t>(bytes);
-      plan_.configuration[48 + static_cast<size_t>(number)] = static_cast<uint8_t>(rows);
+  void shape_registers() {
+    const int64_t operand = size_of(format_.operand), depth = groups_.extent * members_.extent;
+    plan_.shapes.assign(plan_.accumulators.size(), {rows_.extent, columns_.extent * size_of(format_.accumulator)});
+    const auto add = [&](int count, const TileShape& shape) {
+      plan_.shapes.insert(plan_.shapes.end(), static_cast<size_t>(count), shape);
     };
-    const int64_t depth = groups_.extent * members_.extent;
-    for (int i = 0; i < static_cast<int>(plan_.accumulators.size()); ++i) {
-      shape(i, rows_.extent, columns_.extent * size_of(format_.accumulator));
-    }
-    for (int i = 0; i < plan_.order.a_registers; ++i) {
-      shape(plan_.register_of_a(i), rows_.extent, depth * size_of(format_.operand));
-    }
-    for (int i = 0; i < plan_.order.b_registers; ++i) {
-      shape(plan_.register_of_b(i), groups_.extent, columns_.extent * members_.extent * size_of(format_.operand));
-    }
+    add(plan_.order.a_registers, {rows_.extent, depth * operand});
+    add(plan_.order.b_registers, {groups_.extent, columns_.extent * members_.extent * operand});
   }
 
   const Kernel& kernel_;

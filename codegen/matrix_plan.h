@@ -1,7 +1,7 @@
 // What a statement of matrix loops asks of the target's matrix unit: tiles, their registers, the order.
 #pragma once
 
-#include <array>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -40,6 +40,13 @@ MatrixOrder order_products(const std::vector<std::vector<MatrixProduct>>& groups
 // each other, and the other operand's tiles have a register each.
 MatrixOrder order_one_by_one(const std::vector<std::vector<MatrixProduct>>& groups, bool by_a);
 
+// Rows and bytes per row of each register of a unit of tiles.
+struct TileShape {
+  int64_t rows = 0, bytes = 0;
+  auto operator<=>(const TileShape&) const = default;
+};
+using TileShapes = std::vector<TileShape>;
+
 // A tile in memory: where row, column, group and member are 0, and the bytes between its rows.
 struct MatrixTile {
   Access access;                   // in outer variables and the statement's serial loops
@@ -55,13 +62,16 @@ struct MatrixPlan {
   size_t batch = 0;                // position of the first loop that is not serial
   std::vector<MatrixTile> accumulators, a, b;
   MatrixOrder order;
-  int64_t groups = 1;              // of one instruction
-  DType operand = DType::F32;      // of vectors
+  MatrixUnit::Format format{};
+  int64_t groups = 1;              // of a depth
+  int rows = 1;                    // of an accumulator
   bool by_a = false;               // of vectors: b's stay in registers
-  bool surplus = false;            // of vectors that take b as unsigned: what this adds is summed up for each a
-  // What a unit of tiles has to be told: shapes of the registers, as `ldtilecfg` reads them.
-  std::array<uint8_t, 64> configuration{};
+  bool surplus = false;            // of vectors that take signed numbers as unsigned: what this adds is summed up for each a
+  TileShapes shapes;               // of a unit of tiles: what its registers hold, by their numbers
 
+  const MultiplyAdd& instruction() const { return *format.instruction; }
+  // Whether accumulators are in memory, as the instruction's sums are of another type.
+  bool apart() const { return instruction().sum != format.accumulator; }
   int register_of_a(int a) const { return static_cast<int>(accumulators.size()) + a; }
   int register_of_b(int b) const { return register_of_a(order.a_registers) + b; }
 };

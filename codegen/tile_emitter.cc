@@ -91,7 +91,7 @@ void TileEmitter::emit_statement(const TileStatement& original, bool from_zero) 
   tile_ = &tile;
   statement_ = &kernel_.statements[static_cast<size_t>(tile.statement)];
   arithmetic_.let_bfloats_flush(context_.matrix_operands.count(statement_->write.buffer) != 0 &&
-                                context_.unit.has_feature("avx512bf16") && context_.unit.has_feature("avx512vl"));
+                                context_.target.arch == Arch::X86_64 && context_.unit.has_feature("avx512bf16") && context_.unit.has_feature("avx512vl"));
   values_.clear();
   lane_.clear();
   lanes_ = 1;

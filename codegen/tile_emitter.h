@@ -15,6 +15,7 @@
 #include "codegen/arithmetic.h"
 #include "codegen/context.h"
 #include "codegen/matrix_plan.h"
+#include "codegen/matrix_unit.h"
 
 namespace tc {
 
@@ -175,12 +176,16 @@ class TileEmitter {
   std::map<size_t, size_t> zeroing_statements() const;
   void emit_matrix(bool from_zero);
   void matrix_batch(const Constraints& pending);
-  void load_operand(int number, const MatrixTile& tile);
-  void tile_instruction(llvm::Intrinsic::ID instruction, int number, const MatrixTile& tile);
   llvm::Value* tile_pointer(const MatrixTile& tile);
+  void emit_tiles(bool from_zero);
+  void tile_batch();
+  void load_operand(TileInstructions& unit, int number, const MatrixTile& tile);
   void emit_vectors(bool from_zero);
   void vector_batch();
   llvm::Value*& vector_sum(const char* of, int number);
+  MemoryRows sums_of(const MatrixTile& tile);
+  Address group_of(const MatrixTile& tile, int64_t offset);
+  llvm::Type* conversion_type(llvm::Value* sums);
 
   // Whether the accumulators leave less than half of the registers to what they are made of.
   bool fills_registers() const;

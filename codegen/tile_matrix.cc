@@ -1,10 +1,9 @@
-// Products on a matrix unit. Of Intel AMX the tile registers are chosen here, not by LLVM, so that none spills; of
-// AVX-512 the accumulators are vectors that loops carry in phi nodes.
-#include <llvm/IR/IntrinsicsX86.h>
-
+// Products on a matrix unit, whatever its instructions (`matrix_unit.h`). Tile registers are chosen here, not by LLVM, so
+// that none spills; where accumulators are vectors, loops carry them in phi nodes.
 #include <algorithm>
 #include <iterator>
 
+#include "codegen/matrix_unit.h"
 #include "codegen/tile_emitter.h"
 #include "ir/error.h"
 
@@ -40,15 +39,12 @@ llvm::Value* TileEmitter::tile_pointer(const MatrixTile& tile) {
   return pointer(address_of(tile.access, {}));
 }
 
-void TileEmitter::tile_instruction(llvm::Intrinsic::ID instruction, int number, const MatrixTile& tile) {
-  builder_.CreateIntrinsic(instruction, {}, {builder_.getInt8(static_cast<uint8_t>(number)), tile_pointer(tile),
-                                             context_.i64(tile.row_bytes)});
-}
+MemoryRows TileEmitter::sums_of(const MatrixTile& tile) { return {tile_pointer(tile), tile.row_bytes, matrix_->rows}; }
 
-void TileEmitter::load_operand(int number, const MatrixTile& tile) {
-  tile_instruction(llvm::Intrinsic::x86_tileloadd64, number, tile);
+void TileEmitter::load_operand(TileInstructions& unit, int number, const MatrixTile& tile) {
+  unit.load(number, tile_pointer(tile), tile.row_bytes);
   Address line = address_of(tile.access, {});
-  for (int row = 0; row < matrix_->configuration[48 + static_cast<size_t>(number)]; ++row) {
+  for (int64_t row = 0; row < matrix_->shapes[static_cast<size_t>(number)].rows; ++row) {
     prefetch(tile.source, line, Near::SecondCache);
     line.bytes = line.bytes + Affine(tile.row_bytes);
   }
@@ -56,7 +52,6 @@ void TileEmitter::load_operand(int number, const MatrixTile& tile) {
 
 void TileEmitter::emit_matrix(bool from_zero) {
   const MatrixPlan plan = plan_matrix(kernel_, *tile_, context_.target);
-  TC_CHECK(context_.target.arch == Arch::X86_64, "of target '", context_.target.name, "'");
   // Where the accumulators are not set to zero here, they need not exist where the products do not.
   Constraints outer;
   if (!from_zero) {
@@ -67,26 +62,20 @@ void TileEmitter::emit_matrix(bool from_zero) {
   }
   matrix_ = &plan;
   region_position_ = SIZE_MAX;       // accumulators are in the unit's registers: loops carry nothing
-  if (context_.target.matrix.vectors) {
-    branch_on(outer, [&] { emit_vectors(from_zero); });
-    region_.accumulators.clear();
-    matrix_ = nullptr;
-    return;
-  }
-  branch_on(outer, [&] {
-    for (size_t i = 0; i < plan.accumulators.size(); ++i) {
-      if (from_zero) {
-        builder_.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {builder_.getInt8(static_cast<uint8_t>(i))});
-      } else {
-        tile_instruction(llvm::Intrinsic::x86_tileloadd64, static_cast<int>(i), plan.accumulators[i]);
-      }
-    }
-    nest(0, tile_->constraints);
-    for (size_t i = 0; i < plan.accumulators.size(); ++i) {
-      tile_instruction(llvm::Intrinsic::x86_tilestored64, static_cast<int>(i), plan.accumulators[i]);
-    }
-  });
+  branch_on(outer, [&] { context_.target.matrix.vectors ? emit_vectors(from_zero) : emit_tiles(from_zero); });
+  if (context_.target.matrix.vectors) region_.accumulators.clear();
   matrix_ = nullptr;
+}
+
+void TileEmitter::emit_tiles(bool from_zero) {
+  const std::unique_ptr<TileInstructions> unit = tile_instructions(context_);
+  const std::vector<MatrixTile>& tiles = matrix_->accumulators;
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    const int number = static_cast<int>(i);
+    from_zero ? unit->zero(number) : unit->load(number, tile_pointer(tiles[i]), tiles[i].row_bytes);
+  }
+  nest(0, tile_->constraints);
+  for (size_t i = 0; i < tiles.size(); ++i) unit->store(static_cast<int>(i), tile_pointer(tiles[i]), tiles[i].row_bytes);
 }
 
 void TileEmitter::matrix_batch(const Constraints& pending) {
@@ -95,18 +84,19 @@ void TileEmitter::matrix_batch(const Constraints& pending) {
     return is_of_copies(*tile_, constraint);
   });
   TC_CHECK(of_copies, "where all copies of matrix statement '", statement_->name, "' exist or none");
-  if (context_.target.matrix.vectors) return vector_batch();
-  const bool floats = statement_->value->dtype == DType::F32;
-  const auto multiply_add = floats ? llvm::Intrinsic::x86_tdpbf16ps : llvm::Intrinsic::x86_tdpbssd;
+  context_.target.matrix.vectors ? vector_batch() : tile_batch();
+}
+
+void TileEmitter::tile_batch() {
+  const std::unique_ptr<TileInstructions> unit = tile_instructions(context_);
   const MatrixOrder& order = matrix_->order;
   for (size_t i = 0; i < order.products.size(); ++i) {
     const MatrixProduct& product = order.products[i];
     const int a = matrix_->register_of_a(order.a_register[i]);
     const int b = matrix_->register_of_b(order.b_register[i]);
-    if (order.loads_a[i]) load_operand(a, matrix_->a[static_cast<size_t>(product.a)]);
-    if (order.loads_b[i]) load_operand(b, matrix_->b[static_cast<size_t>(product.b)]);
-    const auto number = [&](int tile) { return builder_.getInt8(static_cast<uint8_t>(tile)); };
-    builder_.CreateIntrinsic(multiply_add, {}, {number(product.accumulator), number(a), number(b)});
+    if (order.loads_a[i]) load_operand(*unit, a, matrix_->a[static_cast<size_t>(product.a)]);
+    if (order.loads_b[i]) load_operand(*unit, b, matrix_->b[static_cast<size_t>(product.b)]);
+    unit->multiply_add(matrix_->instruction(), product.accumulator, a, b);
   }
 }
 
@@ -114,24 +104,22 @@ llvm::Value*& TileEmitter::vector_sum(const char* of, int number) {
   return region_.accumulators[text(of, number)].value;
 }
 
-// Of bytes the instruction multiplies unsigned numbers of b by signed ones of a: b + 128 takes the place of b, and what
+// Of bytes some instructions multiply unsigned numbers of b by signed ones of a: b + 128 takes the place of b, and what
 // that adds, 128 times the sum of the a's, is the same in all lanes: it is summed up for each a, and taken off at the
-// end. Sums wrap around, so that those of up to 31 bits come out right. Of numbers of 16 bits the registers hold the sums
-// of one instruction, in whole numbers; those in f32 are in memory.
+// end. Sums wrap around, so that those of up to 31 bits come out right. Where whole numbers hold no more than the sums of a
+// depth, those in f32 are in memory.
 void TileEmitter::emit_vectors(bool from_zero) {
-  const auto columns = static_cast<unsigned>(context_.target.matrix.columns);
-  llvm::Type* element = matrix_->surplus ? builder_.getInt32Ty() : builder_.getFloatTy();
-  llvm::Type* type = llvm::FixedVectorType::get(element, columns);
-  llvm::Value* zero = llvm::Constant::getNullValue(type);
+  const std::unique_ptr<VectorInstructions> unit = vector_instructions(context_, matrix_->instruction());
+  const DType kept = matrix_->format.accumulator;
   const std::vector<MatrixTile>& tiles = matrix_->accumulators;
-  const llvm::Align align(static_cast<uint64_t>(size_of(DType::I32)));
-  if (matrix_->operand == DType::I16) {
-    for (size_t i = 0; i < tiles.size() && from_zero; ++i) builder_.CreateAlignedStore(zero, tile_pointer(tiles[i]), align);
+  llvm::Value* zero = unit->no_sums();
+  if (matrix_->apart()) {
+    zero = llvm::Constant::getNullValue(conversion_type(zero));
+    for (size_t i = 0; i < tiles.size() && from_zero; ++i) unit->store_sums(sums_of(tiles[i]), zero);
     return nest(0, tile_->constraints);
   }
   for (size_t i = 0; i < tiles.size(); ++i) {
-    llvm::Value* start = from_zero ? zero : builder_.CreateAlignedLoad(type, tile_pointer(tiles[i]), align);
-    vector_sum("sum ", static_cast<int>(i)) = start;
+    vector_sum("sum ", static_cast<int>(i)) = from_zero ? zero : unit->load_sums(sums_of(tiles[i]), kept);
   }
   for (size_t a = 0; a < matrix_->a.size() && matrix_->surplus; ++a) vector_sum("surplus ", static_cast<int>(a)) = zero;
   nest(0, tile_->constraints);
@@ -141,52 +129,50 @@ void TileEmitter::emit_vectors(bool from_zero) {
     sum = builder_.CreateSub(sum, vector_sum("surplus ", product.a));
   }
   for (size_t i = 0; i < tiles.size(); ++i) {
-    builder_.CreateAlignedStore(vector_sum("sum ", static_cast<int>(i)), tile_pointer(tiles[i]), align);
+    unit->store_sums(sums_of(tiles[i]), vector_sum("sum ", static_cast<int>(i)));
   }
 }
 
+// Of sums in whole numbers: as many floats.
+llvm::Type* TileEmitter::conversion_type(llvm::Value* sums) {
+  return llvm::cast<llvm::VectorType>(sums->getType())->getWithNewType(builder_.getFloatTy());
+}
+
+// A group of a tile: where its bytes are.
+TileEmitter::Address TileEmitter::group_of(const MatrixTile& tile, int64_t offset) {
+  iterators_ = values_;
+  Address address = address_of(tile.access, {});
+  address.bytes = address.bytes + Affine(offset);
+  return address;
+}
+
 void TileEmitter::vector_batch() {
-  constexpr int64_t kGroupBytes = 4;   // members of a group, and a lane
-  const auto lanes = static_cast<unsigned>(context_.target.matrix.columns);
-  llvm::Type* wide = llvm::FixedVectorType::get(builder_.getInt32Ty(), lanes);
-  llvm::Type* halves = llvm::FixedVectorType::get(builder_.getBFloatTy(), 2 * lanes);
-  llvm::Value* surplus = builder_.CreateVectorSplat(lanes, builder_.getInt32(0x80808080));
-  const bool floats = matrix_->operand == DType::BF16;
+  const std::unique_ptr<VectorInstructions> unit = vector_instructions(context_, matrix_->instruction());
+  const int64_t group_bytes = matrix_->format.members * size_of(matrix_->format.operand);
   const MatrixOrder& order = matrix_->order;
-  // A group of a tile: where its bytes are.
-  const auto group_of = [&](const MatrixTile& tile, int64_t offset) {
-    iterators_ = values_;
-    Address address = address_of(tile.access, {});
-    address.bytes = address.bytes + Affine(offset);
-    return address;
-  };
-  const auto multiply_add = [&](llvm::Value*& sum, llvm::Value* b, llvm::Value* a) {
-    const auto instruction = matrix_->operand == DType::I8    ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
-                             : matrix_->operand == DType::I16 ? llvm::Intrinsic::x86_avx512_vpdpwssd_512
-                                                              : llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512;
-    sum = builder_.CreateIntrinsic(instruction, {}, {sum, b, a});
-  };
-  const bool apart = matrix_->operand == DType::I16;
-  std::vector<llvm::Value*> parts(matrix_->accumulators.size(), llvm::Constant::getNullValue(wide));
+  const bool apart = matrix_->apart();
+  std::vector<llvm::Value*> parts(matrix_->accumulators.size(), unit->no_sums());
   std::vector<llvm::Value*> a_values(static_cast<size_t>(order.a_registers));
   std::vector<llvm::Value*> b_values(static_cast<size_t>(order.b_registers));
+  // 128 in each byte.
+  const auto offset = [&](llvm::Value* b) {
+    return llvm::ConstantInt::get(b->getType(), llvm::APInt::getSplat(b->getType()->getScalarSizeInBits(), llvm::APInt(8, 0x80)));
+  };
   const auto load_a = [&](size_t i, int64_t group) {
     const int a = order.products[i].a;
-    llvm::Value* from = pointer(group_of(matrix_->a[static_cast<size_t>(a)], group * kGroupBytes));
-    llvm::Value* row = builder_.CreateAlignedLoad(builder_.getInt32Ty(), from, llvm::Align(1));
+    const MatrixTile& tile = matrix_->a[static_cast<size_t>(a)];
     llvm::Value*& value = a_values[static_cast<size_t>(order.a_register[i])];
-    value = builder_.CreateVectorSplat(lanes, row);
-    if (matrix_->surplus) multiply_add(vector_sum("surplus ", a), surplus, value);
-    if (floats) value = builder_.CreateBitCast(value, halves);
+    value = unit->load_a({pointer(group_of(tile, group * group_bytes)), tile.row_bytes, matrix_->rows});
+    if (!matrix_->surplus) return;
+    llvm::Value*& surplus = vector_sum("surplus ", a);
+    surplus = unit->multiply_add(surplus, value, offset(value));
   };
   const auto load_b = [&](size_t i, int64_t group) {
     const MatrixTile& tile = matrix_->b[static_cast<size_t>(order.products[i].b)];
     const Address line = group_of(tile, group * tile.row_bytes);
     prefetch(tile.source, line);
-    llvm::Value* loaded = builder_.CreateAlignedLoad(wide, pointer(line), llvm::Align(1));
-    llvm::Value*& value = b_values[static_cast<size_t>(order.b_register[i])];
-    value = matrix_->surplus ? builder_.CreateXor(loaded, surplus) : loaded;
-    if (floats) value = builder_.CreateBitCast(value, halves);
+    llvm::Value* loaded = unit->load_b(pointer(line));
+    b_values[static_cast<size_t>(order.b_register[i])] = matrix_->surplus ? builder_.CreateXor(loaded, offset(loaded)) : loaded;
   };
   // The operand that stays in registers first.
   const bool by_a = matrix_->by_a;
@@ -200,16 +186,14 @@ void TileEmitter::vector_batch() {
       if (!by_a && order.loads_b[i]) load_b(i, group);
       const MatrixProduct& product = order.products[i];
       llvm::Value*& sum = apart ? parts[static_cast<size_t>(product.accumulator)] : vector_sum("sum ", product.accumulator);
-      multiply_add(sum, b_values[static_cast<size_t>(order.b_register[i])],
-                   a_values[static_cast<size_t>(order.a_register[i])]);
+      sum = unit->multiply_add(sum, a_values[static_cast<size_t>(order.a_register[i])],
+                               b_values[static_cast<size_t>(order.b_register[i])]);
     }
   }
   for (size_t i = 0; i < parts.size() && apart; ++i) {
-    llvm::Type* type = llvm::FixedVectorType::get(builder_.getFloatTy(), lanes);
-    llvm::Value* place = tile_pointer(matrix_->accumulators[i]);
-    const llvm::Align align(static_cast<uint64_t>(size_of(DType::F32)));
-    llvm::Value* sum = builder_.CreateAlignedLoad(type, place, align);
-    builder_.CreateAlignedStore(builder_.CreateFAdd(sum, builder_.CreateSIToFP(parts[i], type)), place, align);
+    const MemoryRows place = sums_of(matrix_->accumulators[i]);
+    llvm::Value* sum = unit->load_sums(place, matrix_->format.accumulator);
+    unit->store_sums(place, builder_.CreateFAdd(sum, builder_.CreateSIToFP(parts[i], conversion_type(parts[i]))));
   }
 }
 

@@ -212,7 +212,7 @@ Tensors drawn_inputs(const Kernel& kernel, const std::function<int64_t(const Buf
   return tensors;
 }
 
-// What runs a kernel for riscv64 under qemu: reads the sizes and bytes of the arguments from a file,
+// What runs a kernel for another machine under qemu: reads the sizes and bytes of the arguments from a file,
 // places them against unreadable pages, calls, and writes them back.
 const char* const kDriver = R"(
 #include <stdint.h>
@@ -286,24 +286,48 @@ static void write_file(const std::string& path, const std::string& content) {
   write_file(path, content.data(), content.size());
 }
 
-// Links the kernel objects `kernel0.o`, … of the folder with the driver into `program`.
-static void link_for_qemu(const std::string& folder, size_t count) {
-  // Compiled once, for all kernels of this process.
-  struct Driver {
-    Driver() {
+// How kernels of another machine are run: as qemu and clang name it, and cores that have what the target has. Results must
+// be the same on each.
+struct Emulation {
+  std::string name;
+  std::vector<std::string> cores;
+};
+
+static Emulation emulation_of(const Target& target) {
+  if (target.arch == Arch::AArch64) {
+    const auto has = [&](const char* feature) { return target.name.find(feature) != std::string::npos; };
+    const bool newest = has("i8mm") || has("bf16");
+    return {"aarch64", {newest ? "max" : has("dotprod") ? "neoverse-n1" : "cortex-a57", "max"}};
+  }
+  if (target.vector_bits == 0) return {"riscv64", {"rv64,v=false", "rv64,v=false"}};
+  const std::string vectors = "rv64,v=true,vext_spec=v1.0,vlen=";
+  return {"riscv64", {vectors + std::to_string(target.vector_bits), vectors + std::to_string(2 * target.vector_bits)}};
+}
+
+static std::string compiler_for(const std::string& machine) { return "clang-19 --target=" + machine + "-linux-gnu "; }
+
+// The driver's object for the machine, compiled once for all kernels of this process.
+static std::string driver_for(const std::string& machine) {
+  struct Drivers {
+    Drivers() {
       char pattern[] = "/tmp/tc-driver-XXXXXX";
       TC_CHECK(mkdtemp(pattern) != nullptr);
       folder = pattern;
       write_file(folder + "/driver.c", kDriver);
-      const std::string problem =
-          shell_quiet("clang-19 --target=riscv64-linux-gnu -O1 -c " + folder + "/driver.c -o " +
-                      folder + "/driver.o");
-      TC_CHECK(problem.empty(), problem);
     }
-    ~Driver() { std::filesystem::remove_all(folder); }
+    ~Drivers() { std::filesystem::remove_all(folder); }
     std::string folder;
   };
-  static const Driver driver;
+  static const Drivers drivers;
+  const std::string object = drivers.folder + "/" + machine + ".o";
+  if (std::filesystem::exists(object)) return object;
+  const std::string problem = shell_quiet(compiler_for(machine) + "-O1 -c " + drivers.folder + "/driver.c -o " + object);
+  TC_CHECK(problem.empty(), problem);
+  return object;
+}
+
+// Links the kernel objects `kernel0.o`, … of the folder with the driver into `program`.
+static void link_for_qemu(const std::string& machine, const std::string& folder, size_t count) {
   std::string table, names, objects;
   for (size_t i = 0; i < count; ++i) {
     table += text("extern void kernel", i, "();\n");
@@ -311,21 +335,27 @@ static void link_for_qemu(const std::string& folder, size_t count) {
     objects += text(" ", folder, "/kernel", i, ".o");
   }
   write_file(folder + "/table.c", table + "void (*const kernels[])() = {" + names + "};\n");
-  const std::string problem =
-      shell_quiet("clang-19 --target=riscv64-linux-gnu -fuse-ld=lld -static " + driver.folder +
-                  "/driver.o " + folder + "/table.c" + objects + " -o " + folder + "/program");
+  const std::string problem = shell_quiet(compiler_for(machine) + "-fuse-ld=lld -static " + driver_for(machine) + " " + folder +
+                                          "/table.c" + objects + " -o " + folder + "/program");
   TC_CHECK(problem.empty(), problem);
 }
 
-// Calls kernel `which` of the program on these argument buffers (parameters last) in qemu; the vector
-// length is the target's, times `longer`.
-static void run_in_qemu(const std::string& folder, size_t which, int64_t scratch,
-                        const Target& target, std::vector<std::vector<uint8_t>>& arguments,
-                        int threads, bool at_end, int longer) {
+// A call of a kernel of a program: its number, the scratch memory's bytes, how many threads in turn, and whether buffers
+// end at unreadable pages or begin there.
+struct EmulatedCall {
+  size_t which = 0;
+  int64_t scratch = 0;
+  int threads = 1;
+  bool at_end = true;
+};
+
+// Calls with these argument buffers (parameters last) in the emulator.
+static void run_in_qemu(const std::string& emulator, const std::string& folder, const EmulatedCall& call,
+                        std::vector<std::vector<uint8_t>>& arguments) {
   const std::string data = folder + "/data";
   std::FILE* file = std::fopen(data.c_str(), "wb");
-  const int64_t head[5] = {static_cast<int64_t>(arguments.size()), at_end, threads,
-                           (scratch + 63) / 64 * 64, static_cast<int64_t>(which)};
+  const int64_t head[5] = {static_cast<int64_t>(arguments.size()), call.at_end, call.threads,
+                           (call.scratch + 63) / 64 * 64, static_cast<int64_t>(call.which)};
   std::fwrite(head, 8, 5, file);
   for (const auto& argument : arguments) {
     const int64_t size = static_cast<int64_t>(argument.size());
@@ -335,10 +365,7 @@ static void run_in_qemu(const std::string& folder, size_t which, int64_t scratch
     if (!argument.empty()) std::fwrite(argument.data(), 1, argument.size(), file);
   }
   std::fclose(file);
-  const std::string cpu = target.vector_bits == 0
-                              ? "rv64,v=false"
-                              : text("rv64,v=true,vext_spec=v1.0,vlen=", target.vector_bits * longer);
-  EXPECT_EQ(shell_quiet("qemu-riscv64 -cpu " + cpu + " " + folder + "/program " + data), "");
+  EXPECT_EQ(shell_quiet(emulator + " " + folder + "/program " + data), "");
   file = std::fopen(data.c_str(), "rb");
   std::fseek(file, static_cast<long>(8 * (5 + arguments.size())), SEEK_SET);
   for (auto& argument : arguments) {
@@ -347,12 +374,13 @@ static void run_in_qemu(const std::string& folder, size_t which, int64_t scratch
   std::fclose(file);
 }
 
-// Runs in qemu, tensors in and out, at the target's vector length and at twice that.
-static void run_on_riscv(const std::string& folder, size_t which, const ScheduledKernel& kernel,
-                         const Target& target, const Parameters& parameters, Tensors& tensors,
-                         int threads) {
+// Runs in qemu, tensors in and out, on each core.
+static void run_emulated(const std::string& folder, const ScheduledKernel& kernel, const Target& target, EmulatedCall call,
+                         const Parameters& parameters, Tensors& tensors) {
   Tensors results;
-  for (const int variant : {0, 1}) {
+  const Emulation emulation = emulation_of(target);
+  call.scratch = scratch_bytes(kernel);
+  for (size_t core = 0; core < emulation.cores.size(); ++core) {
     std::vector<std::vector<uint8_t>> arguments;
     std::vector<std::string> names;
     for (const Buffer& buffer : kernel.kernel.buffers) {
@@ -369,13 +397,13 @@ static void run_on_riscv(const std::string& folder, size_t which, const Schedule
     }
     arguments.emplace_back(values.size() * 8);
     if (!values.empty()) std::memcpy(arguments.back().data(), values.data(), values.size() * 8);
-    run_in_qemu(folder, which, scratch_bytes(kernel), target, arguments, threads, variant == 0,
-                1 + variant);
+    call.at_end = core == 0;
+    run_in_qemu("qemu-" + emulation.name + " -cpu " + emulation.cores[core], folder, call, arguments);
     for (size_t i = 0; i < names.size(); ++i) {
       Tensor result = tensors.at(names[i]);
       result.bytes = arguments[i];
-      if (variant == 1) {
-        EXPECT_EQ(results.at(names[i]).bytes, result.bytes) << names[i] << " at another vector length";
+      if (core > 0) {
+        EXPECT_EQ(results.at(names[i]).bytes, result.bytes) << names[i] << " on " << emulation.cores[core];
       }
       results[names[i]] = result;
     }
@@ -433,11 +461,11 @@ CompiledKernels::CompiledKernels(std::vector<ScheduledKernel> kernels, const Tar
   for (size_t i = 0; i < kernels_.size(); ++i) {
     objects.push_back(kernel_object(kernels_[i], target, text("kernel", i)));
   }
-  if (target.arch == Arch::RiscV64) {
+  if (target.arch != Arch::X86_64) {
     for (size_t i = 0; i < objects.size(); ++i) {
       write_file(text(folder_, "/kernel", i, ".o"), objects[i].data(), objects[i].size());
     }
-    link_for_qemu(folder_, objects.size());
+    link_for_qemu(emulation_of(target).name, folder_, objects.size());
     return;
   }
   link_shared({objects}, target, folder_ + "/kernels.so");
@@ -453,8 +481,8 @@ CompiledKernels::~CompiledKernels() {
 void CompiledKernels::run(size_t which, const Parameters& parameters, Tensors& tensors,
                           int threads) const {
   const ScheduledKernel& kernel = kernels_.at(which);
-  if (target_.arch == Arch::RiscV64) {
-    run_on_riscv(folder_, which, kernel, target_, parameters, tensors, threads);
+  if (target_.arch != Arch::X86_64) {
+    run_emulated(folder_, kernel, target_, {.which = which, .threads = threads}, parameters, tensors);
     return;
   }
   Tensors again = tensors;

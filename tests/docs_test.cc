@@ -10,6 +10,7 @@
 #include "frontend/pipeline/plan_builder.h"
 #include "ir/ops/op.h"
 #include "ir/passes/pass.h"
+#include "ir/target/tables.h"
 #include "ir/target/target.h"
 #include "scheduler/scheduler.h"
 #include "tests/codegen_harness.h"
@@ -84,6 +85,19 @@ std::string targets_page() {
   for (const auto& [name, description] : known_targets()) {
     // What this machine has is in no page.
     page << "| " << name << " | " << (name == "native" ? "this machine, with what it has" : cell(description)) << " |\n";
+  }
+  page << "\n## Multiply-accumulate instructions\n\nThose that products of small numbers use (`ir/target/*_instructions.cc`), by "
+          "unit: a target uses the first of its architecture's whose\nfeature it has, and of that the instructions whose features "
+          "it has. Cycles are of one instruction.\n\n| architecture | unit | instruction | needs | multiplies | sums up in | rows x "
+          "columns x depth | cycles |\n|---|---|---|---|---|---|---|--:|\n";
+  for (const auto& [name, arch] : {std::pair("x86-64", Arch::X86_64), {"riscv64", Arch::RiscV64}, {"aarch64", Arch::AArch64}}) {
+    for (const targets::UnitRow& unit : targets::units_of(arch)) {
+      for (const MultiplyAdd& row : unit.instructions) {
+        page << "| " << name << " | " << unit.feature << (unit.vectors ? ", vectors" : ", tiles") << " | `" << row.name << "` | "
+             << row.feature << " | " << name_of(row.a) << " x " << name_of(row.b) << " | " << name_of(row.sum) << " | " << row.rows
+             << " x " << row.columns << " x " << row.depth << " | " << row.cycles << " |\n";
+      }
+    }
   }
   return page.str();
 }

@@ -1,6 +1,8 @@
-"""What the end-to-end tests share: where models lie, errors, runs under qemu-riscv64."""
+"""What the end-to-end tests share: where models lie, errors, runs under qemu."""
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy
@@ -51,11 +53,7 @@ def count_under_qemu(executable, inputs, folder, vlen=256, vector=True, argument
     """
     if qemu_path() is None:
         pytest.skip("qemu-riscv64 is not installed")
-    options = []
-    for number, (name, array) in enumerate(inputs.items()):
-        file = Path(folder) / f"in_{number}.npy"
-        numpy.save(file, array)
-        options += ["--input", f"{name}={file}"]
+    options = input_options(inputs, folder)
     outputs = Path(folder) / f"out_{vlen if vector else 0}"
     outputs.mkdir(exist_ok=True)
     code, _, error, counts = run_riscv64(
@@ -63,3 +61,31 @@ def count_under_qemu(executable, inputs, folder, vlen=256, vector=True, argument
         count=True, timeout=3 * 3600)
     assert code == 0, error.decode()
     return {file.name: numpy.load(file) for file in outputs.glob("*.npy")}, counts
+
+
+def input_options(inputs, folder):
+    """An exported executable's options for these arrays, which are written into the folder."""
+    options = []
+    for number, (name, array) in enumerate(inputs.items()):
+        file = Path(folder) / f"in_{number}.npy"
+        numpy.save(file, array)
+        options += ["--input", f"{name}={file}"]
+    return options
+
+
+def emulate_aarch64(program, arguments, core="max", libraries=None):
+    """Runs a program for aarch64 on an emulated core, or skips; dynamic ones with the libraries of that folder."""
+    if shutil.which("qemu-aarch64") is None:
+        pytest.skip("qemu-aarch64 is not installed")
+    folder = ["-L", libraries] if libraries else []
+    command = ["qemu-aarch64", "-cpu", core, *folder, program, *arguments]
+    return subprocess.run([str(word) for word in command], capture_output=True, timeout=3600, check=False)
+
+
+def run_on_aarch64(executable, inputs, folder, core="max"):
+    """Runs an exported aarch64 executable on an emulated core; returns its outputs by file name, or skips."""
+    outputs = Path(folder) / f"out_{core}"
+    outputs.mkdir(exist_ok=True)
+    done = emulate_aarch64(executable, [*input_options(inputs, folder), "--output-dir", outputs], core)
+    assert done.returncode == 0, done.stderr.decode()
+    return {file.name: numpy.load(file) for file in outputs.glob("*.npy")}

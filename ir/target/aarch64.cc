@@ -33,6 +33,7 @@ std::vector<Row> aarch64_rows() {
   target.stores = 1;
   target.latency = 4;
   target.prefetches = true;
+  target.reorders = true;
   target.l1_bytes = 64 << 10;
   target.l1_way_bytes = 16 << 10;
   target.l2_bytes = 512 << 10;

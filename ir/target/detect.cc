@@ -121,21 +121,25 @@ std::string native_name() {
   auto has = [&](const std::string& name) {
     return std::find(found.begin(), found.end(), name) != found.end();
   };
-  if (kHere == Arch::AArch64) return "aarch64";
+  std::string name = "aarch64";
+  const auto add = [&](const char* extra) { name += (name.find('+') == std::string::npos ? "+" : ",+") + std::string(extra); };
+  if (kHere == Arch::AArch64) {
+    for (const char* extra : {"bf16", "dotprod", "i8mm"}) {
+      if (has(extra)) add(extra);
+    }
+    return name;
+  }
   if (kHere == Arch::RiscV64) {
     if (!has("v")) return "rv64gc";
     return has("zvl512b") ? "rv64gcv_zvl512b" : has("zvl256b") ? "rv64gcv_zvl256b" : "rv64gcv";
   }
   bool level4 = has("avx512f") && has("avx512bw") && has("avx512cd") && has("avx512dq") &&
                 has("avx512vl");
-  std::string name = level4 ? "x86-64-v4" : "x86-64-v3";
+  name = level4 ? "x86-64-v4" : "x86-64-v3";
   for (const char* extra :
        {"amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512fp16", "avx512vnni", "avxvnni"}) {
     bool is_level4 = std::string(extra) != "avxvnni";
-    if (has(extra) && (level4 || !is_level4)) {
-      name += name.find('+') == std::string::npos ? "+" : ",+";
-      name += extra;
-    }
+    if (has(extra) && (level4 || !is_level4)) add(extra);
   }
   return name;
 }

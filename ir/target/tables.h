@@ -26,12 +26,25 @@ std::vector<std::string> x86_features();
 std::vector<std::string> riscv_features();
 std::vector<std::string> aarch64_features();
 
+// Instructions of the same shape, of which a machine has those whose features it has.
+struct UnitRow {
+  const char* feature;             // without it there is no such unit
+  bool vectors;                    // else of tiles: the system grants their registers to those who ask
+  int rows, columns, registers;    // of an accumulator, which may take several instructions; of the unit
+  std::vector<MultiplyAdd> instructions;
+};
+
+// The units of an architecture: a machine uses the first that it has. The rows stay where they are.
+const std::vector<UnitRow>& x86_units();
+const std::vector<UnitRow>& aarch64_units();
+const std::vector<UnitRow>& units_of(Arch arch);
+
 // The matrix unit of a target with these features.
 MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features);
-// LLVM's features that only choose among equal instructions, for a target with these features: "+fast-dpwssd".
-std::string tuning_features(Arch arch, const std::vector<std::string>& features);
-// Whether code that uses the unit needs the feature.
-bool is_of_matrix_unit(const std::string& feature);
+// LLVM's features that only choose among equal instructions, for the unit: "+fast-dpwssd".
+std::string tuning_features(const MatrixUnit& unit);
+// Whether code needs the feature only where it uses a unit of tiles, which the system grants.
+bool is_of_tiles(Arch arch, const std::string& feature);
 
 // The features of `arch` that this machine has, by LLVM's names; empty where it is another machine.
 std::vector<std::string> detected_features(Arch arch);

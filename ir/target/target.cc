@@ -2,7 +2,6 @@
 #include "ir/target/target.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "ir/error.h"
 #include "ir/target/tables.h"
@@ -139,7 +138,7 @@ Target parse_resolved(const std::string& text) {
   Target target = row->target;
   const std::vector<std::string> features = with_extras(row->required, extras);
   target.matrix = targets::matrix_unit(target.arch, features);
-  target.tuning = targets::tuning_features(target.arch, features);
+  target.tuning = targets::tuning_features(target.matrix);
   for (size_t i = 0; i < extras.size(); ++i) {
     std::string feature = extras[i].first + extras[i].second;
     bool bare = i == 0 && extras[i].first == '+';
@@ -150,19 +149,6 @@ Target parse_resolved(const std::string& text) {
 }
 
 }  // namespace
-
-const MatrixUnit::Format* MatrixUnit::format(DType operand, int64_t numbers) const {
-  const Format* best = nullptr;
-  double least = 0;
-  for (const Format& each : formats) {
-    const int64_t depth = int64_t{each.groups} * each.members;
-    const double cycles = each.cycles * std::ceil(static_cast<double>(numbers) / static_cast<double>(depth));
-    if (each.operand != operand || (best != nullptr && cycles >= least)) continue;
-    best = &each;
-    least = cycles;
-  }
-  return best;
-}
 
 int64_t Target::width_for(int64_t size, int64_t width) const {
   constexpr double kLeastWaste = 0.02;   // part of all lanes

@@ -1,6 +1,7 @@
 // Targets as tables of plain data: what the analytic model, layout choice and codegen read.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,19 +12,34 @@ namespace tc {
 
 enum class Arch : uint8_t { X86_64, RiscV64, AArch64 };
 
-// A unit that multiplies small matrices held in registers of its own, or one row by a matrix whose groups are
-// vectors: none where `registers` is 0.
+// One multiply-accumulate instruction: sums[row, column] += a[row, n] * b[column, n], over all n of the depth.
+struct MultiplyAdd {
+  const char* name;                // as assemblers spell it
+  const char* intrinsic;           // as LLVM does
+  const char* feature;             // that a machine needs for it, by LLVM's name
+  DType a, b, sum;                 // of rows, columns and sums. Kernels multiply numbers of a's type: b's may be unsigned
+  int rows, columns, depth;
+  int members;                     // of the depth, next to each other in a column of b; the rest is a row of columns apart
+  double cycles;                   // where others are in flight
+  DType kept;                      // where kernels add up the sums of a depth: in floats where whole numbers would overflow
+  std::array<int, 3> at_once;      // so many make up a depth of a kernel, the deepest first; 0 is none
+  const char* tuning = "";         // LLVM's feature without which it takes the instruction apart
+};
+
+// A unit that multiplies small matrices held in registers of its own, or in vectors: none where `registers` is 0.
 struct MatrixUnit {
-  // Numbers that it multiplies, and what it sums them up in.
+  // What kernels may multiply with it, and what they sum up in.
   struct Format {
     DType operand, accumulator;
-    int groups, members;           // their product: the depth of one instruction
-    double cycles;                 // of one instruction, where others are in flight
+    int groups, members;           // their product: the depth
+    double cycles;                 // of a depth, where others are in flight
+    const MultiplyAdd* instruction = nullptr;
   };
   int rows = 0, columns = 0;       // of an accumulator
   int registers = 0;
   std::vector<Format> formats;
-  bool vectors = false;            // an accumulator and a group of the columns are a vector register each, of one row
+  bool vectors = false;            // accumulators and groups of the columns are vector registers
+  int parts = 1;                   // registers of each of these
 
   // The deepest format of operands of this type, or null.
   const Format* format(DType operand) const {

@@ -102,47 +102,6 @@ std::vector<Row> x86_rows() {
   };
 }
 
-bool is_of_matrix_unit(const std::string& feature) {
-  return std::find(kMatrix.begin(), kMatrix.end(), feature) != kMatrix.end();
-}
-
-// Products of 16 x 32 and 32 x 16 bfloat16 every 16 cycles, six sums in flight: 2,965 GFLOP/s measured where
-// float32 multiply-adds make 179. Of i8 twice as many. Without tiles, vectors' own products: so many groups at a time
-// that a depth has as many numbers as a block of channels, each in the time of a vector's multiply-adds in f32. Of i16 one,
-// two or four blocks, as sums of a depth are converted to f32: the time of two multiply-adds.
-MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features) {
-  MatrixUnit unit;
-  const auto has = [&](const char* feature) { return std::find(features.begin(), features.end(), feature) != features.end(); };
-  if (arch != Arch::X86_64) return unit;
-  if (!has("amx-tile")) {
-    if (!has("avx512f")) return unit;
-    if (has("avx512bf16")) unit.formats.push_back({DType::BF16, DType::F32, 8, 2, 4});
-    if (has("avx512vnni")) {
-      unit.formats.push_back({DType::I8, DType::I32, 4, 4, 2});
-      unit.formats.push_back({DType::I16, DType::F32, 32, 2, 17});
-      unit.formats.push_back({DType::I16, DType::F32, 16, 2, 9});
-      unit.formats.push_back({DType::I16, DType::F32, 8, 2, 5});
-    }
-    if (unit.formats.empty()) return unit;
-    unit.vectors = true;
-    unit.rows = 1;
-    unit.columns = 16;
-    unit.registers = 32;
-    return unit;
-  }
-  if (has("amx-bf16")) unit.formats.push_back({DType::BF16, DType::F32, 16, 2, 16});
-  if (has("amx-int8")) unit.formats.push_back({DType::I8, DType::I32, 16, 4, 16});
-  if (unit.formats.empty()) return unit;
-  unit.rows = unit.columns = 16;
-  unit.registers = 8;
-  return unit;
-}
-
-// Without it LLVM makes a multiplication and an addition of each product of 16-bit numbers.
-std::string tuning_features(Arch arch, const std::vector<std::string>& features) {
-  return matrix_unit(arch, features).format(DType::I16) != nullptr ? "+fast-dpwssd" : "";
-}
-
 std::vector<std::string> x86_features() {
   return joined(joined(kLevel3, kLevel4),
                 {"amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512bitalg", "avx512fp16",

@@ -92,8 +92,12 @@ class MatrixScheduler {
       if (problem_.unit().vectors) at_once.assign(kBlocksOfVectors.begin(), kBlocksOfVectors.end());
       for (int64_t each : at_once) {
         plan.blocks = each;
-        if (problem_.unit().vectors && !problem_.is_row()) plan.tiles = parts(flat, parts(flat, most_rows(each)));
-        if (each <= blocks && choose_panel(plan, *sizes, parts(blocks, each), best)) best_bands = bands;
+        if (problem_.unit().vectors && !problem_.is_row()) {
+          plan.tiles = parts(least, parts(least, std::max<int64_t>(1, most_tiles(each))));
+          plan.rows = rows_of(flat, plan.tiles);
+        }
+        if (each > blocks || (problem_.unit().vectors && !fits(plan, *sizes))) continue;
+        if (choose_panel(plan, *sizes, parts(blocks, each), best)) best_bands = bands;
       }
     }
     if (best.cycles == INFINITY) throw Abandon{"too few rows"};
@@ -101,7 +105,19 @@ class MatrixScheduler {
   }
 
   // Of vectors, beside a register for each block's part of the constant and one for the input.
-  int64_t most_rows(int64_t blocks) const { return (problem_.unit().registers - 1 - blocks) / blocks; }
+  int64_t most_tiles(int64_t blocks) const {
+    const int64_t each = blocks * problem_.unit().parts;
+    return (problem_.unit().registers - 1 - each * problem_.algorithm().terms) / (each * problem_.algorithm().sums());
+  }
+
+  // Of vectors of one row's digits: their sums, what is read of the input, and a part of the constant; where the
+  // instruction takes signed numbers as unsigned, twice as many for the input and one more.
+  bool row_fits(int64_t blocks, const BandSizes& sizes) const {
+    const MatrixUnit& unit = problem_.unit();
+    const int64_t inputs = sizes.digits_are_rows ? 1 : problem_.algorithm().terms;
+    const int64_t sums = unit.parts * blocks * problem_.algorithm().sums();
+    return sums + 2 * inputs + 1 + unit.parts <= unit.registers;
+  }
 
   // Whether the plan with some number of panels for all pairs needs fewer cycles than the best, which it is then.
   bool choose_panel(BandPlan plan, const BandSizes& sizes, int64_t pairs, BandPlan& best) const {
@@ -136,7 +152,7 @@ class MatrixScheduler {
   bool fits(const BandPlan& plan, const BandSizes& sizes) const {
     if (problem_.unit().vectors) {
       return plan.blocks <= static_cast<int64_t>(kBlocksOfVectors.size()) &&
-             plan.tiles <= (problem_.is_row() ? 1 : most_rows(plan.blocks));
+             (problem_.is_row() ? plan.tiles == 1 && row_fits(plan.blocks, sizes) : plan.tiles <= most_tiles(plan.blocks));
     }
     if (sizes.digits_are_rows) return plan.tiles == 1 && plan.blocks <= 2;
     return problem_.algorithm().sums() > 1 ? plan.blocks == 1 && plan.tiles <= 2 : plan.blocks * plan.tiles <= 4;

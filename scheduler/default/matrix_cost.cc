@@ -53,7 +53,8 @@ double MatrixCost::cycles(const BandPlan& plan) const {
   // Products at a time, of all terms of each operand, which are loaded.
   const double at_once = static_cast<double>(plan.blocks * plan.tiles);
   const double products = problem_.algorithm().terms * (sizes->digits_are_rows ? 1 : 0.5 * (problem_.algorithm().terms + 1));
-  const double row_share = static_cast<double>(sizes->rows) / problem_.unit().rows;
+  // Tiles take as long as they have rows.
+  const double row_share = problem_.unit().vectors ? 1 : static_cast<double>(sizes->rows) / problem_.unit().rows;
   const double element_bytes = problem_.algorithm().terms * static_cast<double>(size_of(problem_.algorithm().operand));
   const double operand_bytes = element_bytes * problem_.depth() *
                                static_cast<double>(plan.blocks * problem_.unit().columns + plan.tiles * sizes->rows);

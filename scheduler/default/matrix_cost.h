@@ -19,8 +19,11 @@ class MatrixCost {
   double least_cycles() const;
   // The same sums in f32, by vectors.
   double direct_cycles() const;
-  // Several products on vectors take longer than those in f32 and gain where fewer bytes come from afar.
-  bool stays_in_cache() const { return problem_.unit().vectors && problem_.algorithm().sums() > 1 && direct_stream() == 0; }
+  // Several products on vectors take longer than those in f32 and gain where fewer bytes come from afar. (Of several rows
+  // they are for instructions that take less time.)
+  bool stays_in_cache() const {
+    return problem_.unit().vectors && problem_.algorithm().sums() > 1 && problem_.is_row() && direct_stream() == 0;
+  }
   // Sums by order, of two accumulators at a time: the constant's tiles are loaded once for both, but each operand has one
   // register. That pays where the constant comes from the second cache each time and the input does not, as taps read it
   // again, or where so little is summed up that results to be stored hold up the next accumulator.

@@ -41,8 +41,8 @@ void MatrixProblem::find() {
     else other *= extent;
   }
   all_rows_ = other;
-  // Of more rows several products on vectors are more work than those in f32, however few bytes they read.
-  if (unit().vectors && algorithm_->terms > 1 && !is_row()) throw Abandon{"more than one row"};
+  // Of more rows several products on vectors of one row are more work than those in f32, however few bytes they read.
+  if (unit().vectors && unit().rows == 1 && algorithm_->terms > 1 && !is_row()) throw Abandon{"more than one row"};
   find_format();
 }
 

@@ -1,11 +1,11 @@
-"""Every real model file agrees with its reference, here and on simulated riscv64 boards."""
+"""Every real model file agrees with its reference, here and on emulated riscv64 and aarch64 boards."""
 
 import numpy
 import pytest
 
 import tc
 
-from ..support import models_folder, output_file, run_under_qemu, worst_error
+from ..support import models_folder, output_file, run_on_aarch64, run_under_qemu, worst_error
 
 # Refused by name, with the words that the refusal must hold.
 REFUSED = {
@@ -160,6 +160,22 @@ def test_a_model_of_the_first_opset():
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     expected = session.run(None, {inputs[0].name: image})[0]
     assert worst_error(module(image), expected) <= LIMIT
+
+
+# Cores with nothing but what the target says.
+AARCH64 = [("aarch64", "cortex-a57", {}), ("aarch64+dotprod", "neoverse-n1", {}), ("aarch64+i8mm", "max", {"tolerance": 1e-2})]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_agrees_on_aarch64(name, tmp_path):
+    path, inputs, expected = reference(name)
+    shapes = {key: array.shape for key, array in inputs.items()}
+    for target, core, options in AARCH64:
+        executable = tmp_path / target
+        tc.compile(str(path), target=target, shapes=shapes, **options).export(str(executable), kind="executable")
+        outputs = run_on_aarch64(executable, inputs, tmp_path, core)
+        check(f"{name} {target}", {key: outputs[output_file(key)] for key in expected}, expected,
+              options.get("tolerance", LIMIT))
 
 
 @pytest.mark.parametrize("name", REFUSED)

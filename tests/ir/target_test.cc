@@ -134,6 +134,46 @@ TEST(Target, VectorsAreAUnitOfOneRow) {
   }
 }
 
+TEST(Target, UnitsOfArmFollowTheFeatures) {
+  const std::map<std::string, std::vector<std::string>> instructions = {
+      {"aarch64", {}}, {"aarch64+dotprod", {"sdot"}}, {"aarch64+bf16", {"bfdot"}}, {"aarch64+bf16,+dotprod", {"bfdot", "sdot"}},
+      {"aarch64+i8mm", {"smmla"}}, {"aarch64+dotprod,+i8mm", {"smmla"}}, {"aarch64+bf16,+i8mm", {"bfmmla", "smmla"}}};
+  for (const auto& [name, wanted] : instructions) {
+    const Target target = parse_target(name);
+    std::vector<std::string> found;
+    for (const MatrixUnit::Format& format : target.matrix.formats) found.push_back(format.instruction->name);
+    EXPECT_EQ(found, wanted) << name;
+    if (wanted.empty()) continue;
+    EXPECT_TRUE(target.matrix.vectors) << name;
+    EXPECT_EQ(target.matrix.columns, target.lanes(DType::F32)) << name;
+    EXPECT_EQ(target.matrix.rows, target.matrix.parts) << name;
+  }
+}
+
+// What every row has to say for the code that reads it.
+TEST(Target, InstructionsFillTheRegisters) {
+  for (const Arch arch : {Arch::X86_64, Arch::RiscV64, Arch::AArch64}) {
+    for (const targets::UnitRow& unit : targets::units_of(arch)) {
+      for (const MultiplyAdd& row : unit.instructions) {
+        EXPECT_EQ(row.rows, unit.rows) << row.name;
+        EXPECT_EQ(unit.columns % row.columns, 0) << row.name;
+        EXPECT_EQ(row.depth % row.members, 0) << row.name;
+        EXPECT_EQ(row.columns * row.members * size_of(row.b), (unit.vectors && arch == Arch::AArch64) ? 16 : 64) << row.name;
+        EXPECT_EQ(size_of(row.a), size_of(row.b)) << row.name;
+        EXPECT_GT(row.at_once[0], 0) << row.name;
+        EXPECT_EQ(targets::is_of_tiles(arch, row.feature), !unit.vectors) << row.name;
+      }
+    }
+  }
+}
+
+// Signed numbers are what kernels multiply: where an instruction takes b as unsigned, its row says so.
+TEST(Target, RowsSayWhichOperandIsUnsigned) {
+  EXPECT_EQ(parse_target("x86-64-v4+avx512vnni").matrix.format(DType::I8)->instruction->b, DType::U8);
+  EXPECT_EQ(parse_target("sapphirerapids").matrix.format(DType::I8)->instruction->b, DType::I8);
+  EXPECT_EQ(parse_target("aarch64+dotprod").matrix.format(DType::I8)->instruction->b, DType::I8);
+}
+
 TEST(Target, InstructionsAreChosenWhereAFeatureAsksForThem) {
   EXPECT_EQ(parse_target("znver4").tuning, "+fast-dpwssd");
   EXPECT_EQ(parse_target("x86-64-v4+avx512vnni").tuning, "+fast-dpwssd");
