@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Lays out headers and static libraries of riscv64 (gRPC and what it stands on) in a folder, from
-Debian's packages; the agent of riscv64 boards is linked with them.
+"""Lays out packages of riscv64 in a folder, from Debian: headers and static libraries (gRPC and what
+it stands on), which the agent of riscv64 boards is linked with. With another lock file
+(riscv64_python.lock), the Python that the runtime's wheel for riscv64 is built for and tested with.
 
     build_rules/riscv64_sysroot.py [FOLDER]     default: ~/.cache/tc/sysroot-riscv64
     build_rules/riscv64_sysroot.py --renew      writes the lock file anew from the signed index
@@ -71,10 +72,10 @@ def read_lock(path):
 
 
 def write_lock(path, suite, packages):
-    lines = ["# Packages of riscv64 that the agent of boards is linked with: name, version, path below a",
-             "# mirror of Debian, bytes, SHA-256. Written by build_rules/riscv64_sysroot.py --renew.",
-             f"suite {suite}"]
-    lines += [" ".join(str(field) for field in package) for package in packages]
+    """Writes the packages; the comment at the file's head stays."""
+    with open(path, encoding="utf-8") as file:
+        lines = [line for line in file.read().splitlines() if line.startswith("#")]
+    lines += [f"suite {suite}", *(" ".join(str(field) for field in package) for package in packages)]
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
 
@@ -237,7 +238,7 @@ def make(folder, options):
         lay_out(archives, folder, stamp)
     except (FetchError, OSError, subprocess.CalledProcessError) as error:
         what = "those of before are used" if stamp_of(folder) else \
-            "the build goes on without the agent of riscv64 boards"
+            f"the build goes on without {options.purpose}"
         print(f"== riscv64 packages of Debian could not be fetched, {what} ({error})")
         return 0 if stamp_of(folder) else 3
     finally:
@@ -275,6 +276,8 @@ def main():
     parser.add_argument("--suite", help="with --renew: the suite's other name, where its own index "
                         "is out of step")
     parser.add_argument("--lock", default=LOCK, help="the lock file")
+    parser.add_argument("--purpose", default="the agent of riscv64 boards",
+                        help="what is left out where the packages can't be fetched")
     parser.add_argument("--mirror", help="default: the one that apt uses")
     parser.add_argument("--seconds", type=float, help="limit for each step (default: by size)")
     parser.add_argument("--unsigned", action="store_true",

