@@ -179,7 +179,7 @@ TEST_F(LeaseTest, StalledUploadsBlockNobody) {
   for (int i = 0; i < 90; ++i) stalled.push_back(std::make_unique<Sending>(address_, token, 1 << 20, 100));
   for (int i = 0; i < 90; ++i) stalled.push_back(std::make_unique<Sending>(address_, "", 0, 0));
   release(token);
-  expect_good_measurement_within(8);
+  expect_good_measurement_within(20);
   int refused = 0;
   for (const auto& upload : stalled) {
     const Status status = upload->writer->Finish();
@@ -199,7 +199,7 @@ TEST_F(LeaseTest, OneStalledUploadDoesNotHoldUpTheHoldersOthers) {
   Sending stalled(address_, token, 1 << 20, 100);
   const auto begin = std::chrono::steady_clock::now();
   upload(token, "another file");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
   stalled.context.TryCancel();
   stalled.writer->Finish();
 }
@@ -230,7 +230,7 @@ TEST_F(LeaseTest, ACandidateEndsWhenItsLeaseIsGivenBack) {
   std::thread client([&] { status = measure(endless); });
   std::this_thread::sleep_for(std::chrono::seconds(1));
   release(token);
-  expect_good_measurement_within(8);
+  expect_good_measurement_within(20);
   client.join();
   EXPECT_EQ(status.error_code(), StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(status.error_message().find("the measurement was ended: its lease is over"), 0u) << status.error_message();
@@ -241,7 +241,7 @@ TEST_F(LeaseTest, ACandidateEndsWhenItsLeaseRunsOut) {
   const rpc::MeasureRequest endless = request(acquire(), kLoop);
   const auto begin = std::chrono::steady_clock::now();
   const Status status = measure(endless);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
   EXPECT_EQ(status.error_message(), "the measurement was ended: its lease is over");
 }
 
