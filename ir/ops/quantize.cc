@@ -170,11 +170,15 @@ std::vector<Node> expand_dynamic(Graph& graph, const Node& node) {
   const ValueId zero = build.number(DType::F32, 0), most = build.number(DType::F32, 255);
   const ValueId high = build.add("Max", {build.add("ReduceMax", {x}, scalar), zero});
   const ValueId low = build.add("Min", {build.add("ReduceMin", {x}, scalar), zero});
-  build.add_to("Div", {build.add("Sub", {high, low}), most}, {node.outputs[1]});
-  const ValueId scale = node.outputs[1];
+  auto result = [&](size_t output, const char* op, const std::vector<ValueId>& inputs, const std::map<std::string, Attribute>& attributes = {}) {
+    if (!output_wanted(node, output)) return build.add(op, inputs, attributes);
+    build.add_to(op, inputs, {node.outputs[output]}, attributes);
+    return node.outputs[output];
+  };
+  const ValueId scale = result(1, "Div", {build.add("Sub", {high, low}), most});
   const ValueId first = build.add("Round", {build.add("Clip", {build.add("Div", {build.add("Neg", {low}), scale})}, {{"min", 0.0}, {"max", 255.0}})});
-  build.add_to("Cast", {first}, {node.outputs[2]}, {{"to", std::string("u8")}});
-  build.add_to("QuantizeLinear", {x, scale, node.outputs[2]}, {node.outputs[0]});
+  const ValueId zero_point = result(2, "Cast", {first}, {{"to", std::string("u8")}});
+  result(0, "QuantizeLinear", {x, scale, zero_point});
   return build.take();
 }
 

@@ -273,6 +273,17 @@ def test_split_with_an_output_that_is_left_out():
     assert (found["y"] == -x[:1]).all() and (found["z"] == -x[3:]).all()
 
 
+@pytest.mark.parametrize("outputs", [("y", "", ""), ("y",), ("", "s", "")])
+def test_dynamic_quantisation_with_outputs_that_are_left_out(outputs):
+    x = floats(3, 4)
+    wanted = [name for name in outputs if name]
+    case = Case(13, [("DynamicQuantizeLinear", ["x"], list(outputs), {})], {"x": x}, wanted, types={"y": TensorProto.UINT8})
+    scale = (max(x.max(), 0) - min(x.min(), 0)) / numpy.float32(255)
+    expected = {"s": scale, "y": numpy.clip(numpy.rint(x / scale) + numpy.rint(-min(x.min(), 0) / scale), 0, 255)}
+    for name, array in outputs_of(case).items():
+        numpy.testing.assert_allclose(array, expected[name], rtol=1e-6, atol=1 if name == "y" else 0)
+
+
 def uncovered():
     """The lines of the list behind its heading."""
     lines = (ROOT / "tests/golden/onnx_rows.txt").read_text().splitlines()
