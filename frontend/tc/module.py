@@ -18,8 +18,16 @@ KINDS = ("shared", "static", "executable", "object")
 _DTYPES = {
     "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i8": "int8",
     "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
-    "u32": "uint32", "u64": "uint64", "bool": "bool",
+    "u32": "uint32", "u64": "uint64", "bool": "bool", "f8e4m3fn": "float8_e4m3fn",
+    "f8e4m3fnuz": "float8_e4m3fnuz", "f8e5m2": "float8_e5m2", "f8e5m2fnuz": "float8_e5m2fnuz",
+    "f8e8m0": "float8_e8m0fnu", "f4e2m1": "float4_e2m1fn", "i4": "int4", "u4": "uint4", "i2": "int2",
+    "u2": "uint2",
 }
+
+# Types of the package ml_dtypes that NumPy has not itself, and the type of their bits: arrays of both are
+# taken, and results are bits where the package is missing.
+BIT_TYPES = {name: np.uint16 if name == "bfloat16" else np.uint8
+             for kind, name in _DTYPES.items() if name == "bfloat16" or kind[:2] in ("f8", "f4", "i4", "u4", "i2", "u2")}
 
 
 class Port(typing.NamedTuple):
@@ -71,9 +79,8 @@ class Module:
             _, runs, self._why_not, _ = compiler.resolve_target(compiled.target)
             if runs:
                 self._load()
-        self._empty_types = [np.dtype(np.uint16 if port.dtype == "bfloat16" else port.dtype)
-                             for port in self.outputs]
-        self._has_bfloat16 = any(port.dtype == "bfloat16" for port in self.outputs)
+        self._empty_types = [np.dtype(BIT_TYPES.get(port.dtype, port.dtype)) for port in self.outputs]
+        self._gives_bits = any(port.dtype in BIT_TYPES for port in self.outputs)
 
     def _load(self):
         """Links the compiled code and loads it; the file is gone when this returns."""
@@ -121,7 +128,7 @@ class Module:
             self._last_context = context
         finally:
             self._idle.append(context)  # one step for the interpreter, as is pop()
-        return self._from_bits(results) if self._has_bfloat16 else results
+        return self._from_bits(results) if self._gives_bits else results
 
     def _take_context(self):
         try:
@@ -152,13 +159,13 @@ class Module:
         if array.dtype.kind not in "biufV":
             raise ShapeError(f"input '{port.name}' of model '{self.name}' is no array of numbers but "
                              f"a {type(value).__name__}; expected {_shape_text(port)}")
-        if port.dtype == "bfloat16":
-            if array.dtype.name not in ("bfloat16", "uint16"):
+        wanted = np.dtype(BIT_TYPES.get(port.dtype, port.dtype))
+        if port.dtype in BIT_TYPES:
+            if array.dtype.name not in (port.dtype, wanted.name):
                 raise self._wrong_type(port, array)
-            array = array.view(np.uint16)
-        elif array.dtype.newbyteorder("=") != np.dtype(port.dtype):
+            array = array.view(wanted)
+        elif array.dtype.newbyteorder("=") != wanted:
             raise self._wrong_type(port, array)
-        wanted = np.uint16 if port.dtype == "bfloat16" else port.dtype
         # Contiguous and aligned in the machine's byte order; a copy only where it is not.
         return np.require(array, wanted, ["C", "A"])
 
@@ -169,16 +176,16 @@ class Module:
     @staticmethod
     def _from_untyped(value, port):
         array = np.asarray(value)
-        if port.dtype != "bfloat16" and np.can_cast(array.dtype, port.dtype, "same_kind"):
+        if port.dtype not in BIT_TYPES and np.can_cast(array.dtype, port.dtype, "same_kind"):
             return array.astype(port.dtype)
         return array
 
     def _from_bits(self, results):
         try:
-            from ml_dtypes import bfloat16
+            import ml_dtypes
         except ImportError:
             return results
-        return tuple(result.view(bfloat16) if port.dtype == "bfloat16" else result
+        return tuple(result.view(getattr(ml_dtypes, port.dtype)) if port.dtype in BIT_TYPES else result
                      for port, result in zip(self.outputs, results))
 
     @property

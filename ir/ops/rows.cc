@@ -117,6 +117,7 @@ void bind_window(const Window& window, EquationNames& names) {
 }
 
 std::string auto_pad_of(const Node& node) {
+  if (!node.op->attribute("auto_pad")) return "NOTSET";
   return choice_attribute(node, "auto_pad", {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"});
 }
 
@@ -173,7 +174,9 @@ std::string dtype_text_of_onnx(const Node& node, int64_t number) {
   static const std::map<int64_t, DType> types = {
       {1, DType::F32}, {2, DType::U8}, {3, DType::I8}, {4, DType::U16}, {5, DType::I16}, {6, DType::I32},
       {7, DType::I64}, {9, DType::Bool}, {10, DType::F16}, {11, DType::F64}, {12, DType::U32},
-      {13, DType::U64}, {16, DType::BF16}};
+      {13, DType::U64}, {16, DType::BF16}, {17, DType::F8E4M3FN}, {18, DType::F8E4M3FNUZ}, {19, DType::F8E5M2},
+      {20, DType::F8E5M2FNUZ}, {21, DType::U4}, {22, DType::I4}, {23, DType::F4E2M1}, {24, DType::F8E8M0},
+      {25, DType::U2}, {26, DType::I2}};
   auto found = types.find(number);
   if (found == types.end()) {
     fail(ErrorKind::Unsupported, node.origin.str(), ": element type number ", number, " is not supported");

@@ -14,18 +14,24 @@ void register_arithmetic_ops(OpTable& table);
 void register_compare_ops(OpTable& table);
 void register_control_ops(OpTable& table);
 void register_convolution_ops(OpTable& table);
+void register_determinant_ops(OpTable& table);
 void register_einsum_ops(OpTable& table);
 void register_gather_ops(OpTable& table);
 void register_matmul_ops(OpTable& table);
 void register_movement_ops(OpTable& table);
+void register_ngram_ops(OpTable& table);
 void register_normalization_ops(OpTable& table);
 void register_part_ops(OpTable& table);
 void register_pooling_ops(OpTable& table);
 void register_quantize_ops(OpTable& table);
 void register_recurrent_ops(OpTable& table);
+void register_region_ops(OpTable& table);
 void register_reduction_ops(OpTable& table);
 void register_resize_ops(OpTable& table);
+void register_sampling_ops(OpTable& table);
 void register_shape_ops(OpTable& table);
+void register_signal_ops(OpTable& table);
+void register_unpooling_ops(OpTable& table);
 void register_view_ops(OpTable& table);
 
 // How many inputs an operator takes; -1: any number.
@@ -115,6 +121,14 @@ std::string dtype_text_of_onnx(const Node& node, int64_t number);
 // Turns the attribute from the file format's number into the type's text, where given.
 Normalize dtype_attribute(std::string attribute);
 
+// A float as an element of the type: floats of 8 and 4 bits saturate or not, f8e8m0 is rounded as `round_mode` says (up,
+// down or nearest), integers of less than 8 bits take the low bits of the whole number.
+struct CastRules {
+  bool saturate = true;
+  std::string round_mode = "up";
+};
+ExprPtr cast_to(DType type, ExprPtr value, const CastRules& rules);
+
 // Windows of convolution and pooling over the spatial axes: sizes, strides, dilations and padding
 // with `auto_pad` resolved.
 struct Window {
@@ -123,7 +137,7 @@ struct Window {
 };
 // `spatial`: extents of the input. Attributes: strides, dilations, pads, auto_pad.
 Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::vector<int64_t>& kernel, bool ceil_mode);
-// How windows are padded: NOTSET, VALID, SAME_UPPER or SAME_LOWER.
+// How windows are padded: NOTSET, VALID, SAME_UPPER or SAME_LOWER. Ops without the attribute pad by `pads`.
 std::string auto_pad_of(const Node& node);
 struct EquationNames;
 // The subscripts of the spatial axes (`,y,x`, `,r,s` and `,y*stride_y+r*dilation_y-pad_y,…`), from one to

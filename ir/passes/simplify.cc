@@ -35,6 +35,12 @@ void expand_into(Graph& graph, Node node, std::vector<Node>& nodes, int depth) {
 
 bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
 
+TensorPtr widened(const Tensor& tensor) {
+  auto wide = std::make_shared<Tensor>(DType::F32, tensor.shape);
+  for (int64_t i = 0; i < wide->count(); ++i) wide->set(i, tensor.as_double(i));
+  return wide;
+}
+
 Node cast_node(Graph& graph, ValueId from, ValueId to, const std::string& where) {
   Node node;
   node.op = find_op("Cast");
@@ -125,6 +131,15 @@ void sink_constants(Graph& graph) {
   }
 }
 
+// Attributes of a node that name the type of a result which is f32 from now on, or hold its value.
+void promote_attributes(Node& node, DType was) {
+  for (auto& [name, attribute] : node.attributes) {
+    if (auto* type = std::get_if<std::string>(&attribute); type && *type == name_of(was)) *type = name_of(DType::F32);
+    auto* tensor = std::get_if<TensorPtr>(&attribute);
+    if (tensor && *tensor && is_half((*tensor)->dtype)) *tensor = widened(**tensor);
+  }
+}
+
 void promote_half(Graph& graph) {
   const bool any = std::any_of(graph.values.begin(), graph.values.end(), [](const Value& value) { return is_half(value.dtype); });
   if (!any) return;
@@ -146,14 +161,13 @@ void promote_half(Graph& graph) {
     was[static_cast<ValueId>(i)] = value.dtype;
     value.dtype = DType::F32;
     if (value.constant) {
-      auto wide = std::make_shared<Tensor>(DType::F32, value.constant->shape);
-      for (int64_t k = 0; k < wide->count(); ++k) wide->set(k, value.constant->as_double(k));
-      value.constant = wide;
+      value.constant = widened(*value.constant);
     }
   }
   for (Node& node : graph.nodes) {
-    if (node.op->name != "Cast" || node.outputs.empty() || !was.count(node.outputs[0])) continue;
-    node.attributes["to"] = std::string("f32");
+    for (ValueId output : node.outputs) {
+      if (auto found = was.find(output); found != was.end()) promote_attributes(node, found->second);
+    }
   }
   for (ValueId& output : graph.outputs) {
     auto found = was.find(output);
