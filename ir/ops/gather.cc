@@ -235,6 +235,54 @@ void lower_scatter_nd(LowerContext& context) {
   scatter(context, space.iterators, std::move(index), context.read(2, space.position));
 }
 
+// --- TensorScatter -----------------------------------------------------------------------------------
+
+// Inputs: a cache, what is written to it, and optionally where each batch element's begins.
+void infer_tensor_scatter(InferContext& context) {
+  choice_attribute(context.node(), "mode", {"linear", "circular"});
+  const Shape& cache = context.shape(0);
+  const Shape& update = context.shape(1);
+  const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
+  bool fits = cache.size() == update.size() && axis != 0;
+  for (size_t i = 0; fits && i < cache.size(); ++i) {
+    fits = static_cast<int64_t>(i) == axis ? dim_range(cache[i] - update[i], context.graph()).low >= 0 : cache[i] == update[i];
+  }
+  if (!fits) context.error("a cache of shape ", str(cache), " does not hold an update of shape ", str(update), " along axis ", axis);
+  if (context.dtype(1) != context.dtype(0)) {
+    context.error("the data have type ", name_of(context.dtype(0)), " and the updates ", name_of(context.dtype(1)));
+  }
+  if (context.has_input(2)) {
+    check_indices(context, 2);
+    if (context.shape(2) != Shape{cache[0]}) context.error("write_indices has shape ", str(context.shape(2)), "; [", cache[0].str(), "] is needed");
+  }
+  infer_same(context);
+}
+
+void lower_tensor_scatter(LowerContext& context) {
+  const Shape& cache = context.shape(0);
+  const int64_t axis = axis_of(context.node(), cache.size());
+  auto whole = context.space("o", cache);
+  context.assign("copy", whole.iterators, context.output(0), whole.position, context.read(0, whole.position));
+  auto space = context.space("i", context.shape(1));
+  Statement write;
+  write.name = "write";
+  write.iterators = space.iterators;
+  write.write.buffer = context.output(0);
+  for (const Affine& affine : space.position) write.write.index.push_back({affine, nullptr});
+  if (context.has_input(2)) {
+    ExprPtr first = context.read(2, std::vector<Affine>{space.position[0]});
+    if (first->dtype != DType::I64) first = cast(DType::I64, first);
+    ExprPtr at = binary(BinaryOp::Add, first, index_value(space.position[axis]));
+    const bool circular = string_attribute(context.node(), "mode") == "circular";
+    if (circular) at = binary(BinaryOp::Mod, at, index_value(context.dim(cache[axis])));
+    write.write.index[axis] = {Affine(0), safe_index(context, at, cache[axis])};
+  }
+  const DType stored = context.kernel().buffers[context.output(0)].dtype;
+  write.value = context.read(1, space.position);
+  if (write.value->dtype != stored) write.value = cast(stored, write.value);
+  context.add(std::move(write));
+}
+
 // --- OneHot ------------------------------------------------------------------------------------------
 
 void infer_one_hot(InferContext& context) {
@@ -319,6 +367,10 @@ void register_gather_ops(OpTable& table) {
   table.add(std::move(elements));
   table.add(gather_row({"ScatterND", 11}, "The data with slices replaced at index tuples.", 3, {{"reduction", std::string("none")}},
                        infer_scatter_nd, lower_scatter_nd));
+  OpRow tensor = gather_row({"TensorScatter", 24}, "A cache with an update written behind what it holds, per batch element.", 2,
+                            {{"axis", int64_t{-2}}, {"mode", std::string("linear")}}, infer_tensor_scatter, lower_tensor_scatter);
+  tensor.maximum_inputs = 3;
+  table.add(std::move(tensor));
   OpRow one_hot = gather_row({"OneHot", 9}, "One value at the index along a new axis, another elsewhere.", 2,
                              {{"axis", int64_t{-1}}, {"depth", std::vector<int64_t>()}}, infer_one_hot, lower_one_hot);
   one_hot.maximum_inputs = 3;

@@ -1,5 +1,6 @@
 // Pooling over windows and over whole maps.
 #include <algorithm>
+#include <cmath>
 
 #include "ir/ops/equation.h"
 #include "ir/ops/rows.h"
@@ -166,10 +167,28 @@ void lower_average_pool(LowerContext& context) {
   context.assign("average", space.iterators, context.output(0), space.position, value);
 }
 
+// The power of a norm.
+int64_t power_of(const Node& node) {
+  const int64_t p = int_attribute(node, "p");
+  if (p < 1 || p > 1024) fail(ErrorKind::Shape, node.origin.str(), ": p is ", p, "; 1 to 1024 is possible");
+  return p;
+}
+
+// |value| to the power p, and the opposite for a sum of such.
+ExprPtr powered(ExprPtr value, int64_t p) {
+  if (p == 2) return binary(BinaryOp::Mul, value, value);
+  value = unary(UnaryOp::Abs, value);
+  return p == 1 ? value : binary(BinaryOp::Pow, value, constant(value->dtype, static_cast<double>(p)));
+}
+ExprPtr rooted(ExprPtr sum, int64_t p) {
+  if (p == 1) return sum;
+  return p == 2 ? unary(UnaryOp::Sqrt, sum) : binary(BinaryOp::Pow, sum, constant(sum->dtype, 1.0 / static_cast<double>(p)));
+}
+
 void lower_lp_pool(LowerContext& context) {
   const Window window = pooling_window(context.node(), context.shape(0));
   const Shape& output = *context.output_value(0).shape;
-  const int64_t p = int_attribute(context.node(), "p");
+  const int64_t p = power_of(context.node());
   const DType type = LowerContext::compute_type(context.dtype(0));
   const int sum = context.local("sum", type, output);
   const size_t axes = window.kernel.size();
@@ -178,10 +197,7 @@ void lower_lp_pool(LowerContext& context) {
   if (p == 2) equation = pooling_equation(axes, "+=", "", "*I[n,c" + window_subscripts(axes).input + "]");
   lower_windows(context, window, equation, sum);
   auto space = context.space("o", output);
-  ExprPtr value = context.read_buffer(sum, space.position);
-  if (p == 2) value = unary(UnaryOp::Sqrt, value);
-  if (p > 2) value = binary(BinaryOp::Pow, value, constant(type, 1.0 / static_cast<double>(p)));
-  context.assign("root", space.iterators, context.output(0), space.position, value);
+  context.assign("root", space.iterators, context.output(0), space.position, rooted(context.read_buffer(sum, space.position), p));
 }
 
 void infer_global(InferContext& context) {
@@ -214,6 +230,19 @@ void lower_global(LowerContext& context, Reduction reduction) {
     total = binary(BinaryOp::Div, total, cast(type, index_value(context.dim(count))));
   }
   context.assign("average", outer.iterators, context.output(0), out, total);
+}
+
+void lower_global_norm(LowerContext& context) {
+  const Shape& input = context.shape(0);
+  const int64_t p = power_of(context.node());
+  auto outer = context.space("i", {input[0], input[1]});
+  auto inner = context.space("k", {input.begin() + 2, input.end()});
+  std::vector<Affine> at = outer.position, out = outer.position;
+  at.insert(at.end(), inner.position.begin(), inner.position.end());
+  out.resize(input.size(), Affine(0));
+  const int sum = context.local("sum", LowerContext::compute_type(context.dtype(0)), *context.output_value(0).shape);
+  context.reduce("pool", {outer.iterators, inner.iterators}, sum, out, Reduction::Sum, powered(context.read_buffer(context.input(0), at), p));
+  context.assign("root", outer.iterators, context.output(0), out, rooted(context.read_buffer(sum, out), p));
 }
 
 OpRow pooling_row(const std::string& name, const std::string& doc, const std::string& equation,
@@ -271,6 +300,29 @@ void register_pooling_ops(OpTable& table) {
     row.lower = [how](LowerContext& context) { lower_global(context, how); };
     table.add(std::move(row));
   }
+
+  OpRow norm;
+  norm.name = "GlobalLpPool";
+  norm.category = "pooling";
+  norm.doc = "The p-norm of each map.";
+  norm.equation = "O[n,c,0,0] += pow(abs(I[n,c,y,x]), p)";
+  norm.traits.blocks = OpTraits::Blocks::Channelwise;
+  norm.traits.reads_blocks = true;
+  // The first version's power is a float.
+  norm.onnx = {{"GlobalLpPool", 1, [](Graph&, Node& node) {
+                  auto p = node.attributes.find("p");
+                  if (p == node.attributes.end() || !std::holds_alternative<double>(p->second)) return;
+                  const double power = std::get<double>(p->second);
+                  if (!(power >= 1 && power <= 1024) || power != std::floor(power)) {
+                    fail(ErrorKind::Unsupported, node.origin.str(), ": p is ", power, "; a whole number from 1 to 1024 is needed");
+                  }
+                  p->second = static_cast<int64_t>(power);
+                }},
+               {"GlobalLpPool", 2}};
+  norm.attributes = {{"p", int64_t{2}}};
+  norm.infer = infer_global;
+  norm.lower = lower_global_norm;
+  table.add(std::move(norm));
 }
 
 }  // namespace tc

@@ -21,18 +21,24 @@ std::map<std::string, OpRow> make_table() {
   register_compare_ops(table);
   register_control_ops(table);
   register_convolution_ops(table);
+  register_determinant_ops(table);
   register_einsum_ops(table);
   register_gather_ops(table);
   register_matmul_ops(table);
   register_movement_ops(table);
+  register_ngram_ops(table);
   register_normalization_ops(table);
   register_part_ops(table);
   register_pooling_ops(table);
   register_quantize_ops(table);
   register_recurrent_ops(table);
+  register_region_ops(table);
   register_reduction_ops(table);
   register_resize_ops(table);
+  register_sampling_ops(table);
   register_shape_ops(table);
+  register_signal_ops(table);
+  register_unpooling_ops(table);
   register_view_ops(table);
   return std::move(table.rows);
 }
