@@ -15,7 +15,7 @@ class Arithmetic {
   llvm::Value* unary(UnaryOp op, DType dtype, llvm::Value* a);
   llvm::Value* binary(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
   // Conversions: float to integer truncates and saturates, NaN gives 0; to bool is `!= 0`; integers
-  // wrap; to f16 and bf16 rounds once, to nearest even.
+  // wrap; to f16, bf16 and narrower floats rounds once, to nearest even.
   llvm::Value* cast(DType from, DType to, llvm::Value* a);
   // From now on casts from f32 to bf16 may give zero for what is below the normal numbers, as the target's
   // instructions do.
@@ -50,6 +50,8 @@ class Arithmetic {
   llvm::Value* half_to_float(llvm::Value* a);
   llvm::Value* float_to_bfloat(llvm::Value* a);
   llvm::Value* float_to_bfloat_by_instruction(llvm::Value* a);
+  llvm::Value* short_integer(DType dtype, llvm::Value* a);
+  llvm::Value* to_short_integer(DType from, DType to, llvm::Value* a);
   // f64 to f32 rounding to odd, so that a second rounding to fewer bits is right.
   llvm::Value* double_to_float_odd(llvm::Value* a);
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "codegen/arithmetic.h"
+#include "codegen/narrow_floats.h"
 
 namespace tc {
 
@@ -184,14 +185,36 @@ llvm::Value* Arithmetic::half_to_float(llvm::Value* a) {
   return builder_.CreateBitCast(builder_.CreateOr(result, sign), single);
 }
 
+// An integer of 8 bits that holds one of fewer, whatever its other bits.
+llvm::Value* Arithmetic::short_integer(DType dtype, llvm::Value* a) {
+  const int64_t bits = bits_of(dtype);
+  if (!is_signed(dtype)) return builder_.CreateAnd(a, same_int(a, (int64_t{1} << bits) - 1));
+  return builder_.CreateAShr(builder_.CreateShl(a, same_int(a, 8 - bits)), same_int(a, 8 - bits));
+}
+
+// To an integer of less than 8 bits: of floats the nearest to zero that is not larger, of integers the low bits.
+llvm::Value* Arithmetic::to_short_integer(DType from, DType to, llvm::Value* a) {
+  llvm::Value* whole = cast(from, computed_type(to), a);
+  if (!is_float(from)) return short_integer(to, whole);
+  const int64_t bits = bits_of(to);
+  if (!is_signed(to)) return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, whole, same_int(whole, (int64_t{1} << bits) - 1));
+  const int64_t limit = int64_t{1} << (bits - 1);
+  whole = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, whole, same_int(whole, limit - 1));
+  return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, whole, same_int(whole, -limit));
+}
+
 llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   if (from == to) return a;
   llvm::LLVMContext& context = builder_.getContext();
   const int lanes = lanes_of(a);
-  if (from == DType::F16 || from == DType::BF16) {
+  if (is_storage(from) && !is_float(from)) return cast(computed_type(from), to, short_integer(from, a));
+  if (is_storage(to) && !is_float(to)) return to_short_integer(from, to, a);
+  if (is_storage(from)) {
     llvm::Value* single = nullptr;
     if (from == DType::F16) {
       single = half_to_float(a);
+    } else if (is_narrow_float(from)) {
+      single = NarrowFloats(builder_).to_float(from, a);
     } else {
       llvm::Value* word = builder_.CreateZExt(a, widen(llvm::Type::getInt32Ty(context), lanes));
       single = builder_.CreateBitCast(builder_.CreateShl(word, same_int(word, 16)),
@@ -199,12 +222,13 @@ llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
     }
     return cast(DType::F32, to, single);
   }
-  if (to == DType::F16 || to == DType::BF16) {
+  if (is_storage(to)) {
     if (from != DType::F32 && from != DType::F64) {
       a = cast(from, DType::F64, a);
       from = DType::F64;
     }
     if (from == DType::F64) a = double_to_float_odd(a);
+    if (is_narrow_float(to)) return NarrowFloats(builder_).from_float(to, a);
     return to == DType::F16 ? float_to_half(a) : float_to_bfloat(a);
   }
   llvm::Type* type = widen(value_type(context, to), lanes);

@@ -13,7 +13,8 @@
 namespace tc {
 namespace {
 
-static_assert(TC_F32 == static_cast<int>(DType::F32) && TC_BOOL == static_cast<int>(DType::Bool));
+static_assert(TC_F32 == static_cast<int>(DType::F32) && TC_BOOL == static_cast<int>(DType::Bool) &&
+              TC_U2 == static_cast<int>(DType::U2));
 
 class PlanEmitter {
  public:

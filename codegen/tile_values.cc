@@ -3,6 +3,7 @@
 
 #include "codegen/tile_emitter.h"
 #include "ir/error.h"
+#include "ir/narrow_float.h"
 
 namespace tc {
 
@@ -121,6 +122,7 @@ TileEmitter::Value TileEmitter::compute(const ExprPtr& pointer, const Guard& gua
       if (expr.dtype == DType::BF16) {
         return {builder_.getInt16(float_to_bfloat(static_cast<float>(expr.number))), false};
       }
+      if (is_narrow_float(expr.dtype)) return {builder_.getInt8(double_to_narrow(expr.dtype, expr.number)), false};
       if (is_float(expr.dtype)) return {llvm::ConstantFP::get(type, expr.number), false};
       if (expr.dtype == DType::Bool) return {builder_.getInt1(expr.integer != 0), false};
       return {llvm::ConstantInt::get(type, static_cast<uint64_t>(expr.integer), true), false};

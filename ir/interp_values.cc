@@ -11,19 +11,6 @@ namespace {
 Cell number(double value) { return {.number = value}; }
 Cell integer(int64_t value) { return {.integer = value}; }
 
-int64_t wrapped(DType dtype, int64_t value) {
-  switch (dtype) {
-    case DType::Bool: return value != 0;
-    case DType::I8: return static_cast<int8_t>(value);
-    case DType::I16: return static_cast<int16_t>(value);
-    case DType::I32: return static_cast<int32_t>(value);
-    case DType::U8: return static_cast<uint8_t>(value);
-    case DType::U16: return static_cast<uint16_t>(value);
-    case DType::U32: return static_cast<uint32_t>(value);
-    default: return value;
-  }
-}
-
 uint64_t bits(int64_t value) { return static_cast<uint64_t>(value); }
 
 double float_mod(double a, double b) {
@@ -149,7 +136,7 @@ int64_t integer_power(DType dtype, int64_t base, int64_t exponent) {
 int64_t integer_binary(BinaryOp op, DType dtype, int64_t a, int64_t b) {
   bool is_unsigned = !is_signed(dtype);
   bool a_less = is_unsigned ? bits(a) < bits(b) : a < b;
-  uint64_t width = 8 * static_cast<uint64_t>(size_of(dtype));
+  uint64_t width = static_cast<uint64_t>(bits_of(dtype));
   int64_t quotient, remainder;
   switch (op) {
     case BinaryOp::Add: return static_cast<int64_t>(bits(a) + bits(b));
@@ -177,7 +164,7 @@ int64_t integer_binary(BinaryOp op, DType dtype, int64_t a, int64_t b) {
 // Truncates and saturates to the type's range; NaN gives 0.
 int64_t saturated(DType dtype, double value) {
   if (std::isnan(value)) return 0;
-  int width = 8 * static_cast<int>(size_of(dtype));
+  int width = static_cast<int>(bits_of(dtype));
   double limit = std::ldexp(1.0, is_signed(dtype) ? width - 1 : width);  // first value beyond
   double truncated = std::trunc(value);
   if (truncated >= limit) {
@@ -189,19 +176,6 @@ int64_t saturated(DType dtype, double value) {
   return truncated < -limit ? static_cast<int64_t>(-limit) : static_cast<int64_t>(truncated);
 }
 
-double rounded(DType dtype, double value) {
-  switch (dtype) {
-    case DType::F32: return static_cast<float>(value);
-    case DType::F16: return half_to_float(double_to_half(value));
-    case DType::BF16: {
-      Tensor scalar(DType::BF16, {1});
-      scalar.set(0, value);
-      return scalar.as_double(0);
-    }
-    default: return value;
-  }
-}
-
 }  // namespace
 
 Cell apply(UnaryOp op, DType dtype, Cell a) {
@@ -209,7 +183,7 @@ Cell apply(UnaryOp op, DType dtype, Cell a) {
   if (op == UnaryOp::IsNan) return integer(floating && std::isnan(a.number));
   if (op == UnaryOp::IsInf) return integer(floating && std::isinf(a.number));
   if (floating) return number(float_unary(op, a.number));
-  return integer(wrapped(dtype, integer_unary(op, dtype, a.integer)));
+  return integer(wrapped_to(dtype, integer_unary(op, dtype, a.integer)));
 }
 
 Cell apply(BinaryOp op, DType dtype, Cell a, Cell b) {
@@ -219,7 +193,7 @@ Cell apply(BinaryOp op, DType dtype, Cell a, Cell b) {
     return integer(compare(op, a.integer, b.integer));
   }
   if (is_float(dtype)) return number(float_binary(op, a.number, b.number));
-  return integer(wrapped(dtype, integer_binary(op, dtype, a.integer, b.integer)));
+  return integer(wrapped_to(dtype, integer_binary(op, dtype, a.integer, b.integer)));
 }
 
 Cell apply(Reduction reduction, DType dtype, Cell a, Cell b) {
@@ -240,10 +214,11 @@ Cell convert(DType from, DType to, Cell a, bool round) {
     double value = is_float(from) ? a.number
                    : from == DType::U64 ? static_cast<double>(bits(a.integer))
                                         : static_cast<double>(a.integer);
-    return number(round ? rounded(to, value) : value);
+    // Narrow floats are rounded always: what they leave is no rounding error.
+    return number(round || is_narrow_float(to) ? rounded_to(to, value) : value);
   }
   if (to == DType::Bool) return integer(is_float(from) ? a.number != 0 : a.integer != 0);
-  return integer(is_float(from) ? saturated(to, a.number) : wrapped(to, a.integer));
+  return integer(is_float(from) ? saturated(to, a.number) : wrapped_to(to, a.integer));
 }
 
 }  // namespace tc::interp

@@ -27,25 +27,6 @@ bool is_predicate(UnaryOp op) {
 
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::Eq && op <= BinaryOp::Ge; }
 
-// The value as the type stores it, so that a constant prints and computes alike.
-double rounded(DType dtype, double value) {
-  switch (dtype) {
-    case DType::F32: return static_cast<float>(value);
-    case DType::F16: return half_to_float(double_to_half(value));
-    case DType::BF16: return bfloat_to_float(float_to_bfloat(static_cast<float>(value)));
-    default: return value;
-  }
-}
-
-int64_t wrapped(DType dtype, int64_t value) {
-  if (dtype == DType::Bool) return value != 0;
-  int64_t bits = 8 * size_of(dtype);
-  if (bits == 64) return value;
-  auto shifted = static_cast<uint64_t>(value) << (64 - bits);
-  return is_signed(dtype) ? static_cast<int64_t>(shifted) >> (64 - bits)
-                          : static_cast<int64_t>(shifted >> (64 - bits));
-}
-
 std::shared_ptr<Expr> make(Expr::Kind kind, DType dtype) {
   auto expr = std::make_shared<Expr>();
   expr->kind = kind;
@@ -121,7 +102,7 @@ const char* name_of(Reduction reduction) {
 ExprPtr constant(DType dtype, double value) {
   if (!is_float(dtype)) return int_constant(dtype, static_cast<int64_t>(value));
   auto expr = make(Expr::Kind::Const, dtype);
-  expr->number = rounded(dtype, value);
+  expr->number = rounded_to(dtype, value);
   return expr;
 }
 
@@ -129,7 +110,7 @@ ExprPtr constant(DType dtype, double value) {
 ExprPtr int_constant(DType dtype, int64_t value) {
   if (is_float(dtype)) return constant(dtype, static_cast<double>(value));
   auto expr = make(Expr::Kind::Const, dtype);
-  expr->integer = wrapped(dtype, value);
+  expr->integer = wrapped_to(dtype, value);
   return expr;
 }
 

@@ -20,8 +20,9 @@
 // width or more give 0. Float arithmetic is IEEE with round to nearest even, no exceptions, no
 // flush of denormals; NaN payloads are not kept. a*b + c may be contracted to a fused
 // multiply-add. Max and min return NaN where an operand is NaN. Functions (exp, erf, …) are within 2 ULP for f32 unless an
-// error budget allows more. Arithmetic happens in f32, f64, bool and the integer types; f16 and
-// bf16 are storage: they are loaded through and stored through a cast.
+// error budget allows more. Arithmetic happens in f32, f64, bool and the integer types of 8 to 64
+// bits; f16, bf16, narrower floats and shorter integers are storage: they are loaded through and stored through a
+// cast. A cast to a narrow float rounds once, to nearest even, and does not saturate (ir/narrow_float.h).
 //
 // Indices. Every load and store must be inside the buffer's shape for every instance of the domain:
 // the verifier proves it for affine indices. A subscript may add a `dynamic` part (an integer

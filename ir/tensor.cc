@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ir/error.h"
+#include "ir/narrow_float.h"
 
 namespace tc {
 namespace {
@@ -61,6 +62,23 @@ uint32_t round_to_float_bits(double value, int exponent_bits, int mantissa_bits)
 
 }  // namespace
 
+int64_t wrapped_to(DType dtype, int64_t value) {
+  if (dtype == DType::Bool) return value != 0;
+  const int64_t unused = 64 - bits_of(dtype);
+  const auto shifted = static_cast<uint64_t>(value) << unused;
+  return is_signed(dtype) ? static_cast<int64_t>(shifted) >> unused : static_cast<int64_t>(shifted >> unused);
+}
+
+double rounded_to(DType dtype, double value) {
+  switch (dtype) {
+    case DType::F64: return value;
+    case DType::F32: return static_cast<float>(value);
+    case DType::F16: return half_to_float(double_to_half(value));
+    case DType::BF16: return bfloat_to_float(static_cast<uint16_t>(round_to_float_bits(value, 8, 7)));
+    default: return is_narrow_float(dtype) ? narrow_to_double(dtype, double_to_narrow(dtype, value)) : value;
+  }
+}
+
 int64_t checked_count(const std::vector<int64_t>& shape) {
   int64_t count = 1;
   bool empty = false;
@@ -88,6 +106,7 @@ Tensor::Tensor(DType dtype, std::vector<int64_t> shape) : dtype(dtype), shape(st
 int64_t Tensor::count() const { return static_cast<int64_t>(bytes.size()) / size_of(dtype); }
 
 double Tensor::as_double(int64_t index) const {
+  if (is_narrow_float(dtype)) return narrow_to_double(dtype, read<uint8_t>(bytes, index));
   switch (dtype) {
     case DType::F32: return read<float>(bytes, index);
     case DType::F64: return read<double>(bytes, index);
@@ -99,6 +118,7 @@ double Tensor::as_double(int64_t index) const {
 }
 
 int64_t Tensor::as_int(int64_t index) const {
+  if (!is_float(dtype) && bits_of(dtype) < 8) return wrapped_to(dtype, read<int8_t>(bytes, index));
   switch (dtype) {
     case DType::I8: return read<int8_t>(bytes, index);
     case DType::I16: return read<int16_t>(bytes, index);
@@ -114,6 +134,7 @@ int64_t Tensor::as_int(int64_t index) const {
 }
 
 void Tensor::set(int64_t index, double value) {
+  if (is_narrow_float(dtype)) return write(bytes, index, double_to_narrow(dtype, value));
   switch (dtype) {
     case DType::F32: return write(bytes, index, static_cast<float>(value));
     case DType::F64: return write(bytes, index, value);
@@ -130,6 +151,7 @@ void Tensor::set(int64_t index, double value) {
 void Tensor::set_int(int64_t index, int64_t value) {
   if (dtype == DType::Bool) return write<uint8_t>(bytes, index, value != 0);
   if (is_float(dtype)) return set(index, static_cast<double>(value));
+  if (bits_of(dtype) < 8) value = wrapped_to(dtype, value);
   switch (size_of(dtype)) {
     case 1: return write(bytes, index, static_cast<uint8_t>(value));
     case 2: return write(bytes, index, static_cast<uint16_t>(value));

@@ -38,6 +38,11 @@ using TensorPtr = std::shared_ptr<const Tensor>;
 // The product of the sizes; throws a Shape error on overflow, negative sizes or > 2^40 elements.
 int64_t checked_count(const std::vector<int64_t>& shape);
 
+// The integer modulo the range of an integer type; a bool is whether it is 0.
+int64_t wrapped_to(DType dtype, int64_t value);
+// The number as a float type stores it: rounded once, to nearest even.
+double rounded_to(DType dtype, double value);
+
 // IEEE half and bfloat16 conversions, round to nearest even.
 float half_to_float(uint16_t bits);
 uint16_t float_to_half(float value);

@@ -273,7 +273,7 @@ class Verifier {
   }
 
   void check_computed(DType dtype, const char* what) const {
-    require(dtype != DType::F16 && dtype != DType::BF16, what, " of ", name_of(dtype),
+    require(!is_storage(dtype), what, " of ", name_of(dtype),
             ": it is a storage type; cast to f32 first");
   }
 

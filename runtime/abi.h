@@ -14,10 +14,12 @@ extern "C" {
 /* Symbol of the descriptor in a shared artefact. Static artefacts use tc_model_<name>. */
 #define TC_DESCRIPTOR_SYMBOL "tc_model_descriptor"
 
-/* Element types, in the order of tc::DType. */
+/* Element types, in the order of tc::DType. Elements of fewer than 8 bits have a byte each, the value in its low
+ * bits, whose other bits are ignored in inputs. */
 enum tc_dtype {
   TC_F32, TC_F64, TC_F16, TC_BF16, TC_I8, TC_I16, TC_I32, TC_I64,
-  TC_U8, TC_U16, TC_U32, TC_U64, TC_BOOL
+  TC_U8, TC_U16, TC_U32, TC_U64, TC_BOOL,
+  TC_F8E4M3FN, TC_F8E4M3FNUZ, TC_F8E5M2, TC_F8E5M2FNUZ, TC_F8E8M0, TC_F4E2M1, TC_I4, TC_U4, TC_I2, TC_U2
 };
 
 /* One run on one thread. All threads of a run get the same pointers and their own `thread`. */

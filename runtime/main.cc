@@ -252,7 +252,7 @@ void read_inputs(Program& program) {
     if (!read_npy(port.path, &port.array, why, sizeof why))
       stop(program, kWrongInput, "input '%s': %s: %s; expected %s", port.info.name, port.path, why,
            wanted);
-    if (port.array.dtype != port.info.dtype)
+    if (!is_npy_of(port.array, port.info.dtype))
       stop(program, kWrongInput, "input '%s': %s holds %s; expected %s", port.info.name, port.path,
            array_text(port.array, got, sizeof got), wanted);
   }

@@ -17,9 +17,9 @@ constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicSize = 6;
 constexpr uint32_t kMaxHeader = 65536;
 
-// In the order of tc_dtype.
-constexpr const char* kDescriptions[] = {"<f4", "<f8", "<f2", "<V2", "|i1", "<i2", "<i4",
-                                         "<i8", "|u1", "<u2", "<u4", "<u8", "|b1"};
+// In the order of tc_dtype. NumPy has no names for what ml_dtypes adds: void types of as many bytes.
+constexpr const char* kDescriptions[] = {"<f4", "<f8", "<f2", "<V2", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8",
+                                         "|b1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1"};
 
 struct Why {
   char* text;
@@ -104,6 +104,8 @@ bool parse_shape(Cursor& cursor, NpyArray* array, Why& why) {
 }
 
 bool parse_description(const char* description, NpyArray* array, Why& why) {
+  // ml_dtypes writes one of its types so.
+  if (strcmp(description, "<f1") == 0) description = "<V1";
   for (size_t i = 0; i < sizeof kDescriptions / sizeof kDescriptions[0]; ++i) {
     // The byte order of types of one byte, and of void types, says nothing.
     const bool any_order = kDescriptions[i][0] == '|' || kDescriptions[i][1] == 'V';
@@ -202,6 +204,10 @@ bool read_open(FILE* file, NpyArray* array, Why& why) {
 }
 
 }  // namespace
+
+bool is_npy_of(const NpyArray& array, int32_t dtype) {
+  return strcmp(kDescriptions[array.dtype], kDescriptions[dtype]) == 0;
+}
 
 bool read_npy(const char* path, NpyArray* array, char* why_text, size_t why_size) {
   Why why{why_text, why_size};

@@ -140,7 +140,7 @@ bool has_type(const Py_buffer& buffer, int32_t dtype) {
     case TC_F16: accepted = "e"; break;
     case TC_BOOL: accepted = "?"; break;
     case TC_I8: case TC_I16: case TC_I32: case TC_I64: accepted = "bhilqn"; break;
-    // bfloat16 has no format of its own: arrays come as their bits.
+    // What NumPy has not itself (bfloat16, floats of 8 and integers of 4 bits …) comes as bits.
     default: accepted = "BHILQN"; break;
   }
   return std::strchr(accepted, format[0]) != nullptr;

@@ -15,8 +15,16 @@ LIBRARY_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
 NUMPY_NAMES = {
     "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i8": "int8",
     "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
-    "u32": "uint32", "u64": "uint64", "bool": "bool",
+    "u32": "uint32", "u64": "uint64", "bool": "bool", "f8e4m3fn": "float8_e4m3fn",
+    "f8e4m3fnuz": "float8_e4m3fnuz", "f8e5m2": "float8_e5m2", "f8e5m2fnuz": "float8_e5m2fnuz",
+    "f8e8m0": "float8_e8m0fnu", "f4e2m1": "float4_e2m1fn", "i4": "int4", "u4": "uint4", "i2": "int2",
+    "u2": "uint2",
 }
+
+# Types of the package ml_dtypes that NumPy has not itself, and the type of their bits: arrays of both are
+# taken, and results are bits where the package is missing.
+BIT_TYPES = {name: np.uint16 if name == "bfloat16" else np.uint8
+             for kind, name in NUMPY_NAMES.items() if name == "bfloat16" or kind[:2] in ("f8", "f4", "i4", "u4", "i2", "u2")}
 
 # Files of other formats that people may give, and how to come to ONNX from there.
 _OTHER_FORMATS = {
@@ -104,7 +112,7 @@ def set_values(options, model, values):
         if name not in declared:
             raise ShapeError(f"values: '{name}' is no input of {source.name}; its inputs are {', '.join(declared)}")
         dtype, shape = declared[name]
-        wanted = np.dtype("uint16" if dtype == "bf16" else NUMPY_NAMES[dtype])
+        wanted = np.dtype(BIT_TYPES.get(NUMPY_NAMES[dtype], NUMPY_NAMES[dtype]))
         array = np.asarray(value)
         if shape == () and array.size == 1:
             array = array.reshape(())

@@ -17,7 +17,7 @@ from . import fleet, log
 from .arguments import Options, options_of, source_of
 from .errors import Error, ModelError, ShapeError, error_of
 from .kernel import kernels, seeded_array, time_calls
-from .module import KINDS, check, compile, load, targets
+from .module import BIT_TYPES, KINDS, check, compile, load, targets
 from .native import compiler, runtime
 from .profile import limits_text, profile
 from .tuning import tune
@@ -117,8 +117,9 @@ def _given_inputs(module, arguments):
             raise ModelError(f"input '{name}': {path} cannot be read: {error}") from None
         if not isinstance(arrays[name], np.ndarray):
             raise ModelError(f"input '{name}': {path} is no .npy file")
-        if arrays[name].dtype.kind == "V" and names[name].dtype == "bfloat16":
-            arrays[name] = arrays[name].view(np.uint16)  # as ml_dtypes writes bfloat16
+        bits = np.dtype(BIT_TYPES.get(names[name].dtype, object))
+        if arrays[name].dtype.kind == "V" and arrays[name].dtype.itemsize == bits.itemsize and not bits.hasobject:
+            arrays[name] = arrays[name].view(bits)  # as ml_dtypes writes its types
     return arrays
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from .arguments import Options, options_of, source_of
 from .errors import ScheduleError
-from .module import Module
+from .module import BIT_TYPES, Module
 from .native import compiler
 
 
@@ -182,6 +182,8 @@ def seeded_array(random, dtype, shape):
     stay small."""
     if dtype == "bfloat16":
         return (random.standard_normal(shape).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    if dtype in BIT_TYPES:
+        return random.integers(0, 2, shape).astype(np.uint8)
     if np.issubdtype(np.dtype(dtype), np.floating):
         return random.standard_normal(shape).astype(dtype)
     return random.integers(0, 2, shape).astype(dtype)

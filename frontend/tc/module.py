@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from .arguments import LIBRARY_FOLDER, NUMPY_NAMES, Options, options_of, set_values, source_of
+from .arguments import BIT_TYPES, LIBRARY_FOLDER, NUMPY_NAMES, Options, options_of, set_values, source_of
 from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError, bounded
 from .native import compiler, runtime
 
@@ -69,9 +69,8 @@ class Module:
             _, runs, self._why_not, _ = compiler.resolve_target(compiled.target)
             if runs:
                 self._load()
-        self._empty_types = [np.dtype(np.uint16 if port.dtype == "bfloat16" else port.dtype)
-                             for port in self.outputs]
-        self._has_bfloat16 = any(port.dtype == "bfloat16" for port in self.outputs)
+        self._empty_types = [np.dtype(BIT_TYPES.get(port.dtype, port.dtype)) for port in self.outputs]
+        self._gives_bits = any(port.dtype in BIT_TYPES for port in self.outputs)
 
     def _load(self):
         """Links the compiled code and loads it; the file is gone when this returns."""
@@ -122,7 +121,7 @@ class Module:
             self._last_context = context
         finally:
             self._idle.append(context)  # one step for the interpreter, as is pop()
-        return self._from_bits(results) if self._has_bfloat16 else results
+        return self._from_bits(results) if self._gives_bits else results
 
     def _take_context(self):
         try:
@@ -153,13 +152,13 @@ class Module:
         if array.dtype.kind not in "biufV":
             raise ShapeError(f"input '{port.name}' of model '{self.name}' is no array of numbers but "
                              f"a {type(value).__name__}; expected {shape_text(port)}")
-        if port.dtype == "bfloat16":
-            if array.dtype.name not in ("bfloat16", "uint16"):
+        wanted = np.dtype(BIT_TYPES.get(port.dtype, port.dtype))
+        if port.dtype in BIT_TYPES:
+            if array.dtype.name not in (port.dtype, wanted.name):
                 raise self._wrong_type(port, array)
-            array = array.view(np.uint16)
-        elif array.dtype.newbyteorder("=") != np.dtype(port.dtype):
+            array = array.view(wanted)
+        elif array.dtype.newbyteorder("=") != wanted:
             raise self._wrong_type(port, array)
-        wanted = np.uint16 if port.dtype == "bfloat16" else port.dtype
         # Contiguous and aligned in the machine's byte order; a copy only where it is not.
         return np.require(array, wanted, ["C", "A"])
 
@@ -170,16 +169,16 @@ class Module:
     @staticmethod
     def _from_untyped(value, port):
         array = np.asarray(value)
-        if port.dtype != "bfloat16" and np.can_cast(array.dtype, port.dtype, "same_kind"):
+        if port.dtype not in BIT_TYPES and np.can_cast(array.dtype, port.dtype, "same_kind"):
             return array.astype(port.dtype)
         return array
 
     def _from_bits(self, results):
         try:
-            from ml_dtypes import bfloat16
+            import ml_dtypes
         except ImportError:
             return results
-        return tuple(result.view(bfloat16) if port.dtype == "bfloat16" else result
+        return tuple(result.view(getattr(ml_dtypes, port.dtype)) if port.dtype in BIT_TYPES else result
                      for port, result in zip(self.outputs, results))
 
     @property

@@ -1,6 +1,7 @@
 // Comparisons, logic, selection and casts.
 #include <cmath>
 
+#include "ir/narrow_float.h"
 #include "ir/ops/rows.h"
 
 namespace tc {
@@ -97,6 +98,7 @@ OpRow where_row() {
 }
 
 void infer_cast(InferContext& context, DType to) {
+  choice_attribute(context.node(), "round_mode", {"up", "down", "nearest"});
   context.set_output(0, to, context.shape(0));
   if (is_float(to) || context.rank(0) > 1) return;
   auto elements = context.elements(0);
@@ -113,12 +115,29 @@ void infer_cast(InferContext& context, DType to) {
   }
 }
 
+// The power of two that a magnitude is rounded to.
+ExprPtr cast_to_exponent(const ExprPtr& value, const CastRules& rules) {
+  const DType type = value->dtype;
+  ExprPtr magnitude = unary(UnaryOp::Abs, value);
+  if (rules.saturate) {
+    const ExprPtr inside = binary(BinaryOp::Min, magnitude, constant(type, largest_number(DType::F8E8M0)));
+    magnitude = select(unary(UnaryOp::IsInf, magnitude), magnitude, inside);
+  }
+  if (rules.round_mode == "nearest") return cast(DType::F8E8M0, magnitude);
+  const ExprPtr nearest = cast(type, cast(DType::F8E8M0, magnitude));
+  const bool up = rules.round_mode == "up";
+  const ExprPtr wrong = binary(up ? BinaryOp::Lt : BinaryOp::Gt, nearest, magnitude);
+  return cast(DType::F8E8M0, select(wrong, binary(BinaryOp::Mul, nearest, constant(type, up ? 2 : 0.5)), nearest));
+}
+
+CastRules rules_of(const Node& node) { return {int_attribute(node, "saturate") != 0, string_attribute(node, "round_mode")}; }
+
 void lower_cast(LowerContext& context) {
   auto space = context.space("i", *context.output_value(0).shape);
   ExprPtr value = context.read(0, space.position);
   const DType to = context.output_value(0).dtype;
   // Through the stored type: a local buffer of f16 keeps f32.
-  if (value->dtype != to) value = cast(to, value);
+  if (value->dtype != to) value = cast_to(to, value, rules_of(context.node()));
   if (LowerContext::compute_type(to) != to) value = cast(LowerContext::compute_type(to), value);
   context.assign("e", space.iterators, context.output(0), space.position, value);
 }
@@ -163,6 +182,19 @@ OpRow is_inf_row() {
 }
 
 }  // namespace
+
+ExprPtr cast_to(DType type, ExprPtr value, const CastRules& rules) {
+  if (bits_of(type) < 8 && !is_float(type) && is_float(value->dtype)) return cast(type, cast(DType::I32, value));
+  if (!is_narrow_float(type)) return cast(type, value);
+  // Integers that a float rounds are beyond the largest number.
+  if (!is_float(value->dtype)) value = cast(DType::F32, value);
+  if (type == DType::F8E8M0) return cast_to_exponent(value, rules);
+  if (rules.saturate) {
+    const double most = largest_number(type);
+    value = binary(BinaryOp::Max, binary(BinaryOp::Min, value, constant(value->dtype, most)), constant(value->dtype, -most));
+  }
+  return cast(type, value);
+}
 
 void register_compare_ops(OpTable& table) {
   const ElementwiseRow rows[] = {

@@ -288,7 +288,6 @@ void infer_tensor_scatter(InferContext& context) {
   }
   if (!fits) context.error("an update of shape ", str(update), " does not fit into data of shape ", str(past), " along axis ", axis);
   if (context.has_input(2)) {
-    check_indices(context, 2);
     if (context.shape(2) != Shape{past[0]}) {
       context.error("input 2 has shape ", str(context.shape(2)), "; [", past[0].str(), "] is needed");
     }
@@ -374,6 +373,7 @@ void register_gather_ops(OpTable& table) {
   table.add(std::move(one_hot));
   OpRow cache = gather_row({"TensorScatter", 24}, "The data with an update along an axis, from a place of each batch on; `mode` is linear or circular.", 2,
                            {{"axis", int64_t{-2}}, {"mode", std::string("linear")}}, infer_tensor_scatter, lower_tensor_scatter);
+  cache.types = {{kIndices, {2}}};
   cache.maximum_inputs = 3;
   table.add(std::move(cache));
   table.add(gather_row({"ReverseSequence", 10}, "The first elements of each row backwards, as many as its length says.", 2,

@@ -278,7 +278,7 @@ void LowerContext::reduce(const std::string& base, const ReductionLoops& loops, 
 }
 
 DType LowerContext::compute_type(DType dtype) {
-  return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
+  return computed_type(dtype);
 }
 
 Kernel lower_group(const Graph& graph, const std::vector<int>& nodes, const std::vector<ValueId>& outputs,

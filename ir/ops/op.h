@@ -107,7 +107,7 @@ class LowerContext {
   Space space(const std::string& stem, const Shape& shape);
   // Subscripts of operand `i` read at the output position `position` under numpy broadcasting.
   std::vector<Affine> broadcast_index(const Shape& shape, const std::vector<Affine>& position) const;
-  // Loads input i at the subscripts; f16 and bf16 come cast to f32.
+  // Loads input i at the subscripts; storage types come cast to the type that they are computed in.
   ExprPtr read(int i, const std::vector<Affine>& index) const;
   ExprPtr read(int i, std::vector<Subscript> index) const;
   ExprPtr read_buffer(int buffer, const std::vector<Affine>& index) const;
@@ -124,7 +124,7 @@ class LowerContext {
               Reduction reduction, ExprPtr value);
   // Adds a statement as it is.
   void add(Statement statement);
-  // The type in which a value of this storage type is computed: f32 for f16 and bf16.
+  // The type in which values of the type are computed: f32 for f16, bf16 and narrower floats (ir/dtype.h).
   static DType compute_type(DType dtype);
 
  private:

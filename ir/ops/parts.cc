@@ -216,6 +216,51 @@ ValueId forwards_unsliced(const Graph& graph, const Node& node) {
   return std::any_of(steps.begin(), steps.end(), [](int64_t step) { return step < 0; }) ? kNoValue : same;
 }
 
+// --- CenterCropPad -------------------------------------------------------------------------------
+
+// The shape of the result: that of the operand, but along `axes` (all where left out) the sizes given.
+Shape centred_shape(InferContext& context) {
+  const std::vector<Dim> sizes = dims_attribute(context.node(), "shape");
+  std::vector<int64_t> axes = ints_attribute(context.node(), "axes");
+  Shape shape = context.shape(0);
+  if (axes.empty()) {
+    axes.resize(shape.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  if (sizes.size() != axes.size()) context.error(sizes.size(), " sizes are given for ", axes.size(), " axes");
+  for (size_t i = 0; i < axes.size(); ++i) shape[context.axis(axes[i], context.rank(0))] = sizes[i];
+  return shape;
+}
+
+void infer_center(InferContext& context) {
+  const Shape& in = context.shape(0);
+  const Shape out = centred_shape(context);
+  for (size_t i = 0; i < in.size(); ++i) {
+    const Interval grows = dim_range(out[i] - in[i], context.graph());
+    if (grows.low < 0 && grows.high > 0) {
+      context.unsupported("axis ", i, " of size '", in[i].str(), "' may be cut or padded to '", out[i].str(), "'; bind the symbols to numbers");
+    }
+  }
+  context.set_output(0, context.dtype(0), out);
+}
+
+std::vector<Node> expand_center(Graph& graph, const Node& node) {
+  NodeBuilder build(graph, node);
+  const Shape in = build.shape(node.inputs[0]), out = *graph[node.outputs[0]].shape;
+  std::vector<Dim> starts, ends, before, after;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const bool cut = dim_range(in[i] - out[i], graph).low >= 0;
+    starts.push_back(cut ? floor_div(in[i] - out[i], Dim(2)) : Dim(0));
+    ends.push_back(cut ? starts.back() + out[i] : in[i]);
+    before.push_back(cut ? Dim(0) : floor_div(out[i] - in[i], Dim(2)));
+    after.push_back(cut ? Dim(0) : out[i] - in[i] - before.back());
+  }
+  before.insert(before.end(), after.begin(), after.end());
+  const ValueId part = build.add("Slice", {node.inputs[0]}, {{"starts", starts}, {"ends", ends}});
+  build.add_to("Pad", {part}, {node.outputs[0]}, {{"pads", before}});
+  return build.take();
+}
+
 }  // namespace
 
 void register_part_ops(OpTable& table) {
@@ -252,6 +297,15 @@ void register_part_ops(OpTable& table) {
   slice.infer = infer_slice;
   slice.lower = lower_slice;
   table.add(std::move(slice));
+
+  OpRow center = movement("CenterCropPad", "The middle of the operand, cut or padded with zeros to a shape.");
+  center.kind = OpRow::Kind::Expand;
+  center.onnx = {{"CenterCropPad", 18, input_to_dims(1, "shape")}};
+  center.maximum_inputs = 2;
+  center.attributes = {{"shape", std::vector<int64_t>(), true}, {"axes", std::vector<int64_t>()}};
+  center.infer = infer_center;
+  center.expand = expand_center;
+  table.add(std::move(center));
 }
 
 }  // namespace tc

@@ -166,6 +166,17 @@ void lower_average_pool(LowerContext& context) {
   context.assign("average", space.iterators, context.output(0), space.position, value);
 }
 
+// |value| to the power p, and the opposite for a sum of such.
+ExprPtr powered(ExprPtr value, int64_t p) {
+  if (p == 2) return binary(BinaryOp::Mul, value, value);
+  value = unary(UnaryOp::Abs, value);
+  return p == 1 ? value : binary(BinaryOp::Pow, value, constant(value->dtype, static_cast<double>(p)));
+}
+ExprPtr rooted(ExprPtr sum, int64_t p) {
+  if (p == 1) return sum;
+  return p == 2 ? unary(UnaryOp::Sqrt, sum) : binary(BinaryOp::Pow, sum, constant(sum->dtype, 1.0 / static_cast<double>(p)));
+}
+
 void lower_lp_pool(LowerContext& context) {
   const Window window = pooling_window(context.node(), context.shape(0));
   const Shape& output = *context.output_value(0).shape;
@@ -178,10 +189,7 @@ void lower_lp_pool(LowerContext& context) {
   if (p == 2) equation = pooling_equation(axes, "+=", "", "*I[n,c" + window_subscripts(axes).input + "]");
   lower_windows(context, window, equation, sum);
   auto space = context.space("o", output);
-  ExprPtr value = context.read_buffer(sum, space.position);
-  if (p == 2) value = unary(UnaryOp::Sqrt, value);
-  if (p > 2) value = binary(BinaryOp::Pow, value, constant(type, 1.0 / static_cast<double>(p)));
-  context.assign("root", space.iterators, context.output(0), space.position, value);
+  context.assign("root", space.iterators, context.output(0), space.position, rooted(context.read_buffer(sum, space.position), p));
 }
 
 void infer_global(InferContext& context) {
@@ -216,31 +224,17 @@ void lower_global(LowerContext& context, Reduction reduction) {
   context.assign("average", outer.iterators, context.output(0), out, total);
 }
 
-void infer_global_norm(InferContext& context) {
-  require_float(context);
-  check_rank(context);
+void lower_global_norm(LowerContext& context) {
+  const Shape& input = context.shape(0);
   const int64_t p = int_attribute(context.node(), "p");
-  if (p < 1) context.error("p is ", p, "; 1 or more is needed");
-  Shape shape = context.shape(0);
-  std::fill(shape.begin() + 2, shape.end(), Dim(1));
-  context.set_output(0, context.dtype(0), shape);
-}
-
-std::vector<Node> expand_global_norm(Graph& graph, const Node& node) {
-  NodeBuilder build(graph, node);
-  const int64_t p = int_attribute(node, "p");
-  std::vector<int64_t> axes;
-  for (size_t i = 2; i < build.shape(node.inputs[0]).size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  const std::map<std::string, Attribute> over = {{"axes", axes}, {"keepdims", int64_t{1}}};
-  if (p <= 2) {
-    build.give(0, build.add(p == 1 ? "ReduceL1" : "ReduceL2", {node.inputs[0]}, over));
-    return build.take();
-  }
-  const DType type = build.dtype(node.inputs[0]);
-  const double order = static_cast<double>(p);
-  const ValueId powers = build.add("Pow", {build.add("Abs", {node.inputs[0]}), build.number(type, order)});
-  build.give(0, build.add("Pow", {build.add("ReduceSum", {powers}, over), build.number(type, 1 / order)}));
-  return build.take();
+  auto outer = context.space("i", {input[0], input[1]});
+  auto inner = context.space("k", {input.begin() + 2, input.end()});
+  std::vector<Affine> at = outer.position, out = outer.position;
+  at.insert(at.end(), inner.position.begin(), inner.position.end());
+  out.resize(input.size(), Affine(0));
+  const int sum = context.local("sum", LowerContext::compute_type(context.dtype(0)), *context.output_value(0).shape);
+  context.reduce("pool", {outer.iterators, inner.iterators}, sum, out, Reduction::Sum, powered(context.read_buffer(context.input(0), at), p));
+  context.assign("root", outer.iterators, context.output(0), out, rooted(context.read_buffer(sum, out), p));
 }
 
 OpRow pooling_row(const std::string& name, const std::string& doc, const std::string& equation,
@@ -279,19 +273,8 @@ void register_pooling_ops(OpTable& table) {
 
   OpRow lp = pooling_row("LpPool", "The p-norm of each window.", pooling_equation(2, "+=", "pow(abs(", "), p)"),
                          lower_lp_pool);
-  lp.attributes.push_back({"p", int64_t{2}, false, "", from_to(1, 1 << 20)});
+  lp.attributes.push_back({"p", int64_t{2}, false, "", from_to(1, 1024)});
   table.add(std::move(lp));
-
-  OpRow global;
-  global.name = "GlobalLpPool";
-  global.kind = OpRow::Kind::Expand;
-  global.category = "pooling";
-  global.doc = "The p-norm of each map.";
-  global.onnx = {{"GlobalLpPool", 2}};
-  global.attributes = {{"p", int64_t{2}}};
-  global.infer = infer_global_norm;
-  global.expand = expand_global_norm;
-  table.add(std::move(global));
 
   const std::pair<const char*, Reduction> whole[] = {{"GlobalAveragePool", Reduction::Sum},
                                                      {"GlobalMaxPool", Reduction::Max}};
@@ -310,6 +293,19 @@ void register_pooling_ops(OpTable& table) {
     row.lower = [how](LowerContext& context) { lower_global(context, how); };
     table.add(std::move(row));
   }
+
+  OpRow norm;
+  norm.name = "GlobalLpPool";
+  norm.category = "pooling";
+  norm.doc = "The p-norm of each map.";
+  norm.equation = "O[n,c,0,0] += pow(abs(I[n,c,y,x]), p)";
+  norm.traits.blocks = OpTraits::Blocks::Channelwise;
+  norm.traits.reads_blocks = true;
+  norm.onnx = {{"GlobalLpPool", 2}};
+  norm.attributes = {{"p", int64_t{2}, false, "", from_to(1, 1024)}};
+  norm.infer = infer_global;
+  norm.lower = lower_global_norm;
+  table.add(std::move(norm));
 }
 
 }  // namespace tc

@@ -1,42 +1,62 @@
 // Quantised tensors: conversion to and from integers, and integer products.
 #include <algorithm>
+#include <cmath>
 
 #include "ir/ops/rows.h"
 
 namespace tc {
 namespace {
 
+// Whether quantisation may give the type: integers up to 32 bits but u32, and floats of less but f8e8m0.
+bool is_quantised(DType type) {
+  if (is_narrow_float(type)) return type != DType::F8E8M0;
+  return is_integer(type) && bits_of(type) <= 32 && type != DType::U32;
+}
+
 // The ends of an integer type that quantisation saturates to.
 std::pair<double, double> ends_of(DType type) {
-  switch (type) {
-    case DType::I8: return {-128, 127};
-    case DType::U8: return {0, 255};
-    case DType::I16: return {-32768, 32767};
-    case DType::U16: return {0, 65535};
-    case DType::I32: return {-2147483648.0, 2147483647.0};
-    default: return {0, 0};
-  }
+  const double size = std::ldexp(1.0, static_cast<int>(bits_of(type)));
+  return is_signed(type) ? std::pair(-size / 2, size / 2 - 1) : std::pair(0.0, size - 1);
 }
 
-// Position of a scale or zero point of shape [] , [1], or [extent of the axis], or of blocks.
-std::vector<Affine> scale_index(LowerContext& context, int input, const std::vector<Affine>& position) {
+// Of a scale or zero point of shape [] , [1], [extent of the axis], or with a number per block along the axis, the
+// element for a position.
+ExprPtr scale_at(LowerContext& context, int input, const std::vector<Affine>& position) {
   const Shape& shape = context.shape(input);
-  if (shape.empty()) return {};
-  if (shape.size() == 1) {
-    if (shape[0] == Dim(1)) return {0};
-    int64_t axis = int_attribute(context.node(), "axis");
-    if (axis < 0) axis += static_cast<int64_t>(position.size());
-    return {position[axis]};
-  }
-  fail(ErrorKind::Unsupported, context.node().origin.str(), ": blocked quantisation is not supported");
+  if (element_count(shape) == Dim(1)) return context.read(input, std::vector<Affine>(shape.size(), Affine(0)));
+  int64_t axis = int_attribute(context.node(), "axis");
+  if (axis < 0) axis += static_cast<int64_t>(position.size());
+  const int64_t block = int_attribute(context.node(), "block_size");
+  if (block == 0) return context.read(input, std::vector<Affine>{position[axis]});
+  std::vector<Subscript> index;
+  for (const Affine& affine : position) index.push_back({affine, nullptr});
+  index[axis] = {Affine(0), binary(BinaryOp::Div, index_value(position[axis]), int_constant(DType::I64, block))};
+  return context.read(input, std::move(index));
 }
 
-// The scale and the zero point are one number, or one per element of the axis.
+void check_blocks(InferContext& context, int input, int64_t block) {
+  Shape expected = context.shape(0);
+  const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
+  expected[axis] = ceil_div(expected[axis], Dim(block));
+  if (context.shape(input) != expected) {
+    context.error("input ", input, " has shape ", str(context.shape(input)), "; blocks of ", block, " along axis ", axis, " of ",
+                  str(context.shape(0)), " need ", str(expected));
+  }
+}
+
+// The scale and the zero point are one number, or one per element or block of the axis.
 void check_scales(InferContext& context) {
+  const int64_t block = int_attribute(context.node(), "block_size");
+  if (block < 0) context.error("block_size is ", block, "; it must not be negative");
   for (int i : {1, 2}) {
     if (!context.has_input(i)) continue;
     const Shape& shape = context.shape(i);
-    if (shape.size() > 1) context.unsupported("input ", i, " of shape ", str(shape), " (blocked quantisation) is not supported");
+    if (shape.size() <= 1 && element_count(shape) == Dim(1)) continue;
+    if (block > 0) {
+      check_blocks(context, i, block);
+      continue;
+    }
+    if (shape.size() > 1) context.error("input ", i, " has shape ", str(shape), "; without block_size a number or a vector is needed");
     if (shape.empty() || shape[0] == Dim(1)) continue;
     const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
     if (shape[0] != context.shape(0)[axis]) {
@@ -51,21 +71,24 @@ void infer_quantize(InferContext& context) {
   const std::string wanted = string_attribute(context.node(), "output_dtype");
   if (context.has_input(2)) type = context.dtype(2);
   else if (!wanted.empty()) type = dtype_from_name(wanted);
-  if (ends_of(type).second == 0) context.unsupported("quantisation to ", name_of(type), " is not supported");
+  if (!is_quantised(type)) context.unsupported("quantisation to ", name_of(type), " is not supported");
+  if (!is_float(context.dtype(1))) context.error("the scale has type ", name_of(context.dtype(1)), "; a float type is needed");
   context.set_output(0, type, context.shape(0));
 }
 
 void lower_quantize(LowerContext& context) {
   auto space = context.space("i", context.shape(0));
-  const DType type = DType::F32;
+  const DType type = string_attribute(context.node(), "precision") == name_of(DType::F64) ? DType::F64 : DType::F32;
+  const DType out = context.output_value(0).dtype;
   auto number = [&](ExprPtr value) { return value->dtype == type ? value : cast(type, value); };
   ExprPtr value = number(context.read(0, space.position));
-  value = binary(BinaryOp::Div, value, number(context.read(1, scale_index(context, 1, space.position))));
-  value = unary(UnaryOp::Round, value);
-  if (context.has_input(2)) {
-    value = binary(BinaryOp::Add, value, number(context.read(2, scale_index(context, 2, space.position))));
+  value = binary(BinaryOp::Div, value, number(scale_at(context, 1, space.position)));
+  if (!is_float(out)) value = unary(UnaryOp::Round, value);
+  if (context.has_input(2)) value = binary(BinaryOp::Add, value, number(scale_at(context, 2, space.position)));
+  if (is_float(out)) {
+    value = cast_to(out, value, {int_attribute(context.node(), "saturate") != 0, "nearest"});
+    return context.assign("e", space.iterators, context.output(0), space.position, cast(LowerContext::compute_type(out), value));
   }
-  const DType out = context.output_value(0).dtype;
   const auto [low, high] = ends_of(out);
   value = binary(BinaryOp::Max, binary(BinaryOp::Min, value, constant(type, high)), constant(type, low));
   context.assign("e", space.iterators, context.output(0), space.position, cast(out, value));
@@ -73,17 +96,25 @@ void lower_quantize(LowerContext& context) {
 
 void infer_dequantize(InferContext& context) {
   check_scales(context);
-  context.set_output(0, context.dtype(1), context.shape(0));
+  if (!is_float(context.dtype(1))) context.error("the scale has type ", name_of(context.dtype(1)), "; a float type is needed");
+  const std::string wanted = string_attribute(context.node(), "output_dtype");
+  const DType type = wanted.empty() ? context.dtype(1) : dtype_from_name(wanted);
+  if (!is_float(type)) context.error("output_dtype is ", name_of(type), "; a float type is needed");
+  context.set_output(0, type, context.shape(0));
 }
 
 void lower_dequantize(LowerContext& context) {
   auto space = context.space("i", context.shape(0));
   const DType type = LowerContext::compute_type(context.dtype(1));
-  ExprPtr value = cast(DType::I32, context.read(0, space.position));
-  if (context.has_input(2)) {
-    value = binary(BinaryOp::Sub, value, cast(DType::I32, context.read(2, scale_index(context, 2, space.position))));
+  // Floats are quantised without a zero point, or with one of 0.
+  const DType whole = is_float(context.dtype(0)) ? type : DType::I32;
+  ExprPtr value = context.read(0, space.position);
+  if (value->dtype != whole) value = cast(whole, value);
+  if (context.has_input(2) && whole == DType::I32) {
+    value = binary(BinaryOp::Sub, value, cast(DType::I32, scale_at(context, 2, space.position)));
   }
-  value = binary(BinaryOp::Mul, cast(type, value), context.read(1, scale_index(context, 1, space.position)));
+  if (whole != type) value = cast(type, value);
+  value = binary(BinaryOp::Mul, value, scale_at(context, 1, space.position));
   context.assign("e", space.iterators, context.output(0), space.position, value);
 }
 
@@ -231,21 +262,30 @@ void register_quantize_ops(OpTable& table) {
   quantize.category = "quantisation";
   quantize.doc = "round(x / scale) + zero point, saturated.";
   quantize.equation = "saturate(round(a / b) + c)";
-  quantize.onnx = {{"QuantizeLinear", 10, dtype_attribute("output_dtype")}};
+  // The number 0 stands for an attribute that is left out.
+  const Normalize types = [](Graph& graph, Node& node) {
+    for (const char* name : {"output_dtype", "precision"}) {
+      auto found = node.attributes.find(name);
+      const bool none = found != node.attributes.end() && std::holds_alternative<int64_t>(found->second) && std::get<int64_t>(found->second) == 0;
+      if (none) node.attributes.erase(found);
+      dtype_attribute(name)(graph, node);
+    }
+  };
+  quantize.onnx = {{"QuantizeLinear", 10, types}};
   quantize.minimum_inputs = 2;
   quantize.maximum_inputs = 3;
   quantize.elementwise = true;
   quantize.attributes = {{"axis", int64_t{1}}, {"saturate", int64_t{1}}, {"block_size", int64_t{0}}, {"output_dtype", std::string()},
-                         {"precision", int64_t{0}}};
-  quantize.types = {{kNumbers, {0}}, {kFloats, {1}}, {kIntegers, {2}}};
+                         {"precision", std::string()}};
+  quantize.types = {{kNumbers, {0}}, {kFloats, {1}}};
   quantize.infer = infer_quantize;
   quantize.lower = lower_quantize;
   OpRow dequantize = quantize;
   dequantize.name = "DequantizeLinear";
   dequantize.doc = "(x - zero point) * scale.";
   dequantize.equation = "(a - c) * b";
-  dequantize.onnx = {{"DequantizeLinear", 10, dtype_attribute("output_dtype")}};
-  dequantize.types = {{kIntegers, {0, 2}}, {kFloats, {1}}};
+  dequantize.onnx = {{"DequantizeLinear", 10, types}};
+  dequantize.types = {{kFloats, {1}}};
   dequantize.infer = infer_dequantize;
   dequantize.lower = lower_dequantize;
   table.add(std::move(quantize));

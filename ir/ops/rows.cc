@@ -162,7 +162,9 @@ std::string dtype_text_of_onnx(const Node& node, int64_t number) {
   static const std::map<int64_t, DType> types = {
       {1, DType::F32}, {2, DType::U8}, {3, DType::I8}, {4, DType::U16}, {5, DType::I16}, {6, DType::I32},
       {7, DType::I64}, {9, DType::Bool}, {10, DType::F16}, {11, DType::F64}, {12, DType::U32},
-      {13, DType::U64}, {16, DType::BF16}};
+      {13, DType::U64}, {16, DType::BF16}, {17, DType::F8E4M3FN}, {18, DType::F8E4M3FNUZ}, {19, DType::F8E5M2},
+      {20, DType::F8E5M2FNUZ}, {21, DType::U4}, {22, DType::I4}, {23, DType::F4E2M1}, {24, DType::F8E8M0},
+      {25, DType::U2}, {26, DType::I2}};
   auto found = types.find(number);
   if (found == types.end()) {
     fail(ErrorKind::Unsupported, node.origin.str(), ": element type number ", number, " is not supported");
@@ -201,7 +203,8 @@ Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::v
   window.strides = per_axis(node, "strides", rank, 1);
   window.dilations = per_axis(node, "dilations", rank, 1);
   std::vector<int64_t> pads = per_axis(node, "pads", 2 * rank, 0);
-  const std::string mode = string_attribute(node, "auto_pad");
+  // Windows of some operators have no such attribute.
+  const std::string mode = node.op->attribute("auto_pad") ? string_attribute(node, "auto_pad") : "NOTSET";
   for (size_t i = 0; i < rank; ++i) {
     check_kernel_extent(node, kernel[i], i);
     const int64_t reach = window.dilations[i] * (kernel[i] - 1) + 1, stride = window.strides[i];

@@ -16,11 +16,13 @@ void register_compare_ops(OpTable& table);
 void register_contributed_attention_ops(OpTable& table);
 void register_control_ops(OpTable& table);
 void register_convolution_ops(OpTable& table);
+void register_determinant_ops(OpTable& table);
 void register_einsum_ops(OpTable& table);
 void register_gather_ops(OpTable& table);
 void register_loss_ops(OpTable& table);
 void register_matmul_ops(OpTable& table);
 void register_movement_ops(OpTable& table);
+void register_ngram_ops(OpTable& table);
 void register_normalization_ops(OpTable& table);
 void register_part_ops(OpTable& table);
 void register_pooling_ops(OpTable& table);
@@ -29,10 +31,14 @@ void register_old_forms(OpTable& table);
 void register_quantize_ops(OpTable& table);
 void register_random_ops(OpTable& table);
 void register_recurrent_ops(OpTable& table);
+void register_region_ops(OpTable& table);
 void register_reduction_ops(OpTable& table);
 void register_resize_ops(OpTable& table);
+void register_sampling_ops(OpTable& table);
 void register_shape_ops(OpTable& table);
 void register_transformer_ops(OpTable& table);
+void register_signal_ops(OpTable& table);
+void register_unpooling_ops(OpTable& table);
 void register_view_ops(OpTable& table);
 
 // Elements of padding, or that are cut, at one end of an axis: at most.
@@ -140,6 +146,14 @@ void infer_same(InferContext& context);
 std::string dtype_text_of_onnx(const Node& node, int64_t number);
 // Turns the attribute from the file format's number into the type's text, where given.
 Normalize dtype_attribute(std::string attribute);
+
+// A float as an element of the type: floats of 8 and 4 bits saturate or not, f8e8m0 is rounded as `round_mode` says (up,
+// down or nearest), integers of less than 8 bits take the low bits of the whole number.
+struct CastRules {
+  bool saturate = true;
+  std::string round_mode = "up";
+};
+ExprPtr cast_to(DType type, ExprPtr value, const CastRules& rules);
 
 // Windows of convolution and pooling over the spatial axes: sizes, strides, dilations and padding
 // with `auto_pad` resolved.

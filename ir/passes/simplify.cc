@@ -35,6 +35,12 @@ void expand_into(Graph& graph, Node node, std::vector<Node>& nodes, int depth) {
 
 bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
 
+TensorPtr widened(const Tensor& tensor) {
+  auto wide = std::make_shared<Tensor>(DType::F32, tensor.shape);
+  for (int64_t i = 0; i < wide->count(); ++i) wide->set(i, tensor.as_double(i));
+  return wide;
+}
+
 Node cast_node(Graph& graph, ValueId from, ValueId to, const std::string& where) {
   Node node;
   node.op = find_op("Cast");
@@ -43,21 +49,6 @@ Node cast_node(Graph& graph, ValueId from, ValueId to, const std::string& where)
   node.attributes["to"] = std::string(name_of(graph[to].dtype));
   node.origin = {graph.nodes.empty() ? graph.name : graph.nodes[0].origin.file, where, "Cast", 0};
   return node;
-}
-
-// Attributes that make the node's result half precision make it f32.
-void widen_attributes(Node& node) {
-  for (const char* name : {"to", "dtype"}) {
-    auto found = node.attributes.find(name);
-    const std::string* type = found == node.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
-    if (type && (*type == name_of(DType::F16) || *type == name_of(DType::BF16))) found->second = std::string(name_of(DType::F32));
-  }
-  auto fill = node.attributes.find("value");
-  const TensorPtr* value = fill == node.attributes.end() ? nullptr : std::get_if<TensorPtr>(&fill->second);
-  if (!value || !*value || !is_half((*value)->dtype)) return;
-  auto wide = std::make_shared<Tensor>(DType::F32, (*value)->shape);
-  for (int64_t i = 0; i < wide->count(); ++i) wide->set(i, (*value)->as_double(i));
-  fill->second = TensorPtr(wide);
 }
 
 // The input that the node's only output equals, or kNoValue.
@@ -140,6 +131,15 @@ void sink_constants(Graph& graph) {
   }
 }
 
+// Attributes of a node that name the type of a result which is f32 from now on, or hold its value.
+void promote_attributes(Node& node, DType was) {
+  for (auto& [name, attribute] : node.attributes) {
+    if (auto* type = std::get_if<std::string>(&attribute); type && *type == name_of(was)) *type = name_of(DType::F32);
+    auto* tensor = std::get_if<TensorPtr>(&attribute);
+    if (tensor && *tensor && is_half((*tensor)->dtype)) *tensor = widened(**tensor);
+  }
+}
+
 void promote_half(Graph& graph) {
   const bool any = std::any_of(graph.values.begin(), graph.values.end(), [](const Value& value) { return is_half(value.dtype); });
   if (!any) return;
@@ -161,13 +161,13 @@ void promote_half(Graph& graph) {
     was[static_cast<ValueId>(i)] = value.dtype;
     value.dtype = DType::F32;
     if (value.constant) {
-      auto wide = std::make_shared<Tensor>(DType::F32, value.constant->shape);
-      for (int64_t k = 0; k < wide->count(); ++k) wide->set(k, value.constant->as_double(k));
-      value.constant = wide;
+      value.constant = widened(*value.constant);
     }
   }
   for (Node& node : graph.nodes) {
-    if (!node.outputs.empty() && was.count(node.outputs[0])) widen_attributes(node);
+    for (ValueId output : node.outputs) {
+      if (auto found = was.find(output); found != was.end()) promote_attributes(node, found->second);
+    }
   }
   for (ValueId& output : graph.outputs) {
     auto found = was.find(output);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/narrow_float.h"
 #include "tests/codegen_harness.h"
 #include "tests/codegen_kernels.h"
 
@@ -15,8 +16,6 @@ const std::vector<DType> kAllTypes = {
     TC_FOR_EACH_DTYPE(X)
 #undef X
 };
-
-bool is_storage(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
 
 // Numbers at the edges of the type among ordinary ones.
 Tensor edges(DType dtype, int64_t count, uint32_t seed) {
@@ -30,7 +29,7 @@ Tensor edges(DType dtype, int64_t count, uint32_t seed) {
       tensor.set(static_cast<int64_t>((i * 7 + seed) % static_cast<size_t>(count)), special[i]);
     }
   } else if (dtype != DType::Bool) {
-    const int64_t bits = 8 * size_of(dtype);
+    const int64_t bits = bits_of(dtype);
     const int64_t highest = is_signed(dtype) ? static_cast<int64_t>(~uint64_t{0} >> (65 - bits)) : -1;
     const int64_t values[] = {0, 1, -1, 2, 31, 63, highest, ~highest, 7, -7};
     for (size_t i = 0; i < 10; ++i) {
@@ -139,6 +138,31 @@ TEST(CodegenTypes, HalfRoundsOnceFromEverywhere) {
                             {{"A", wide}}, 0);
     expect_like_interpreter(elementwise(count, 16, DType::F32, to, narrow), host_target(), {},
                             {{"A", single}}, 0);
+  }
+}
+
+// All numbers of the narrow floats: between two of them, at and beside the middle, and beyond the largest.
+TEST(CodegenTypes, NarrowFloatsRoundOnceFromEverywhere) {
+  for (const DType to : kAllTypes) {
+    if (!is_narrow_float(to)) continue;
+    const int64_t codes = int64_t{1} << bits_of(to), count = codes * 5;
+    Tensor stored(to, {codes}), wide(DType::F64, {count}), single(DType::F32, {count});
+    for (int64_t i = 0; i < codes; ++i) {
+      stored.bytes[static_cast<size_t>(i)] = static_cast<uint8_t>(i);
+      const double base = narrow_to_double(to, static_cast<uint8_t>(i)), next = narrow_to_double(to, static_cast<uint8_t>((i + 1) % codes));
+      const double middle = base + (next - base) / 2;
+      const double values[] = {base, middle, std::nextafter(middle, 1e300), std::nextafter(middle, -1e300), base * 1.5};
+      for (int64_t k = 0; k < 5; ++k) {
+        wide.set(5 * i + k, values[k]);
+        single.set(5 * i + k, values[k]);
+      }
+    }
+    const auto narrow = [to](const std::vector<ExprPtr>& in) { return cast(to, in[0]); };
+    const auto widen = [](const std::vector<ExprPtr>& in) { return cast(DType::F32, in[0]); };
+    SCOPED_TRACE(name_of(to));
+    expect_like_interpreter(elementwise(count, 16, DType::F64, to, narrow), host_target(), {}, {{"A", wide}}, 0);
+    expect_like_interpreter(elementwise(count, 8, DType::F32, to, narrow), host_target(), {}, {{"A", single}}, 0);
+    expect_like_interpreter(elementwise(codes, 16, to, DType::F32, widen), host_target(), {}, {{"A", stored}}, 0);
   }
 }
 

@@ -37,7 +37,7 @@ MODELS = [
     ("float[2] x, float[2] x", "y = Relu(x)"),
     ("float[] x", "y = Relu(x)"),
     ("float[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1] x", "y = Relu(x)"),
-    ("float8e5m2[2] x", "y = Relu(x)"),
+    ("complex64[2] x", "y = Relu(x)"),
     ("seq(float[2]) x", "y = Relu(x)"),
     (X, "y = Relu(x)", "", 0),
     (X, "y, z = Relu(x)"),
@@ -310,7 +310,7 @@ MODELS = [
      'y = Resize<keep_aspect_ratio_policy = "not_larger">(x, , , t)', "", 18),
     # Quantisation.
     ("float[2,3] x, float[3] s", "y = QuantizeLinear<axis = 0>(x, s)"),
-    ("uint8[4,4] x, float[2,4] s", "y = DequantizeLinear<block_size = 2, axis = 0>(x, s)", "", 21),
+    ("uint8[4,4] x, float[3,4] s", "y = DequantizeLinear<block_size = 2, axis = 0>(x, s)", "", 21),
     # Shapes as values.
     ("float[N] x", "s = Shape(x) y = Unsqueeze(x, s)"),
     ("int64 a", "y = Range(a, a, a)"),

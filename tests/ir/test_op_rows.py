@@ -132,6 +132,21 @@ def channel_scale(x, s, b):
     return (x - x.mean((2, 3), keepdims=True)) / numpy.sqrt(x.var((2, 3), keepdims=True) + 1e-5) * s[:, None, None] + b[:, None, None]
 
 
+def window_case(name):
+    """A window as long as an input whose size is known at run time only."""
+    return Case(17, [("Shape", ["x"], ["s"], {}), ("Squeeze", ["s"], ["n"], {}), (name, ["n"], ["y"], {})], {"x": floats(11)}, shapes={"x": ("n",)})
+
+
+def region_case(op, opset, regions, **attributes):
+    inputs = {"x": floats(2, 3, 8, 9), "rois": numpy.array([[0, 0, 7, 6], [1.5, 2, 5, 8], [3, 3, 4, 4]], numpy.float32)}
+    batch = numpy.array([0, 1, 1])
+    if regions == "with batch":
+        inputs["rois"] = numpy.concatenate([batch[:, None].astype(numpy.float32), inputs["rois"]], axis=1)
+    else:
+        inputs["batch"] = batch
+    return one(op, opset, inputs, **attributes)
+
+
 IMAGE = (1, 2, 3, 4)
 LAYER = {"scale": floats(8), "bias": floats(8)}
 CASES = {
@@ -202,6 +217,9 @@ CASES = {
     "BatchNormalization as BatchNormalization 1": lambda: one(
         "BatchNormalization", 9, {"x": floats(*IMAGE), "scale": floats(2), "bias": floats(2), "mean": floats(2),
                                   "variance": floats(2) ** 2}, epsilon=1e-3),
+    "BlackmanWindow": lambda: window_case("BlackmanWindow"),
+    "HammingWindow": lambda: window_case("HammingWindow"),
+    "HannWindow": lambda: window_case("HannWindow"),
     "ConstantOfShape": lambda: Case(
         13, [("Shape", ["x"], ["s"], {}),
              ("ConstantOfShape", ["s"], ["y"],
@@ -210,6 +228,12 @@ CASES = {
     "CumProd": cumulative_product,
     "CumProd as CumProd 11": cumulative_product,
     "Gelu as com.microsoft::Gelu 1": lambda: one("com.microsoft.Gelu", 13, {"x": floats(4, 5)}),
+    "GlobalLpPool": lambda: one("GlobalLpPool", 13, {"x": floats(*IMAGE)}, p=3),
+    "GlobalLpPool as GlobalLpPool 2": lambda: one("GlobalLpPool", 13, {"x": floats(*IMAGE)}),
+    "GridSample as GridSample 16": lambda: one("GridSample", 16, {"x": floats(*IMAGE), "grid": floats(1, 4, 5, 2)}, mode="bicubic"),
+    "MaxRoiPool": lambda: region_case("MaxRoiPool", 13, "with batch", pooled_shape=[2, 3]),
+    "MaxRoiPool as MaxRoiPool 1": lambda: region_case("MaxRoiPool", 13, "with batch", pooled_shape=[3, 2], spatial_scale=0.5),
+    "RoiAlign as RoiAlign 10": lambda: region_case("RoiAlign", 10, "beside", output_height=2, output_width=3, sampling_ratio=2),
     "Hardmax as Hardmax 1": lambda: one("Hardmax", 11, {"x": floats(3, 2, 4)}, axis=1),
     "LayerNormalization as LayerNormalization 1": lambda: one(
         "LayerNormalization", 13, {"x": floats(3, 8), **LAYER}, axis=-1, epsilon=1e-3),

@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <functional>
 
 #include "ir/error.h"
 
@@ -116,16 +117,71 @@ DType dtype_of_onnx(int32_t number, const std::string& what) {
     case 12: return DType::U32;
     case 13: return DType::U64;
     case 16: return DType::BF16;
+    case 17: return DType::F8E4M3FN;
+    case 18: return DType::F8E4M3FNUZ;
+    case 19: return DType::F8E5M2;
+    case 20: return DType::F8E5M2FNUZ;
+    case 21: return DType::U4;
+    case 22: return DType::I4;
+    case 23: return DType::F4E2M1;
+    case 24: return DType::F8E8M0;
+    case 25: return DType::U2;
+    case 26: return DType::I2;
     default: break;
   }
   static const char* const names[] = {"undefined", "", "", "", "", "", "", "", "string", "", "", "", "", "",
-                                      "complex64", "complex128", "", "float8e4m3fn", "float8e4m3fnuz",
-                                      "float8e5m2", "float8e5m2fnuz", "uint4", "int4", "float4e2m1"};
+                                      "complex64", "complex128"};
   const bool known = number >= 0 && number < static_cast<int32_t>(std::size(names));
   fail(ErrorKind::Unsupported, what, " has element type ", known ? names[number] : "unknown", " (number ", number,
-       "), which is not supported; supported are float, float16, bfloat16, double, the integers of 8 to 64 "
-       "bits and bool");
+       "), which is not supported; supported are the floats of 4 to 64 bits, the integers of 2 to 64 bits "
+       "and bool");
 }
+
+namespace {
+
+// Elements of fewer than 8 bits, packed with the first in the lowest bits, to a byte each.
+void unpack(Tensor& tensor, int64_t count) {
+  const std::vector<uint8_t> packed = std::move(tensor.bytes);
+  const int64_t bits = bits_of(tensor.dtype), each = 8 / bits;
+  tensor.bytes.resize(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    const int byte = packed[static_cast<size_t>(i / each)] >> (i % each * bits) & ((1 << bits) - 1);
+    // As the tensor stores it: integers with their sign.
+    if (is_float(tensor.dtype)) tensor.bytes[static_cast<size_t>(i)] = static_cast<uint8_t>(byte);
+    else tensor.set_int(i, byte);
+  }
+}
+
+// The numbers of a field for one type; `data_of` checks how many there are.
+void read_fields(const tc_onnx::TensorProto& proto, int64_t stored, Tensor& tensor, const std::function<void(int64_t, const char*)>& data_of) {
+  switch (tensor.dtype) {
+    case DType::F32: data_of(proto.float_data_size(), "float_data"); break;
+    case DType::F64: data_of(proto.double_data_size(), "double_data"); break;
+    case DType::I64: data_of(proto.int64_data_size(), "int64_data"); break;
+    case DType::U32:
+    case DType::U64: data_of(proto.uint64_data_size(), "uint64_data"); break;
+    default: data_of(proto.int32_data_size(), "int32_data"); break;
+  }
+  tensor.bytes.resize(static_cast<size_t>(stored * size_of(tensor.dtype)));
+  for (int i = 0; i < static_cast<int>(stored); ++i) {
+    switch (tensor.dtype) {
+      case DType::F32: tensor.data<float>()[i] = proto.float_data(i); break;
+      case DType::F64: tensor.data<double>()[i] = proto.double_data(i); break;
+      case DType::I64: tensor.data<int64_t>()[i] = proto.int64_data(i); break;
+      case DType::U64: tensor.data<uint64_t>()[i] = proto.uint64_data(i); break;
+      case DType::U32: tensor.data<uint32_t>()[i] = static_cast<uint32_t>(proto.uint64_data(i)); break;
+      case DType::I32: tensor.data<int32_t>()[i] = proto.int32_data(i); break;
+      case DType::I16:
+      case DType::U16:
+      case DType::F16:
+      case DType::BF16: tensor.data<uint16_t>()[i] = static_cast<uint16_t>(proto.int32_data(i)); break;
+      case DType::Bool: tensor.data<uint8_t>()[i] = proto.int32_data(i) != 0; break;
+      default: tensor.data<uint8_t>()[i] = static_cast<uint8_t>(proto.int32_data(i)); break;
+    }
+  }
+}
+
+}  // namespace
 
 TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const std::string& folder, const std::string& file_name) {
   const std::string where = text("tensor '", proto.name(), "' of ", file_name);
@@ -140,10 +196,12 @@ TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const std::string& fold
   } catch (const Error& error) {
     fail(ErrorKind::Model, where, ": ", error.what());
   }
-  const int64_t bytes = count * size_of(dtype);
+  // Short elements share bytes in the file.
+  const bool packed = bits_of(dtype) < 8;
+  const int64_t stored = packed ? (count * bits_of(dtype) + 7) / 8 : count, bytes = stored * size_of(dtype);
   auto data_of = [&](int64_t have, const char* field) {
-    if (have != count) {
-      fail(ErrorKind::Model, where, ": its shape needs ", count, " elements but ", field, " holds ", have);
+    if (have != stored) {
+      fail(ErrorKind::Model, where, ": its shape needs ", stored, " elements but ", field, " holds ", have);
     }
   };
   auto tensor = std::make_shared<Tensor>();
@@ -159,38 +217,12 @@ TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const std::string& fold
     if (dtype == DType::Bool) {
       for (uint8_t& byte : tensor->bytes) byte = byte != 0;
     }
-    return tensor;
-  }
-  if (external) {
+  } else if (external) {
     read_external(proto, folder, where, bytes, *tensor);
-    return tensor;
+  } else {
+    read_fields(proto, stored, *tensor, data_of);
   }
-  switch (dtype) {
-    case DType::F32: data_of(proto.float_data_size(), "float_data"); break;
-    case DType::F64: data_of(proto.double_data_size(), "double_data"); break;
-    case DType::I64: data_of(proto.int64_data_size(), "int64_data"); break;
-    case DType::U32:
-    case DType::U64: data_of(proto.uint64_data_size(), "uint64_data"); break;
-    default: data_of(proto.int32_data_size(), "int32_data"); break;
-  }
-  tensor->bytes.resize(static_cast<size_t>(bytes));
-  for (int i = 0; i < static_cast<int>(count); ++i) {
-    switch (dtype) {
-      case DType::F32: tensor->data<float>()[i] = proto.float_data(i); break;
-      case DType::F64: tensor->data<double>()[i] = proto.double_data(i); break;
-      case DType::I64: tensor->data<int64_t>()[i] = proto.int64_data(i); break;
-      case DType::U64: tensor->data<uint64_t>()[i] = proto.uint64_data(i); break;
-      case DType::U32: tensor->data<uint32_t>()[i] = static_cast<uint32_t>(proto.uint64_data(i)); break;
-      case DType::I32: tensor->data<int32_t>()[i] = proto.int32_data(i); break;
-      case DType::I16:
-      case DType::U16:
-      case DType::F16:
-      case DType::BF16: tensor->data<uint16_t>()[i] = static_cast<uint16_t>(proto.int32_data(i)); break;
-      case DType::Bool: tensor->data<uint8_t>()[i] = proto.int32_data(i) != 0; break;
-      case DType::I8:
-      case DType::U8: tensor->data<uint8_t>()[i] = static_cast<uint8_t>(proto.int32_data(i)); break;
-    }
-  }
+  if (packed) unpack(*tensor, count);
   return tensor;
 }
 
