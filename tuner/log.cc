@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "ir/error.h"
+#include "tuner/least_time.h"
 
 namespace tc {
 namespace {
@@ -244,6 +245,8 @@ std::optional<std::string> check_record(const Record& record) {
                       time.median >= time.minimum && time.spread >= 0 && measured.ratio > 0 &&
                       measured.worst_error >= 0;
     if (!sane) return bad("it is marked as measured and its times are no times (median ", time.median, ")");
+    if (time.minimum < least_of_unit(record.unit))
+      return bad("its time of ", time.minimum, " ", record.unit, " is below what any call takes");
   } else if (time.count != 0) {
     return bad("it failed (", name_of(measured.outcome), ") and has a time");
   }

@@ -11,6 +11,7 @@
 #include "ir/error.h"
 #include "ir/hash.h"
 #include "scheduler/scheduler.h"
+#include "tuner/least_time.h"
 #include "tuner/search.h"
 
 namespace tc {
@@ -41,6 +42,7 @@ struct Tuned {
   double untuned_time = 0;
   double expected_gain = kPriorGain;
   bool exhausted = false;
+  double least_time = 0;                // that any schedule can take
   bool broken = false;                  // the untuned schedule cannot be measured
 
   double time() const { return untuned_time * (search ? search->best_ratio() : 1) * task->calls; }
@@ -88,6 +90,7 @@ class Session {
     kernel.progress.calls = task.calls;
     const double lanes = std::max(1, task.target.lanes(DType::F32));
     const double peak = 2 * lanes * task.target.multiply_adds * measurer_.clock_hz();
+    kernel.least_time = least_time(task, measurer_.unit());
     kernel.progress.roof_seconds = flop_count(task.kernel, {}) / peak / std::max(1, task.threads);
     SearchOptions search;
     search.seed = options_.seed;
@@ -97,7 +100,7 @@ class Session {
     for (const Record& record : log_.records(filter, &result_.notes)) {
       const bool same = record.target == task.target.name && record.device == measurer_.device_key() &&
                         record.threads == task.threads && record.build == options_.build;
-      if (same) kernel.known[record.trace] = record.measurement;
+      if (same) kernel.known[record.trace] = believed(record.measurement, kernel.least_time, record.unit);
       // Measured elsewhere or by another compiler: worth a try, never worth its time.
       else if (record.measurement.outcome == Outcome::Ok && search.seeds.size() < 4) search.seeds.push_back(record.trace);
     }
@@ -160,8 +163,8 @@ class Session {
       if (again || !kernel.known.count(trace)) unknown.push_back(trace);
     }
     if (!unknown.empty()) {
-      const std::vector<Measurement> fresh =
-          measurer_.measure(*kernel.task, kernel.task->untuned, unknown, rounds);
+      std::vector<Measurement> fresh = measurer_.measure(*kernel.task, kernel.task->untuned, unknown, rounds);
+      for (Measurement& result : fresh) result = believed(result, kernel.least_time, measurer_.unit());
       std::vector<Record> records;
       for (size_t i = 0; i < unknown.size(); ++i) {
         // What says nothing of the candidate is not worth remembering.

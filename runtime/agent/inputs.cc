@@ -82,12 +82,10 @@ void Inputs::draw_own() {
   }
 }
 
-void Inputs::draw_change() {
-  if (own_.empty()) draw_own();
-  for (size_t i = 0; i < changes_.size(); ++i) apply(own_[i].data(), changes_[i]);
-  changes_.clear();
+std::vector<Inputs::Change> Inputs::drawn() const {
+  std::vector<Change> changes;
   for (const Port& port : batch_.inputs) {
-    Change& change = changes_.emplace_back();
+    Change& change = changes.emplace_back();
     if (port.bytes == 0) continue;
     const int64_t size = port.bytes / port.elements;
     Port part = port;
@@ -98,6 +96,20 @@ void Inputs::draw_change() {
     const auto places = static_cast<uint64_t>(port.elements - part.elements + 1);
     change.offset = static_cast<int64_t>(secret_bits() % places) * size;
   }
+  return changes;
+}
+
+void Inputs::draw_change() {
+  if (own_.empty()) draw_own();
+  for (size_t i = 0; i < changes_.size(); ++i) apply(own_[i].data(), changes_[i]);
+  changes_ = drawn();
+}
+
+void Inputs::draw_spare() { spares_ = drawn(); }
+
+void Inputs::show_spare() {
+  show_changed();
+  for (size_t i = 0; i < memory_.size(); ++i) apply(memory_[i].data(), spares_[i]);
 }
 
 }  // namespace tc::agent

@@ -28,6 +28,9 @@ class Inputs {
   void change();
   // The change becomes part of the own inputs and another is drawn.
   void draw_change();
+  // Others again: the own inputs after the change and after one more, which is drawn.
+  void draw_spare();
+  void show_spare();
 
   const std::vector<Descriptor>& descriptors() const { return reading_; }
   bool empty() const;
@@ -39,6 +42,7 @@ class Inputs {
     std::vector<uint8_t> values;
   };
   void draw_own();
+  std::vector<Change> drawn() const;
   void apply(uint8_t* data, const Change& change) const;
 
   const Batch& batch_;
@@ -46,7 +50,7 @@ class Inputs {
   std::vector<Descriptor> reading_;
   std::vector<std::vector<std::vector<uint8_t>>> values_;  // by data set, by input
   std::vector<std::vector<uint8_t>> own_;                  // by input
-  std::vector<Change> changes_;                            // by input
+  std::vector<Change> changes_, spares_;                   // by input
 };
 
 }  // namespace tc::agent

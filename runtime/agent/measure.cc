@@ -15,13 +15,15 @@ namespace {
 constexpr uint32_t kMostRuns = 1000000;
 // Fewer runs than these are told one by one, each with inputs of its own.
 constexpr uint32_t kFewRuns = 3;
-// Changes under way that a time needs, and how often they are tried; more where those make it doubtful.
-constexpr size_t kLeastProbes = 4, kDoubtProbes = 12;
-constexpr int kProbeAttempts = 24;
 constexpr int kSampleAttempts = 10;
-// Outputs follow a change after one and a half runs in the mean, two at most: who takes longer than this
-// runs less often than told.
-constexpr double kMostDelay = 2.2;
+// Single runs on inputs never seen before, which the runs of samples are held against: those take more than this
+// part of their processor time, but for what is lost to the stop before it and to caches, which have to
+// fetch new inputs and poisoned outputs.
+constexpr size_t kSingleRuns = 3;
+constexpr double kLeastEffort = 0.7;
+constexpr double kLostSeconds = 40e-6, kFetchedBytesPerSecond = 4e9;
+
+std::string microseconds(double seconds) { return std::to_string(std::lround(seconds * 1e6)); }
 
 double middle(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -75,35 +77,21 @@ class Candidate {
       return;
     }
     for (int attempt = 0; attempt < kSampleAttempts; ++attempt) {
-      const Probe probe = probe_once(trial);
-      if (!probe.conclusive) continue;
-      result_.samples.push_back(probe.seconds / runs_);
+      const Probe found = probe(subject_, inputs_, trial, runs_, seconds_per_run_);
+      seconds_per_run_ = std::min(seconds_per_run_, found.seconds);
+      if (!found.conclusive) continue;
+      result_.samples.push_back(found.seconds);
+      efforts_.push_back(found.processor_seconds);
+      run_single(trial);
       return;
     }
     throw Misbehaviour{Outcome::WrongResult,
                        "ends its runs whenever its inputs change, so that its outputs never follow"};
   }
 
-  // Whether it needs further changes under way before its time is believed.
-  bool is_in_doubt() const {
-    if (bench_.is_exact() || inputs_.empty() || runs_ < kFewRuns) return false;
-    if (delays_.size() < kLeastProbes) return true;
-    return delays_.size() < kDoubtProbes && middle(delays_) > kMostDelay;
-  }
-
-  void check_work(const Trial& trial) {
-    if (++probe_attempts_ > kProbeAttempts)
-      throw Misbehaviour{Outcome::WrongResult,
-                         "takes times too different to tell whether it runs as often as it is told"};
-    probe_once(trial);
-  }
-
   // The result, with what there is to say of one that ran to the end.
   Result finish() {
-    if (delays_.size() >= kDoubtProbes && middle(delays_) > kMostDelay)
-      throw Misbehaviour{Outcome::WrongResult,
-                         "does not run as often as it is told: after a change of its inputs its outputs "
-                         "follow only after the time of " + std::to_string(middle(delays_)) + " runs"};
+    check_effort();
     result_.peak_bytes = subject_.peak_bytes();
     result_.runs_per_sample = runs_;
     subject_.end();
@@ -131,19 +119,39 @@ class Candidate {
   // Seconds of so many runs on the agent's own inputs, before or after their change.
   double run_own(const Trial& trial, bool changed, uint32_t runs) {
     changed ? inputs_.show_changed() : inputs_.show_own();
-    const uint8_t filling = poison(changed ? 1 : 0);
+    return run_shown(trial, changed ? trial.after() : trial.before(), runs);
+  }
+
+  double run_shown(const Trial& trial, const Trial::Outputs& due, uint32_t runs) {
+    const uint8_t filling = poison(static_cast<int>(secret_bits() % 2));
     subject_.poison_outputs(filling);
     const double seconds = subject_.run(runs, "running on inputs of the agent's own");
-    const std::string problem = trial.problem(subject_, changed ? trial.after() : trial.before(), filling);
+    const std::string problem = trial.problem(subject_, due, filling);
     if (!problem.empty()) throw Misbehaviour{Outcome::WrongResult, problem};
     return seconds;
   }
 
-  Probe probe_once(const Trial& trial) {
-    const Probe probe = Prober(batch_, inputs_, trial).run(subject_, runs_, seconds_per_run_);
-    seconds_per_run_ = std::min(seconds_per_run_, probe.seconds / runs_);
-    if (probe.delay) delays_.push_back(*probe.delay);
-    return probe;
+  // One more run on inputs never seen before: by now it has all else at hand that the runs of a sample have.
+  void run_single(const Trial& trial) {
+    if (singles_.size() >= kSingleRuns) return;
+    inputs_.show_spare();
+    run_shown(trial, trial.spare(), 1);
+    singles_.push_back(subject_.since_begin().processor);
+  }
+
+  void check_effort() const {
+    if (singles_.empty() || inputs_.empty()) return;
+    double bytes = 0;
+    for (const Port& port : batch_.inputs) bytes += static_cast<double>(port.bytes);
+    for (const Port& port : batch_.outputs) bytes += static_cast<double>(port.bytes);
+    const double single = *std::min_element(singles_.begin(), singles_.end());
+    const double lost = kLostSeconds * batch_.threads + bytes / kFetchedBytesPerSecond;
+    const double effort = middle(efforts_);
+    if (effort >= kLeastEffort * (single - lost)) return;
+    throw Misbehaviour{Outcome::WrongResult,
+                       "does not run as often as it is told: one run takes " + microseconds(single) +
+                           " us of processor time, each of " + std::to_string(runs_) + " takes " +
+                           microseconds(effort) + " us"};
   }
 
   // Empty, or what is wrong with the outputs as those of that data set.
@@ -183,8 +191,7 @@ class Candidate {
   Result result_;
   double seconds_per_run_ = 0;              // the least so far
   uint32_t runs_ = 1;
-  std::vector<double> delays_;
-  int probe_attempts_ = 0;
+  std::vector<double> efforts_, singles_;   // seconds of processors: of a sample's runs, of single ones
 };
 
 // Wakes this thread when it asks to be, not when it suits the system.
@@ -210,13 +217,8 @@ class Candidates {
   void measure() {
     verify();
     for (int round = 0; round < batch_.rounds; ++round)
-      for_each_alive(true, [&](Candidate& it) { it.sample(trial_); });
-    const auto doubtful = [](const std::unique_ptr<Candidate>& it) { return it->is_in_doubt(); };
-    while (std::any_of(alive_.begin(), alive_.end(), doubtful))
-      for_each_alive(true, [&](Candidate& it) {
-        if (it.is_in_doubt()) it.check_work(trial_);
-      });
-    for_each_alive(false, [&](Candidate& it) { done_(it.finish()); });
+      for_each_alive(round, [&](Candidate& it) { it.sample(trial_); });
+    for_each_alive(-1, [&](Candidate& it) { done_(it.finish()); });
   }
 
  private:
@@ -243,10 +245,11 @@ class Candidates {
     }
   }
 
-  void for_each_alive(bool fresh_inputs, const std::function<void(Candidate&)>& action) {
+  // In a round of samples (-1: none) on new inputs.
+  void for_each_alive(int round, const std::function<void(Candidate&)>& action) {
     if (alive_.empty()) return;
     try {
-      if (fresh_inputs) trial_.next();
+      if (round >= 0) trial_.next(round < static_cast<int>(kSingleRuns));
     } catch (const Misbehaviour& what) {
       const Misbehaviour unsure = {what.outcome, "could not be checked: the program that all are compared "
                                                  "with " + what.detail};

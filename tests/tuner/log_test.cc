@@ -169,6 +169,8 @@ TEST_F(TunerLog, RefusesMalformedRecordsByReason) {
   EXPECT_NE(why([](Record& r) { r.trace.assign(501, "x"); }).find("more than 500 lines"), std::string::npos);
   EXPECT_NE(why([](Record& r) { r.trace = {"a\nb"}; }).find("control characters"), std::string::npos);
   EXPECT_NE(why([](Record& r) { r.device = ""; }).find("is empty"), std::string::npos);
+  EXPECT_NE(why([](Record& r) { r.measurement.time = {5, 2.7e-11, 2.7e-11, 0}; }).find("is below what any call takes"),
+            std::string::npos);
   EXPECT_NE(why([](Record& r) { r.measurement.time.median = NAN; }).find("times are no times"), std::string::npos);
   EXPECT_NE(why([](Record& r) { r.measurement.outcome = Outcome::Crash; }).find("and has a time"), std::string::npos);
   EXPECT_NE(why([](Record& r) { r.measurement.outcome = static_cast<Outcome>(12); }).find("outcome 12 is unknown"),

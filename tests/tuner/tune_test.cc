@@ -37,7 +37,7 @@ class FakeDevice : public Measurer {
         result.outcome = Outcome::Crash;
         result.detail = "segmentation fault";
       } else {
-        const double time = 1e-3 * static_cast<double>(cost(trace));
+        const double time = (counts == "seconds" ? pace : 1e9 * pace) * static_cast<double>(cost(trace));
         result.time = {5, time, time, 0};
         result.ratio = static_cast<double>(cost(trace)) / static_cast<double>(cost(incumbent));
       }
@@ -56,6 +56,7 @@ class FakeDevice : public Measurer {
 
   std::string key = "fake", counts = "seconds";
   std::set<std::string> broken;
+  double pace = 1e-3;               // seconds of a cost of one
   int measured = 0, stop_after = 0;
   std::vector<std::pair<std::string, Trace>> seen;
 };
@@ -104,6 +105,23 @@ class TunerTuneThree : public TunerTune {
     TunerTune::SetUp();
   }
 };
+
+// An agent that lies, or is deceived: no time that beats what every machine needs is believed or kept.
+TEST_F(TunerTune, TimesBelowThePhysicalFloorAreRefused) {
+  for (const double pace : {2.7e-13, 1e-12}) {
+    std::filesystem::remove(path_);
+    FakeDevice device;
+    device.pace = pace;
+    const TuneResult result = run(device, 8);
+    for (const Record& record : Log(path_, Log::Mode::Read).records({})) {
+      EXPECT_NE(record.measurement.outcome, Outcome::Ok);
+      EXPECT_EQ(record.measurement.time.count, 0);
+    }
+    ASSERT_FALSE(result.last.kernels.empty());
+    EXPECT_NE(result.last.kernels[0].example.find("is not believed: no machine needs less than"), std::string::npos)
+        << result.last.kernels[0].example;
+  }
+}
 
 TEST_F(TunerTune, FindsFasterAndKeepsTheBudget) {
   FakeDevice device;

@@ -1,0 +1,11 @@
+/* How the candidates of cheater.c save work, by number. */
+#pragma once
+
+#define CHEATS(X)                                                                                    \
+  X(kHonest) X(kEverySecond) X(kOneInTen) X(kFirstOnly) X(kLastOnly) X(kByPrefix) X(kBySparseHash)   \
+  X(kByFullHash) X(kStaleForEver) X(kHalfOfOutputs) X(kWhenWarm) X(kSlowStart) X(kAhead)             \
+  X(kEarlyReply) X(kUntilChange) X(kByClock) X(kReference) X(kManyRunsOnly)
+
+#define NUMBER(name) name,
+enum Cheat { CHEATS(NUMBER) kCheats };
+#undef NUMBER

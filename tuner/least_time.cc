@@ -1,0 +1,50 @@
+#include "tuner/least_time.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/traffic.h"
+
+namespace tc {
+namespace {
+
+constexpr double kClockHz = 8e9;               // of no processor
+constexpr double kBytesPerCycle = 128;         // of a core's loads and stores together
+constexpr double kLeastSeconds = 1e-9;
+// Of what the target's vector units do: other units for narrow types, longer vectors of a later machine.
+constexpr double kFloatUnits = 2, kNarrowUnits = 64;
+// Multiplications that an algorithm may save: the largest tiles of Winograd's save a factor of five.
+constexpr double kAlgorithm = 8;
+
+bool is_wide(const Kernel& kernel) {
+  return std::all_of(kernel.buffers.begin(), kernel.buffers.end(), [](const Buffer& buffer) {
+    return buffer.dtype == DType::F32 || buffer.dtype == DType::F64;
+  });
+}
+
+}  // namespace
+
+double least_of_unit(const std::string& unit) { return unit == "seconds" ? kLeastSeconds : 1; }
+
+double least_time(const KernelTask& task, const std::string& unit) {
+  const double units = is_wide(task.kernel) ? kFloatUnits : kNarrowUnits;
+  const double operations_per_cycle =
+      2 * std::max(1, task.target.lanes(DType::F32)) * std::max(1.0, task.target.multiply_adds) * units;
+  const Traffic traffic = traffic_of(task.kernel, {});
+  // What a kernel writes it writes each time; what it reads may be less than all.
+  const double cycles = std::max(traffic.written / kBytesPerCycle,
+                                 flop_count(task.kernel, {}) / kAlgorithm / operations_per_cycle) /
+                        std::max(1, task.threads);
+  return std::max(least_of_unit(unit), unit == "seconds" ? cycles / kClockHz : cycles);
+}
+
+Measurement believed(const Measurement& measurement, double least, const std::string& unit) {
+  if (measurement.outcome != Outcome::Ok || measurement.time.minimum >= least) return measurement;
+  Measurement refused;
+  refused.outcome = Outcome::WrongResult;
+  refused.detail = text("a time of ", measurement.time.minimum, " ", unit, " is not believed: no machine needs less than ",
+                        least, " for its operations and bytes; the device is in error, or does not tell the truth");
+  return refused;
+}
+
+}  // namespace tc
