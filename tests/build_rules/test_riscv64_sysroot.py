@@ -209,6 +209,7 @@ def test_renew_writes_what_the_index_has(setting):
     setting.mirror.write_index()
     assert setting.run("--renew") == (0, "")
     text = setting.lock.read_text()
+    assert text.startswith("# a comment\nsuite now\n")
     assert re.search(r"^liba-dev 1\.1 pool/liba-dev_1\.1_riscv64\.deb \d+ \w{64}$", text, re.M)
     assert setting.run() == (0, "")
     assert setting.contents() == ({**FIRST, "liba-dev.a": "1.1"}, "lock")
@@ -220,3 +221,18 @@ def test_renew_leaves_the_lock_file_where_the_index_is_behind(setting):
     code, out = setting.run("--renew")
     assert code == 3 and "the lock file stays as it is" in out
     assert setting.lock.read_text() == before
+
+
+@pytest.mark.parametrize("name, call, purpose", [
+    ("SYSROOT", "lay_out_riscv64 SYSROOT sysroot-riscv64 none.lock 'the agent of riscv64 boards'",
+     "the agent of riscv64 boards"),
+    ("PYTHON", "lay_out_riscv64_python", "the runtime's wheel for riscv64")])
+def test_setup_goes_on_without_a_named_folder(tmp_path, name, call, purpose):
+    """What ./quickstart, ./check and build_rules/wheels.sh do with a folder that has no packages."""
+    script = f'. {os.path.dirname(SCRIPT)}/setup.sh; {call}; echo "then <$LAID_OUT>"'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False,
+                          env={**os.environ, f"TC_{name}_RISCV64": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (0, f"""\
+== TC_{name}_RISCV64 names {tmp_path}, which has no packages.txt: the build goes on without {purpose}
+then <>
+""")

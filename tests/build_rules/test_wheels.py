@@ -221,6 +221,17 @@ except SystemExit as error:
     assert told == f"{sentence}\nerror: {sentence}\n"
 
 
+def test_import_takes_less_than_five_megabytes(runtime):
+    program = """
+import re
+print(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
+"""
+    own, numpy = (min(int(runtime.python(first + program)) * 1024 / 1e6 for _ in range(3))
+                  for first in ("import numpy, tc", "import numpy"))
+    print(f"import tc: {own - numpy:.1f} MB over numpy's {numpy:.1f} MB")
+    assert own - numpy < 5
+
+
 @pytest.mark.parametrize("again", ["tc", "tc_runtime"])
 def test_both_may_be_installed(made, tmp_path, again):
     """The package tc is the one that is imported, in whatever order they came; each goes without the other's files."""
@@ -290,7 +301,20 @@ numpy.save("y.npy", tc.load("small.so", threads=1)(numpy.load("x.npy")))
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_says_what_is_left_out(tmp_path):
+NO_RUNTIME = "== no wheel of tc-runtime for riscv64: the packages of riscv64_python.lock were not laid out"
+NO_AGENT = ("== the wheel tc has no agent for riscv64 boards: the packages of riscv64_packages.lock were not laid "
+            "out")
+
+
+def test_says_that_the_runtime_for_riscv64_is_left_out(tmp_path):
     lines, wheels = make(tmp_path / "wheels", "--only-runtime", TC_PYTHON_RISCV64=str(tmp_path))
-    assert lines[1:] == ["== no wheel of tc-runtime for riscv64: the packages of riscv64_python.lock were not laid out"]
-    assert list(wheels) == [pathlib.Path(lines[0]).name]
+    assert lines == [str(*wheels.values()), NO_RUNTIME]
+
+
+@pytest.mark.full
+def test_says_that_the_agent_is_left_out(tmp_path):
+    lines, wheels = make(tmp_path / "wheels", TC_PYTHON_RISCV64=str(tmp_path), TC_SYSROOT_RISCV64=str(tmp_path))
+    assert lines[1:3] == [NO_RUNTIME, NO_AGENT]
+    with zipfile.ZipFile(chosen(wheels, r"tc-.*x86_64\.whl")) as archive:
+        programs = [name for name in archive.namelist() if name.startswith("tc/bin/")]
+    assert "tc/bin/tc-agent" in programs and "tc/bin/riscv64/tc-agent" not in programs
