@@ -282,6 +282,10 @@ void register_pooling_ops(OpTable& table) {
   OpRow lp = pooling_row("LpPool", "The p-norm of each window.", pooling_equation(2, "+=", "pow(abs(", "), p)"),
                          lower_lp_pool);
   lp.attributes.push_back({"p", int64_t{2}});
+  lp.infer = [](InferContext& context) {
+    power_of(context.node());
+    infer_pooling(context);
+  };
   table.add(std::move(lp));
 
   const std::pair<const char*, Reduction> whole[] = {{"GlobalAveragePool", Reduction::Sum},
@@ -320,7 +324,10 @@ void register_pooling_ops(OpTable& table) {
                 }},
                {"GlobalLpPool", 2}};
   norm.attributes = {{"p", int64_t{2}}};
-  norm.infer = infer_global;
+  norm.infer = [](InferContext& context) {
+    power_of(context.node());
+    infer_global(context);
+  };
   norm.lower = lower_global_norm;
   table.add(std::move(norm));
 }

@@ -397,7 +397,7 @@ def test_mel_weights():
 
 # --- n-grams -------------------------------------------------------------------------------------------
 
-GRAMS = {"min_gram_length": 1, "max_gram_length": 3, "max_skip_count": 2, "ngram_counts": [0, 3, 9], "ngram_indexes": [6, 1, 0, 3, 2, 4, 1],
+GRAMS = {"min_gram_length": 1, "max_gram_length": 3, "max_skip_count": 2, "ngram_counts": [0, 3, 9], "ngram_indexes": [6, 1, 0, 3, 2, 4, 5],
          "pool_int64s": [2, 3, 5, 5, 2, 3, 3, 7, 5, 2, 5, 3]}
 
 
@@ -408,6 +408,12 @@ def test_ngrams(mode, shortest, size):
     x = RANDOM.choice([2, 3, 5, 7], size).astype(numpy.int64)
     model = model_of("TfIdfVectorizer", 9, {"x": x}, mode=mode, weights=[0.5, 1.5, 2.0, 1.0, 3.0, 1.0, 0.25],
                      **{**GRAMS, "min_gram_length": shortest})
+    assert worst_error(ours(model, {"x": x}), runtime(model, {"x": x})) < 1e-6
+
+
+def test_ngrams_of_one_column_add_up():
+    x = RANDOM.choice([2, 3, 5, 7], (3, 12)).astype(numpy.int64)
+    model = model_of("TfIdfVectorizer", 9, {"x": x}, mode="TF", **{**GRAMS, "ngram_indexes": [6, 1, 0, 3, 2, 4, 1]})
     assert worst_error(ours(model, {"x": x}), reference(model, {"x": x})) < 1e-6
 
 
@@ -421,5 +427,10 @@ def test_ngrams_refuse_what_does_not_fit():
     assert "fewer than there are grams" in error(ngram_indexes=[0])
     assert "max_skip_count is -1" in error(max_skip_count=-1)
     assert "1 to 64 in order are needed" in error(max_gram_length=1000)
-    assert "weights has 1 numbers for 7 columns" in error(weights=[1.0])
-    assert "there is nothing to count" in error(ngram_counts=[], ngram_indexes=[])
+    assert "weights has 1 numbers for 7 grams" in error(weights=[1.0])
+    empty = model_of("TfIdfVectorizer", 9, {"x": numpy.zeros(4, numpy.int64)}, mode="TF", **GRAMS)
+    next(attribute for attribute in empty.graph.node[0].attribute if attribute.name == "ngram_indexes").ClearField("ints")
+    assert "fewer than there are grams" in refused(empty)
+    next(attribute for attribute in empty.graph.node[0].attribute if attribute.name == "pool_int64s").ClearField("ints")
+    next(attribute for attribute in empty.graph.node[0].attribute if attribute.name == "ngram_counts").ints[:] = [0]
+    assert "there is nothing to count" in refused(empty)
