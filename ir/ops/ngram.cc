@@ -13,6 +13,7 @@ constexpr int64_t kMostColumns = 1 << 20;
 // The n-grams of one length: their numbers, one gram after the other, and where each counts in the result.
 struct Grams {
   int64_t length = 1;
+  size_t first = 0;                // of the weights of all grams
   std::vector<int64_t> numbers, columns;
 };
 
@@ -45,7 +46,7 @@ Vocabulary vocabulary_of(const Node& node) {
     if (grams > columns.size() - next) wrong("ngram_indexes has ", columns.size(), " numbers, fewer than there are grams");
     if (length >= shortest && length <= longest && grams > 0) {
       const auto column = columns.begin() + static_cast<int64_t>(next);
-      result.grams.push_back({length, {pool.begin() + begin, pool.begin() + end}, {column, column + static_cast<int64_t>(grams)}});
+      result.grams.push_back({length, next, {pool.begin() + begin, pool.begin() + end}, {column, column + static_cast<int64_t>(grams)}});
     }
     next += grams;
   }
@@ -64,36 +65,44 @@ void infer_vectorizer(InferContext& context) {
   const Vocabulary vocabulary = vocabulary_of(node);
   const int64_t skips = int_attribute(node, "max_skip_count");
   if (skips < 0 || skips > kMostSkips) context.error("max_skip_count is ", skips, "; 0 to ", kMostSkips, " is possible");
-  const size_t weights = floats_attribute(node, "weights").size();
-  if (weights != 0 && weights < static_cast<size_t>(vocabulary.columns)) {
-    context.error("weights has ", weights, " numbers for ", vocabulary.columns, " columns");
-  }
+  const size_t weights = floats_attribute(node, "weights").size(), grams = ints_attribute(node, "ngram_indexes").size();
+  if (weights != 0 && weights < grams) context.error("weights has ", weights, " numbers for ", grams, " grams");
   Shape shape = rows;
   shape.back() = vocabulary.columns;
   context.set_output(0, DType::F32, shape);
 }
 
-// The counts of all grams, one after the other, as the columns of the result; grams of one column add up.
-ValueId in_columns(NodeBuilder& build, ValueId counts, const Vocabulary& vocabulary, int64_t axis) {
-  std::vector<std::vector<int64_t>> rounds;    // the gram of each column, or -1
-  std::vector<size_t> used(static_cast<size_t>(vocabulary.columns), 0);
+// For each column of the result a gram that counts there, and with which weight: 0 where there is none.
+struct Choice {
+  std::vector<int64_t> grams;
+  std::vector<double> weights;
+};
+
+// As many choices as the column with the most grams has.
+std::vector<Choice> choices_of(const Node& node, const Vocabulary& vocabulary) {
+  const std::vector<double> weights = string_attribute(node, "mode") == "TF" ? std::vector<double>() : floats_attribute(node, "weights");
+  const size_t columns = static_cast<size_t>(vocabulary.columns);
+  std::vector<Choice> choices;
+  std::vector<size_t> used(columns, 0);
   int64_t gram = 0;
   for (const Grams& grams : vocabulary.grams) {
-    for (int64_t column : grams.columns) {
-      const size_t round = used[static_cast<size_t>(column)]++;
-      if (round == rounds.size()) rounds.emplace_back(vocabulary.columns, -1);
-      rounds[round][static_cast<size_t>(column)] = gram++;
+    for (size_t i = 0; i < grams.columns.size(); ++i) {
+      const size_t column = static_cast<size_t>(grams.columns[i]), choice = used[column]++;
+      if (choice == choices.size()) choices.push_back({std::vector<int64_t>(columns, 0), std::vector<double>(columns, 0)});
+      choices[choice].grams[column] = gram++;
+      choices[choice].weights[column] = weights.empty() ? 1 : weights[grams.first + i];
     }
   }
+  return choices;
+}
+
+// The counts of all grams, one after the other, as the columns of the result; grams of one column add up.
+ValueId in_columns(NodeBuilder& build, ValueId counts, const Node& node, const Vocabulary& vocabulary) {
+  const int64_t axis = static_cast<int64_t>(build.shape(counts).size()) - 1;
   ValueId sum = kNoValue;
-  for (std::vector<int64_t>& chosen : rounds) {
-    std::vector<double> counted;
-    for (int64_t& each : chosen) {
-      counted.push_back(each >= 0);
-      each = std::max<int64_t>(each, 0);
-    }
-    const ValueId gathered = build.add("Gather", {counts, build.constant(int_tensor({vocabulary.columns}, chosen))}, {{"axis", axis}});
-    const ValueId part = build.add("Mul", {gathered, build.constant(number_tensor(DType::F32, {vocabulary.columns}, counted))});
+  for (const Choice& choice : choices_of(node, vocabulary)) {
+    const ValueId gathered = build.add("Gather", {counts, build.constant(int_tensor({vocabulary.columns}, choice.grams))}, {{"axis", axis}});
+    const ValueId part = build.add("Mul", {gathered, build.constant(number_tensor(DType::F32, {vocabulary.columns}, choice.weights))});
     sum = sum == kNoValue ? part : build.add("Add", {sum, part});
   }
   return sum;
@@ -115,14 +124,9 @@ std::vector<Node> expand_vectorizer(Graph& graph, const Node& node) {
     const int64_t skips = grams.length == 1 ? 0 : int_attribute(node, "max_skip_count");
     parts.push_back(build.add("NgramCounts", {node.inputs[0], pool}, {{"skips", skips}}));
   }
-  const ValueId counts = parts.size() == 1 ? parts[0] : build.add("Concat", parts, {{"axis", axis}});
-  ValueId result = in_columns(build, counts, vocabulary, axis);
-  const std::string mode = string_attribute(node, "mode");
-  if (mode == "IDF") result = build.add("Min", {result, build.number(DType::F32, 1)});
-  std::vector<double> weights = floats_attribute(node, "weights");
-  if (mode == "TF" || weights.empty()) weights.assign(static_cast<size_t>(vocabulary.columns), 1);
-  weights.resize(static_cast<size_t>(vocabulary.columns));
-  build.add_to("Mul", {result, build.constant(number_tensor(DType::F32, {vocabulary.columns}, weights))}, {node.outputs[0]});
+  ValueId counts = parts.size() == 1 ? parts[0] : build.add("Concat", parts, {{"axis", axis}});
+  if (string_attribute(node, "mode") == "IDF") counts = build.add("Min", {counts, build.number(DType::F32, 1)});
+  build.add_to("Identity", {in_columns(build, counts, node, vocabulary)}, {node.outputs[0]});
   return build.take();
 }
 

@@ -121,7 +121,8 @@ class GridAxis {
     ExprPtr x = binary(BinaryOp::Mul, binary(BinaryOp::Mul, from_start, half), last);
     if (!centres_) x = binary(BinaryOp::Mul, binary(BinaryOp::Sub, binary(BinaryOp::Mul, from_start, extent), one), half);
     if (mode_ == "nearest") x = unary(UnaryOp::Round, x);
-    return padded(x, borders_, padding_, last);
+    // The taps of a cubic are brought inside one by one.
+    return mode_ == "cubic" && padding_ == "border" ? x : padded(x, borders_, padding_, last);
   }
 
   ExprPtr tap_index(const ExprPtr& x, const ExprPtr& below, int64_t tap) const {

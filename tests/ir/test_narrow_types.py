@@ -160,7 +160,7 @@ def test_bits_are_taken_and_other_types_are_not():
 
 
 @pytest.mark.parametrize("attributes, scale, message", [
-    ({"axis": 1, "block_size": 2}, (4, 2), "need \\[4, 3\\]"), ({"axis": 1, "block_size": -1}, (5,), "block_size is -1"), ({"axis": 1}, (4, 3), "without block_size")])
+    ({"axis": 1, "block_size": 2}, (4, 2), "need \\[4, 3\\]"), ({"axis": 1, "block_size": -1}, (5,), "block_size is -1"), ({"axis": 1}, (4, 3), "; without block_size a number or a vector is needed")])
 def test_blocks_that_do_not_fit_are_refused(attributes, scale, message):
     with pytest.raises(tc.Error, match=message):
         compiled([helper.make_node("QuantizeLinear", ["x", "s"], ["y"], **attributes)], {"x": (TensorProto.FLOAT, (4, 5)), "s": (TensorProto.FLOAT, scale)},

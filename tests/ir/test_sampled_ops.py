@@ -123,7 +123,7 @@ def test_grid_sample_on_blocked_channels():
 
 def test_grid_sample_refuses_what_does_not_fit():
     x, grid = floats(1, 2, 3, 3), floats(1, 4, 4, 3)
-    assert "X and grid have shapes" in refused(model_of("GridSample", 20, {"x": x, "grid": grid}))
+    assert "; [N, C, 1 to 3 spatial axes] and [N, as many axes, their number] are needed" in refused(model_of("GridSample", 20, {"x": x, "grid": grid}))
     assert "mode is 'area'" in refused(model_of("GridSample", 20, {"x": x, "grid": grid[..., :2]}, mode="area"))
     whole = x.astype(numpy.int32)
     assert "mode linear needs a float type" in refused(model_of("GridSample", 20, {"x": whole, "grid": grid[..., :2]}))
@@ -141,6 +141,12 @@ def test_affine_grid(size, align):
         assert numpy.isfinite(ours(model, inputs)).all()
     else:
         assert worst_error(ours(model, inputs), expected) < 1e-5
+
+
+def test_affine_grid_refuses_what_does_not_fit():
+    theta = {"theta": floats(2, 2, 3)}
+    assert "numbers; [N, C, H, W] or [N, C, D, H, W] is needed" in refused(model_of("AffineGrid", 20, theta, {"size": numpy.array([2, 3, 4])}))
+    assert "theta has shape [2, 2, 3]; [1, 2, 3] is needed" in refused(model_of("AffineGrid", 20, theta, {"size": numpy.array([1, 3, 4, 5])}))
 
 
 # --- regions -----------------------------------------------------------------------------------------
@@ -170,7 +176,7 @@ def test_roi_align_refuses_what_does_not_fit():
     inputs = {"x": floats(2, 3, 10, 12), "rois": ROIS, "batch": numpy.zeros(6, numpy.int64)}
     assert "sampling_ratio is -1" in refused(model_of("RoiAlign", 16, inputs, sampling_ratio=-1))
     assert "the regions' size is 2 by 0" in refused(model_of("RoiAlign", 16, inputs, output_height=2, output_width=0))
-    assert "[regions, 4] are needed" in refused(model_of("RoiAlign", 16, {**inputs, "rois": floats(6, 5)}))
+    assert "; [N, C, H, W] and [regions, 4] are needed" in refused(model_of("RoiAlign", 16, {**inputs, "rois": floats(6, 5)}))
     assert "batch_indices has shape [5]" in refused(model_of("RoiAlign", 16, {**inputs, "batch": numpy.zeros(5, numpy.int64)}))
 
 
@@ -213,6 +219,13 @@ def test_deform_conv_refuses_what_does_not_fit():
     inputs = {"x": floats(1, 4, 6, 6), "w": floats(4, 4, 3, 3), "offset": floats(1, 18, 4, 4)}
     assert "4 channels do not divide into 3 groups" in refused(model_of("DeformConv", 19, inputs, offset_group=3))
     assert "offset has shape [1, 18, 4, 4]; [1, 36, 4, 4] is needed" in refused(model_of("DeformConv", 19, inputs, offset_group=2))
+    masked = {**inputs, "b": None, "mask": floats(1, 9, 4, 3)}
+    assert "mask has shape [1, 9, 4, 3]; [1, 9, 4, 4] is needed" in refused(model_of("DeformConv", 19, masked))
+    flat = {"x": floats(1, 4), "w": floats(4, 4), "offset": floats(1, 4)}
+    assert "axes; [N, C, 1 to 3 spatial axes] and as many are needed" in refused(model_of("DeformConv", 19, flat))
+    assert "; equal ranks and a fixed kernel are needed" in refused(model_of("DeformConv", 19, {**inputs, "w": floats(4, 4, 3)}))
+    wide = {"x": floats(1, 1, 2000, 2000), "w": floats(1, 1, 1100, 1100), "offset": floats(1, 2, 1, 1)}
+    assert ": the kernel has more than 2^20 elements" in refused(model_of("DeformConv", 19, wide))
     assert "kernel_shape does not fit W" in refused(model_of("DeformConv", 19, inputs, kernel_shape=[2, 2]))
 
 
@@ -231,6 +244,7 @@ def test_col2im_refuses_what_does_not_fit():
     x = floats(1, 6, 7)
     constants = {"image": numpy.array([5, 5]), "block": numpy.array([2, 2])}
     assert "blocks of 4 elements and 16 windows fit the image" in refused(model_of("Col2Im", 18, {"x": x}, constants))
+    assert "; [N, C * block, windows] is needed" in refused(model_of("Col2Im", 18, {"x": floats(6, 16)}, constants))
     constants["block"] = numpy.array([2])
     assert "one per axis of the image is needed" in refused(model_of("Col2Im", 18, {"x": x}, constants))
 
@@ -255,7 +269,7 @@ def test_max_unpool_takes_places_outside_to_the_edge():
 
 def test_max_unpool_refuses_what_does_not_fit():
     inputs = {"x": floats(1, 1, 2, 2), "i": numpy.zeros((1, 1, 2, 2), numpy.int64)}
-    assert "kernel 0, stride 1" in refused(model_of("MaxUnpool", 11, inputs, kernel_shape=[0, 2]))
+    assert "; the first two must be positive, and none negative or over 2^31" in refused(model_of("MaxUnpool", 11, inputs, kernel_shape=[0, 2]))
     small = model_of("MaxUnpool", 11, inputs, {"size": numpy.array([1, 1, 2, 2])}, kernel_shape=[2, 2], strides=[2, 2])
     assert "output_shape [1, 1, 2, 2] does not hold [1, 1, 4, 4]" in refused(small)
 
@@ -341,7 +355,9 @@ def test_dft_refuses_what_does_not_fit():
     x = floats(2, 8, 1)
     assert "axis 2 is no axis of signals" in refused(model_of("DFT", 17, {"x": x}, axis=2))
     assert "dft_length is 0" in refused(model_of("DFT", 17, {"x": x}, {"length": numpy.int64(0)}))
-    assert "prime factor that is too large" in refused(model_of("DFT", 17, {"x": x}, {"length": numpy.int64(1000003)}))
+    prime = refused(model_of("DFT", 17, {"x": x}, {"length": numpy.int64(1000003)}))
+    assert "has a prime factor that is too large; choose a length with small factors, such as a power of 2" in prime
+    assert "dft_length has 2 numbers; one is needed" in refused(model_of("DFT", 17, {"x": x}, {"length": numpy.array([4, 4])}))
 
 
 @pytest.mark.parametrize("onesided", [0, 1])
@@ -366,7 +382,7 @@ def test_stft_with_a_window_that_is_data_and_any_length():
 def test_stft_refuses_what_does_not_fit():
     x = {"x": floats(1, 9, 1)}
     assert "a frame of 16 elements does not fit" in refused(model_of("STFT", 17, x, {"step": numpy.int64(1), "w": None, "n": numpy.int64(16)}))
-    assert "frame_step is 0" in refused(model_of("STFT", 17, x, {"step": numpy.int64(0), "w": None, "n": numpy.int64(4)}))
+    assert "; both must be positive, the length at most 1048576" in refused(model_of("STFT", 17, x, {"step": numpy.int64(0), "w": None, "n": numpy.int64(4)}))
     assert "the window has shape [3]" in refused(model_of("STFT", 17, x, {"step": numpy.int64(1), "w": floats(3), "n": numpy.int64(4)}))
 
 
@@ -392,12 +408,12 @@ def test_mel_weights():
     model = model_of("MelWeightMatrix", 17, {}, numbers)
     assert worst_error(ours(model, {}), reference(model, {})) < 1e-6
     numbers["high"] = FLOAT(10)
-    assert "edges in order are needed" in refused(model_of("MelWeightMatrix", 17, {}, numbers))
+    assert "; positive sizes of at most 2^24 weights and edges in order are needed" in refused(model_of("MelWeightMatrix", 17, {}, numbers))
 
 
 # --- n-grams -------------------------------------------------------------------------------------------
 
-GRAMS = {"min_gram_length": 1, "max_gram_length": 3, "max_skip_count": 2, "ngram_counts": [0, 3, 9], "ngram_indexes": [6, 1, 0, 3, 2, 4, 1],
+GRAMS = {"min_gram_length": 1, "max_gram_length": 3, "max_skip_count": 2, "ngram_counts": [0, 3, 9], "ngram_indexes": [6, 1, 0, 3, 2, 4, 5],
          "pool_int64s": [2, 3, 5, 5, 2, 3, 3, 7, 5, 2, 5, 3]}
 
 
@@ -408,6 +424,12 @@ def test_ngrams(mode, shortest, size):
     x = RANDOM.choice([2, 3, 5, 7], size).astype(numpy.int64)
     model = model_of("TfIdfVectorizer", 9, {"x": x}, mode=mode, weights=[0.5, 1.5, 2.0, 1.0, 3.0, 1.0, 0.25],
                      **{**GRAMS, "min_gram_length": shortest})
+    assert worst_error(ours(model, {"x": x}), runtime(model, {"x": x})) < 1e-6
+
+
+def test_ngrams_of_one_column_add_up():
+    x = RANDOM.choice([2, 3, 5, 7], (3, 12)).astype(numpy.int64)
+    model = model_of("TfIdfVectorizer", 9, {"x": x}, mode="TF", **{**GRAMS, "ngram_indexes": [6, 1, 0, 3, 2, 4, 1]})
     assert worst_error(ours(model, {"x": x}), reference(model, {"x": x})) < 1e-6
 
 
@@ -415,11 +437,18 @@ def test_ngrams_refuse_what_does_not_fit():
     def error(**changed):
         return refused(model_of("TfIdfVectorizer", 9, {"x": numpy.zeros(4, numpy.int64)}, mode="TF", **{**GRAMS, **changed}))
 
+    scalar = refused(model_of("TfIdfVectorizer", 9, {"x": numpy.array(4)}, mode="TF", **GRAMS))
+    assert "the input has shape []; [numbers] or [rows, numbers] is needed" in scalar
     assert "whole grams in order are needed" in error(ngram_counts=[0, 2, 9])
     assert "whole grams in order are needed" in error(ngram_counts=[0, 30, 9])
     assert "ngram_indexes has -1" in error(ngram_indexes=[-1] * 7)
     assert "fewer than there are grams" in error(ngram_indexes=[0])
     assert "max_skip_count is -1" in error(max_skip_count=-1)
     assert "1 to 64 in order are needed" in error(max_gram_length=1000)
-    assert "weights has 1 numbers for 7 columns" in error(weights=[1.0])
-    assert "there is nothing to count" in error(ngram_counts=[], ngram_indexes=[])
+    assert "weights has 1 numbers for 7 grams" in error(weights=[1.0])
+    empty = model_of("TfIdfVectorizer", 9, {"x": numpy.zeros(4, numpy.int64)}, mode="TF", **GRAMS)
+    next(attribute for attribute in empty.graph.node[0].attribute if attribute.name == "ngram_indexes").ClearField("ints")
+    assert "fewer than there are grams" in refused(empty)
+    next(attribute for attribute in empty.graph.node[0].attribute if attribute.name == "pool_int64s").ClearField("ints")
+    next(attribute for attribute in empty.graph.node[0].attribute if attribute.name == "ngram_counts").ints[:] = [0]
+    assert "there is nothing to count" in refused(empty)
