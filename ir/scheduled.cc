@@ -247,8 +247,13 @@ std::string str(const ScheduledKernel& scheduled) {
 
 namespace {
 
+// Functions are formulas of some twenty operations.
 double operation_count(const Expr& expr) {
-  double count = 1;
+  constexpr double kFunction = 20;
+  const bool function = (expr.kind == Expr::Kind::Unary && expr.unary >= UnaryOp::Exp && expr.unary <= UnaryOp::Sigmoid) ||
+                        (expr.kind == Expr::Kind::Unary && expr.unary == UnaryOp::Log1p) ||
+                        (expr.kind == Expr::Kind::Binary && (expr.binary == BinaryOp::Pow || expr.binary == BinaryOp::Atan2));
+  double count = function ? kFunction : 1;
   for (const ExprPtr& operand : expr.operands) count += operation_count(*operand);
   return count;
 }

@@ -43,6 +43,8 @@ class KernelSchedules {
   BuiltPlan& result_;
   std::map<std::string, Entry> scheduled_;   // by workload and layout lines
   size_t refused_ = 0;                       // recorded schedules
+  double replay_work_ = 0;                   // of those that were tried
+  bool stopped_ = false;                     // no more are tried
 };
 
 }  // namespace tc

@@ -13,6 +13,12 @@ py::str python_text(const std::string& words) {
       PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "replace"));
 }
 
+py::list python_texts(const std::vector<std::string>& lines) {
+  py::list result;
+  for (const std::string& line : lines) result.append(python_text(line));
+  return result;
+}
+
 namespace {
 
 // Name of the Python class in tc.errors; bugs in tc have none of their own.
@@ -35,24 +41,13 @@ void raise(const Error& error) {
   PyErr_SetObject(type.ptr(), python_text(error.what()).ptr());
 }
 
-// An exception of Python that passes through native code: those of its own making become errors of tc, those that a
-// caller's function raised stay what they are.
-void raise(py::error_already_set& error) {
-  if (error.matches(PyExc_MemoryError)) return raise(as_error(std::make_exception_ptr(std::bad_alloc())));
-  if (error.matches(PyExc_UnicodeError)) {
-    return raise(Error(ErrorKind::Model, text("a name is not UTF-8: ", std::string(py::str(error.value())))));
-  }
-  error.restore();
-}
-
 // The boundary of an extension module: nothing but classes of tc.errors leaves native code, besides what Python's own
-// rules ask for (TypeError for a call with wrong arguments, StopIteration) and what a caller's function raised.
+// rules ask for (TypeError for a call with wrong arguments, StopIteration). What a function of the caller raised does not
+// come here: pybind11 hands it on.
 void translate_error(std::exception_ptr pointer) {
   if (!pointer) return;
   try {
     std::rethrow_exception(pointer);
-  } catch (py::error_already_set& error) {
-    raise(error);
   } catch (const py::cast_error&) {
     raise(as_error(pointer));
   } catch (const py::builtin_exception&) {

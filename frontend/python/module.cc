@@ -101,7 +101,7 @@ py::dict report_dict(const KernelReport& report) {
   result["label"] = report.label;
   result["kernel"] = report.kernel;
   result["layout_lines"] = report.layout_lines;
-  result["trace"] = report.trace;
+  result["trace"] = python_texts(report.trace);
   result["algorithm"] = report.algorithm;
   result["statements"] = report.statements;
   result["flops"] = report.flops;
@@ -128,7 +128,7 @@ void add_compiled(py::module_& module) {
                              [](const CompiledModel& m) { return port_tuples(m.plan.outputs); })
       .def_property_readonly("reports", [](const CompiledModel& m) { return report_list(m.reports); })
       .def_readonly("tuned_kernels", &CompiledModel::tuned_kernels)
-      .def_readonly("notes", &CompiledModel::notes)
+      .def_property_readonly("notes", [](const CompiledModel& m) { return python_texts(m.notes); })
       .def_property_readonly("dump", [](const CompiledModel& m) { return m.dump; })
       .def_property_readonly("phases", [](const CompiledModel& m) { return m.phases; })
       .def_property_readonly("plan", [](const CompiledModel& m) { return str(m.plan); })

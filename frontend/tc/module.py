@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 
 from .arguments import BIT_TYPES, LIBRARY_FOLDER, NUMPY_NAMES, Options, options_of, set_values, source_of
-from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError, bounded
+from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError, bounded, error_of
 from .native import compiler, runtime
 
 KINDS = ("shared", "static", "executable", "object")
@@ -138,7 +138,10 @@ class Module:
                 "a machine of that target")
 
     def _empty(self, index, shape):
-        return np.empty(shape, self._empty_types[index])
+        try:
+            return np.empty(shape, self._empty_types[index])
+        except MemoryError as error:
+            raise error_of(error) from error
 
     def _convert(self, index, value):
         """A dense, aligned array of the input's type; converts values that state no type (Python
@@ -160,7 +163,10 @@ class Module:
         elif array.dtype.newbyteorder("=") != wanted:
             raise self._wrong_type(port, array)
         # Contiguous and aligned in the machine's byte order; a copy only where it is not.
-        return np.require(array, wanted, ["C", "A"])
+        try:
+            return np.require(array, wanted, ["C", "A"])
+        except MemoryError as error:
+            raise error_of(error) from error
 
     def _wrong_type(self, port, array):
         return ShapeError(f"input '{port.name}' of model '{self.name}' is {array.dtype}; expected "

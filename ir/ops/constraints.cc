@@ -227,8 +227,8 @@ void check_result(const InferContext& context, const Shape& shape) {
 void check_results(const InferContext& context) {
   for (ValueId id : context.node().outputs) {
     if (id == kNoValue || context.graph()[id].shape) continue;
-    context.fail_at(ErrorKind::Model, text("has an output '", context.graph()[id].name, "', which ", context.node().op->name,
-                                           " does not give"));
+    fail(ErrorKind::Model, context.node().origin.str(), " has an output '", context.graph()[id].name, "', which ",
+         context.node().op->name, " does not give");
   }
 }
 

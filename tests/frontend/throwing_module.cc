@@ -19,7 +19,8 @@ PYBIND11_MODULE(throwing, module) {
   module.def("exception", [] { throw std::exception(); });
   module.def("number", [] { throw 7; });
   module.def("shape_error", [] { tc::fail(tc::ErrorKind::Shape, "node '\xff': sizes differ"); });
-  module.def("text", [] { return std::string("\xff\xfe"); });
+  module.def("text", [] { return tc::python_text("\xff\xfeq"); });
+  module.def("texts", [] { return tc::python_texts({"\xff", "q"}); });
   module.def("cast_error", [] { return py::str("x").cast<int>(); });
   module.def("call", [](const py::object& function) { return function(); });
 }
