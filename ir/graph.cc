@@ -19,14 +19,14 @@ const Attribute& attribute(const Node& node, const std::string& name) {
   auto row = std::find_if(rows.begin(), rows.end(),
                           [&](const AttributeRow& candidate) { return candidate.name == name; });
   TC_CHECK(row != rows.end(), "an attribute '", name, "' of op ", node.op->name);
-  TC_CHECK(!row->required, "a value of attribute '", name, "' of ", node.origin.str());
+  if (row->required) fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", name, "', which ", node.op->name, " needs");
   return row->fallback;
 }
 
 template <class T>
 const T& typed_attribute(const Node& node, const std::string& name, const char* kind) {
   const T* value = std::get_if<T>(&attribute(node, name));
-  TC_CHECK(value != nullptr, "attribute '", name, "' of ", node.origin.str(), " to be ", kind);
+  if (value == nullptr) fail(ErrorKind::Model, node.origin.str(), ": attribute '", name, "' is not ", kind);
   return *value;
 }
 

@@ -82,8 +82,7 @@ struct Graph {
   std::vector<std::vector<int>> consumers() const;
 };
 
-// Attribute of the node, or the row's default; Internal error where neither exists or the kind
-// differs.
+// Attribute of the node, or the row's default; Model error where neither exists or the kind differs.
 int64_t int_attribute(const Node& node, const std::string& name);
 double float_attribute(const Node& node, const std::string& name);
 std::string string_attribute(const Node& node, const std::string& name);

@@ -7,6 +7,7 @@
 #include "frontend/pipeline/compile.h"
 #include "frontend/pipeline/kernel_module.h"
 #include "ir/error.h"
+#include "ir/ops/op.h"
 #include "ir/passes/pass.h"
 #include "runtime/tc_runtime.h"
 #include "scheduler/scheduler.h"
@@ -83,6 +84,19 @@ TEST(ErrorTexts, Sizes) {
   EXPECT_EQ(error_of([] { Tensor(DType::F64, {int64_t{1} << 38}); }), "a tensor of more than 2^40 bytes is not supported");
   EXPECT_EQ(error_of([] { Tensor(DType::U8, {int64_t{1} << 38, 8}); }), "a tensor of more than 2^40 elements is not supported");
   EXPECT_EQ(error_of([] { Tensor(DType::U8, {-3}); }), "a tensor cannot have the negative size -3");
+}
+
+// The form that resampling has inside: tables for the axes that have no affine map.
+TEST(ErrorTexts, ResamplingWithoutItsTables) {
+  const auto refused = [](const std::string& attributes) {
+    return error_of([&] {
+      Graph graph = parse_graph("graph g {\n  input x f32[4]\n  y f32[?] = Resize(x) {sizes = [8], " + attributes + "}\n  output y\n}\n");
+      infer_shapes(graph);
+    });
+  };
+  EXPECT_EQ(refused("factors = [2, 2], steps = [0], offsets = [0]"), "node 'y' (Resize): factors, steps and offsets are not one per axis");
+  EXPECT_EQ(refused("factors = [0], steps = [0], offsets = [0]"), "node 'y' (Resize): input 1 is no table of axis 0");
+  EXPECT_EQ(refused("factors = [2], steps = [1], offsets = [0]"), "no error");
 }
 
 TEST(ErrorTexts, PassesToDump) {

@@ -46,6 +46,7 @@ OpRow variadic(const std::string& name, BinaryOp op, const std::string& doc) {
   row.maximum_inputs = -1;
   row.forwards = forwards_only_input;
   const bool mean = name == "Mean";
+  row.types = {{mean ? kFloats : kNumbers}};
   row.lower = [op, mean](LowerContext& context) {
     auto space = context.space("i", *context.output_value(0).shape);
     ExprPtr value;
@@ -110,6 +111,7 @@ ValueId forwards_first_power(const Graph& graph, const Node& node) {
 OpRow pow_row() {
   OpRow row = elementwise({"Pow", 7, "pow(a, b)", 2, "a to the power b, in the type of a."});
   row.forwards = forwards_first_power;
+  row.types = {{kNumbers, {}, false}};
   row.infer = [](InferContext& context) {
     context.set_output(0, context.dtype(0), context.broadcast({context.shape(0), context.shape(1)}));
   };
@@ -131,10 +133,8 @@ OpRow clip_row() {
   row.infer = [](InferContext& context) {
     for (int i : {1, 2}) {
       if (!context.has_input(i)) continue;
-      if (element_count(context.shape(i)) != Dim(1) || context.dtype(i) != context.dtype(0)) {
-        context.error("bound ", i, " is ", name_of(context.dtype(i)), str(context.shape(i)), "; one element of type ",
-                      name_of(context.dtype(0)), " is needed");
-      }
+      if (element_count(context.shape(i)) == Dim(1)) continue;
+      context.error("bound ", i, " has shape ", str(context.shape(i)), "; one element is needed");
     }
     infer_same(context);
   };
@@ -158,20 +158,20 @@ OpRow clip_row() {
 
 OpRow shift_row() {
   OpRow row = elementwise({"BitShift", 11, "shl(a, b)", 2, "Shift by b bits to `direction` LEFT or RIGHT."});
-  row.attributes = {{"direction", std::string("LEFT"), true}};
+  row.attributes = {{"direction", std::string("LEFT"), true, "", one_of({"LEFT", "RIGHT"})}};
   auto left = row.lower;
   auto right = elementwise({"ShiftRight", 11, "shr(a, b)", 2, ""}).lower;
   row.lower = [left, right](LowerContext& context) {
-    choice_attribute(context.node(), "direction", {"LEFT", "RIGHT"}) == "LEFT" ? left(context) : right(context);
+    string_attribute(context.node(), "direction") == "LEFT" ? left(context) : right(context);
   };
   return row;
 }
 
 // Opset 6 and older broadcast b along `axis` where `broadcast` is 1.
 void old_broadcast(Graph& graph, Node& node) {
-  const bool wanted = has_attribute(node, "broadcast") && std::get<int64_t>(node.attributes.at("broadcast"));
+  const bool wanted = has_attribute(node, "broadcast") && unchecked_attribute<int64_t>(node, "broadcast");
   const bool placed = has_attribute(node, "axis");
-  const int64_t axis = placed ? std::get<int64_t>(node.attributes.at("axis")) : 0;
+  const int64_t axis = placed ? unchecked_attribute<int64_t>(node, "axis") : 0;
   node.attributes.erase("broadcast");
   node.attributes.erase("axis");
   node.attributes.erase("consumed_inputs");
@@ -182,7 +182,12 @@ void old_broadcast(Graph& graph, Node& node) {
     fail(ErrorKind::Unsupported, node.origin.str(), ": broadcasting along an axis needs a constant operand");
   }
   const size_t rank = a.shape->size();
-  const size_t first = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+  const int64_t last = static_cast<int64_t>(rank) - 1;
+  if (axis < -last - 1 || axis > last) {
+    fail(ErrorKind::Shape, node.origin.str(), ": attribute 'axis' is ", axis, "; for an input of shape ", str(*a.shape), " it may be ",
+         -last - 1, " to ", last);
+  }
+  const size_t first = static_cast<size_t>(axis < 0 ? axis + last + 1 : axis);
   auto data = std::make_shared<Tensor>(*b.constant);
   while (first + data->shape.size() < rank) data->shape.push_back(1);
   node.inputs[1] = graph.add_constant(b.name, data);

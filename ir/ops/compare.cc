@@ -69,11 +69,8 @@ OpRow with_known_elements(OpRow row) {
 
 OpRow where_row() {
   OpRow row = elementwise({"Where", 9, "select(a, b, c)", 3, "b where a is true, else c."});
+  row.types = {{kBools, {0}}, {kAnyType, {1, 2}}};
   row.infer = [](InferContext& context) {
-    if (context.dtype(0) != DType::Bool) context.error("the condition has type ", name_of(context.dtype(0)), ", not bool");
-    if (context.dtype(1) != context.dtype(2)) {
-      context.error("the choices have types ", name_of(context.dtype(1)), " and ", name_of(context.dtype(2)));
-    }
     Shape shape = context.broadcast({context.shape(0), context.shape(1), context.shape(2)});
     context.set_output(0, context.dtype(1), shape);
     auto condition = context.elements(0), a = context.elements(1), b = context.elements(2);
@@ -141,6 +138,7 @@ OpRow cast_row() {
 OpRow cast_like_row() {
   OpRow row = elementwise({"CastLike", 15, "a", 2, "The element in the type of b."});
   row.equation = "type_of_b(a)";
+  row.types.clear();
   row.attributes = {{"saturate", int64_t{1}}, {"round_mode", std::string("up")}};
   row.infer = [](InferContext& context) { infer_cast(context, context.dtype(1)); };
   row.lower = lower_cast;

@@ -4,6 +4,12 @@
 namespace tc {
 namespace {
 
+// Trip counts and conditions are one element.
+void check_single(InferContext& context, int input, const char* what) {
+  if (!context.has_input(input) || element_count(context.shape(input)) == Dim(1)) return;
+  context.error(what, " has shape ", str(context.shape(input)), "; one element is needed");
+}
+
 void infer_branches(InferContext& context) {
   const GraphPtr then_body = graph_attribute(context.node(), "then_branch");
   const GraphPtr else_body = graph_attribute(context.node(), "else_branch");
@@ -14,6 +20,7 @@ void infer_branches(InferContext& context) {
   }
   infer_shapes(*then_body);
   infer_shapes(*else_body);
+  check_single(context, 0, "the condition");
   const auto known = context.elements(0);
   for (size_t i = 0; i < outputs; ++i) {
     const Value& a = (*then_body)[then_body->outputs[i]];
@@ -38,7 +45,7 @@ void infer_scan(InferContext& context) {
   const int64_t scans = int_attribute(node, "num_scan_inputs");
   const int64_t formal = static_cast<int64_t>(body->inputs.size());
   const int64_t states = formal - scans;
-  if (scans < 1 || states < 0 || static_cast<int64_t>(node.inputs.size()) < formal ||
+  if (states < 0 || static_cast<int64_t>(node.inputs.size()) < formal ||
       static_cast<int64_t>(body->outputs.size()) < states) {
     context.fail_at(ErrorKind::Model, text("has ", node.inputs.size(), " inputs and num_scan_inputs ", scans, ", which do not fit its body"));
   }
@@ -62,7 +69,8 @@ void infer_scan(InferContext& context) {
     if (static_cast<int64_t>(i) < states) {
       const Value& before = (*body)[body->inputs[i]];
       if (shape != *before.shape || value.dtype != before.dtype) {
-        context.unsupported("state ", i, " changes from ", str(*before.shape), " to ", str(shape), " in an iteration");
+        context.unsupported("state ", i, " changes from ", name_of(before.dtype), str(*before.shape), " to ", name_of(value.dtype),
+                            str(shape), " in an iteration");
       }
     } else {
       shape.insert(shape.begin(), trip);
@@ -90,6 +98,11 @@ void infer_loop(InferContext& context) {
   if (states < 0 || static_cast<int64_t>(body->outputs.size()) < states + 1) {
     context.fail_at(ErrorKind::Model, "has a body whose inputs and outputs do not fit together");
   }
+  check_single(context, 0, "the trip count");
+  check_single(context, 1, "the condition");
+  if (context.input_count() < 2 + states) {
+    context.fail_at(ErrorKind::Model, text("has ", context.input_count(), " inputs, which do not fit its body of ", states, " states"));
+  }
   (*body)[body->inputs[0]].dtype = DType::I64;
   (*body)[body->inputs[0]].shape = Shape{};
   (*body)[body->inputs[1]].dtype = DType::Bool;
@@ -106,8 +119,9 @@ void infer_loop(InferContext& context) {
     Shape shape = *value.shape;
     if (static_cast<int64_t>(i) <= states) {
       const Value& before = (*body)[body->inputs[1 + i]];
-      if (shape != *before.shape) {
-        context.unsupported("state ", i - 1, " changes from ", str(*before.shape), " to ", str(shape), " in an iteration");
+      if (shape != *before.shape || value.dtype != before.dtype) {
+        context.unsupported("state ", i - 1, " changes from ", name_of(before.dtype), str(*before.shape), " to ", name_of(value.dtype),
+                            str(shape), " in an iteration");
       }
     } else {
       if (!trip || trip->size() != 1) context.unsupported("the trip count depends on data");
@@ -138,17 +152,21 @@ OpRow control_row(const std::string& name, OpTraits::Control control, int since,
 
 void register_control_ops(OpTable& table) {
   using Control = OpTraits::Control;
-  table.add(control_row("If", Control::Branch, 1, "One of two subgraphs.",
-                        {{"then_branch", GraphPtr(), true}, {"else_branch", GraphPtr(), true}}, infer_branches));
+  OpRow branch = control_row("If", Control::Branch, 1, "One of two subgraphs.",
+                             {{"then_branch", GraphPtr(), true}, {"else_branch", GraphPtr(), true}}, infer_branches);
+  branch.types = {{kBools, {0}}};
+  table.add(std::move(branch));
   OpRow scan = control_row("Scan", Control::Scan, 9, "A subgraph per element of axis 0, with states carried along.",
-                           {{"body", GraphPtr(), true}, {"num_scan_inputs", int64_t{1}, true},
+                           {{"body", GraphPtr(), true}, {"num_scan_inputs", int64_t{1}, true, "", positive()},
                             {"scan_input_directions", std::vector<int64_t>()}, {"scan_output_directions", std::vector<int64_t>()},
                             {"scan_input_axes", std::vector<int64_t>()}, {"scan_output_axes", std::vector<int64_t>()}},
                            infer_scan);
   scan.onnx = {{"Scan", 9, normalize_scan}};
   table.add(std::move(scan));
-  table.add(control_row("Loop", Control::Loop, 1, "A subgraph a number of times, with states carried along.",
-                        {{"body", GraphPtr(), true}}, infer_loop));
+  OpRow loop = control_row("Loop", Control::Loop, 1, "A subgraph a number of times, with states carried along.",
+                           {{"body", GraphPtr(), true}}, infer_loop);
+  loop.types = {{kIndices, {0}}, {kBools, {1}}};
+  table.add(std::move(loop));
 }
 
 }  // namespace tc

@@ -27,8 +27,7 @@ std::vector<int64_t> kernel_of(const Node& node, const Shape& weights) {
 // What a sum of products may be of: floats, and the i32 that convolutions of quantised numbers become.
 bool is_convolved(DType dtype) { return is_float(dtype) || dtype == DType::I32; }
 
-void check_operands(InferContext& context, int input, int weights) {
-  require_one_type(context, is_convolved, "a float type");
+void check_ranks(InferContext& context, int input, int weights) {
   const int rank = context.rank(input);
   if (rank < 3 || rank > 5) {
     context.error("the input has rank ", rank, "; [batch, channels, 1 to 3 spatial axes] is needed");
@@ -37,12 +36,6 @@ void check_operands(InferContext& context, int input, int weights) {
     context.error("the input has shape ", str(context.shape(input)), " but the weights have shape ",
                   str(context.shape(weights)), ": their ranks differ");
   }
-}
-
-int64_t groups_of(InferContext& context) {
-  const int64_t groups = int_attribute(context.node(), "group");
-  if (groups < 1) context.error("group is ", groups);
-  return groups;
 }
 
 // A group `g` has F output and C input channels; a group of one channel leaves its letter out.
@@ -67,10 +60,10 @@ int accumulator_for(LowerContext& context, bool separate) {
 }
 
 void infer_convolution(InferContext& context) {
-  check_operands(context, 0, 1);
+  check_ranks(context, 0, 1);
   const Shape& input = context.shape(0);
   const Shape& weights = context.shape(1);
-  const int64_t groups = groups_of(context);
+  const int64_t groups = int_attribute(context.node(), "group");
   if (weights[0].is_constant() && weights[0].constant() % groups != 0) {
     context.error(weights[0].str(), " output channels do not divide into ", groups, " groups");
   }
@@ -127,18 +120,18 @@ Window transposed_window(const Node& node, const Shape& input, const std::vector
   window.dilations = per_axis(node, "dilations", rank, 1);
   const std::vector<int64_t> extra = per_axis(node, "output_padding", rank, 0);
   const std::vector<int64_t> pads = per_axis(node, "pads", 2 * rank, 0);
-  const std::string mode = auto_pad_of(node);
+  const std::string mode = string_attribute(node, "auto_pad");
   const bool sized = has_attribute(node, "output_shape") && !ints_attribute(node, "output_shape").empty();
   std::vector<int64_t> wanted;
   if (sized) {
     wanted = ints_attribute(node, "output_shape");
     if (wanted.size() > rank) wanted.erase(wanted.begin(), wanted.end() - static_cast<int64_t>(rank));
+    if (wanted.size() < rank) {
+      fail(ErrorKind::Shape, node.origin.str(), ": attribute output_shape has ", wanted.size(), " numbers; ", rank, " are needed");
+    }
   }
   for (size_t i = 0; i < rank; ++i) {
-    if (window.strides[i] < 1 || window.dilations[i] < 1 || kernel[i] < 1) {
-      fail(ErrorKind::Shape, node.origin.str(), ": stride, dilation and kernel size of spatial axis ", i,
-           " must be positive");
-    }
+    check_kernel_extent(node, kernel[i], i);
     const Dim full = Dim(window.strides[i]) * (input[2 + i] - Dim(1)) + Dim(extra[i]) +
                      Dim((kernel[i] - 1) * window.dilations[i] + 1);
     int64_t before = pads[i], after = pads[rank + i];
@@ -167,10 +160,10 @@ Window transposed_window(const Node& node, const Shape& input, const std::vector
 }
 
 void infer_transposed(InferContext& context) {
-  check_operands(context, 0, 1);
+  check_ranks(context, 0, 1);
   const Shape& input = context.shape(0);
   const Shape& weights = context.shape(1);
-  const int64_t groups = groups_of(context);
+  const int64_t groups = int_attribute(context.node(), "group");
   if (weights[0] != input[1] || (input[1].is_constant() && input[1].constant() % groups != 0)) {
     context.error("the input of shape ", str(input), " does not fit weights of shape ", str(weights), " with group ", groups);
   }
@@ -296,15 +289,13 @@ void lower_transposed(LowerContext& context) {
   }
 }
 
-const std::vector<AttributeRow>& convolution_attributes() {
-  static const std::vector<AttributeRow> rows = {
-      {"auto_pad", std::string("NOTSET")}, {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
-      {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()},
-      {"strides", std::vector<int64_t>()}};
+}  // namespace
+
+std::vector<AttributeRow> convolution_attributes() {
+  std::vector<AttributeRow> rows = window_attributes(false);
+  rows.push_back({"group", int64_t{1}, false, "", positive()});
   return rows;
 }
-
-}  // namespace
 
 void register_convolution_ops(OpTable& table) {
   OpRow conv;
@@ -319,6 +310,7 @@ void register_convolution_ops(OpTable& table) {
   conv.minimum_inputs = 2;
   conv.maximum_inputs = 3;
   conv.attributes = convolution_attributes();
+  conv.types = {{{"a float type", is_convolved}}};
   conv.infer = infer_convolution;
   conv.lower = lower_convolution;
   table.add(std::move(conv));
@@ -336,8 +328,9 @@ void register_convolution_ops(OpTable& table) {
   transposed.minimum_inputs = 2;
   transposed.maximum_inputs = 3;
   transposed.attributes = convolution_attributes();
-  transposed.attributes.push_back({"output_padding", std::vector<int64_t>()});
-  transposed.attributes.push_back({"output_shape", std::vector<int64_t>()});
+  transposed.types = {{{"a float type", is_convolved}}};
+  transposed.attributes.push_back({"output_padding", std::vector<int64_t>(), false, "", from_to(0, kFurthestPad)});
+  transposed.attributes.push_back({"output_shape", std::vector<int64_t>(), false, "", positive()});
   transposed.infer = infer_transposed;
   transposed.lower = lower_transposed;
   table.add(std::move(transposed));

@@ -185,12 +185,6 @@ void infer_einsum(InferContext& context) {
   for (int i = 0; i < context.input_count(); ++i) shapes.push_back(&context.shape(i));
   const Bound bound = bind(context.node(), std::move(shapes));
   const DType type = context.dtype(0);
-  if (type == DType::Bool) context.error("operand 0 has type bool; a number type is needed");
-  for (int i = 1; i < context.input_count(); ++i) {
-    if (context.dtype(i) != type) {
-      context.error("operands 0 and ", i, " have types ", name_of(type), " and ", name_of(context.dtype(i)));
-    }
-  }
   Shape shape;
   for (const std::string& letter : bound.einsum.output) shape.push_back(extent_of(bound, letter));
   context.set_output(0, type, shape);
@@ -395,6 +389,7 @@ void register_einsum_ops(OpTable& table) {
   row.aten = {"aten::einsum"};
   row.maximum_inputs = -1;
   row.attributes = {{"equation", std::string(), true, "for instance `ij,jk->ik`"}};
+  row.types = {{kNumbers}};
   row.traits.contraction = OpTraits::Contraction::Product;
   row.infer = infer_einsum;
   row.lower = lower_einsum;

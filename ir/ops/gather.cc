@@ -20,17 +20,11 @@ ExprPtr safe_index(LowerContext& context, ExprPtr index, const Dim& extent) {
   return binary(BinaryOp::Max, binary(BinaryOp::Min, index, last), zero);
 }
 
-void check_indices(InferContext& context, int input) {
-  const DType type = context.dtype(input);
-  if (type != DType::I32 && type != DType::I64) context.error("the indices have type ", name_of(type), "; i32 or i64 is needed");
-}
-
 // --- Gather --------------------------------------------------------------------------------------
 
 void infer_gather(InferContext& context) {
   const Shape& data = context.shape(0);
   const Shape& indices = context.shape(1);
-  check_indices(context, 1);
   const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
   Shape shape(data.begin(), data.begin() + axis);
   shape.insert(shape.end(), indices.begin(), indices.end());
@@ -92,8 +86,6 @@ void check_inside(InferContext& context) {
 }
 
 void infer_gather_elements(InferContext& context) {
-  check_indices(context, 1);
-  context.axis(int_attribute(context.node(), "axis"), context.rank(0));
   if (context.rank(0) != context.rank(1)) {
     context.error("data of shape ", str(context.shape(0)), " and indices of shape ", str(context.shape(1)), " differ in rank");
   }
@@ -120,11 +112,10 @@ int64_t tuple_size(const Node& node, const Shape& indices) {
 }
 
 void infer_gather_nd(InferContext& context) {
-  check_indices(context, 1);
   const Shape& data = context.shape(0);
   const Shape& indices = context.shape(1);
   const int64_t batch = int_attribute(context.node(), "batch_dims"), tuple = tuple_size(context.node(), indices);
-  if (batch < 0 || tuple < 1 || batch + tuple > context.rank(0) || batch >= context.rank(1)) {
+  if (tuple < 1 || batch + tuple > context.rank(0) || batch >= context.rank(1)) {
     context.error("indices of shape ", str(indices), " with batch_dims ", batch, " do not fit data of shape ", str(data));
   }
   Shape shape(indices.begin(), indices.end() - 1);
@@ -164,9 +155,7 @@ ExprPtr combined(const Node& node, ExprPtr old_value, ExprPtr update) {
   if (how == "none") return update;
   if (how == "add") return binary(BinaryOp::Add, old_value, update);
   if (how == "mul") return binary(BinaryOp::Mul, old_value, update);
-  if (how == "max") return binary(BinaryOp::Max, old_value, update);
-  if (how == "min") return binary(BinaryOp::Min, old_value, update);
-  fail(ErrorKind::Unsupported, node.origin.str(), ": reduction '", how, "' is not supported");
+  return binary(how == "max" ? BinaryOp::Max : BinaryOp::Min, old_value, update);
 }
 
 // Copies input 0, then stores the updates one after the other.
@@ -188,15 +177,10 @@ void scatter(LowerContext& context, std::vector<Iterator> iterators, std::vector
 }
 
 void infer_scatter(InferContext& context) {
-  check_indices(context, 1);
-  if (context.dtype(2) != context.dtype(0)) {
-    context.error("the data have type ", name_of(context.dtype(0)), " and the updates ", name_of(context.dtype(2)));
-  }
   infer_same(context);
 }
 
 void infer_scatter_elements(InferContext& context) {
-  context.axis(int_attribute(context.node(), "axis"), context.rank(0));
   if (context.shape(1) != context.shape(2) || context.rank(1) != context.rank(0)) {
     context.error("data ", str(context.shape(0)), ", indices ", str(context.shape(1)), " and updates ", str(context.shape(2)), " do not fit together");
   }
@@ -239,7 +223,8 @@ void lower_scatter_nd(LowerContext& context) {
 
 void infer_one_hot(InferContext& context) {
   const std::vector<Dim> depth = dims_attribute(context.node(), "depth");
-  if (depth.size() != 1) context.error("depth has ", depth.size(), " numbers");
+  if (depth.size() != 1) context.error("depth has ", depth.size(), " numbers; one is needed");
+  if (context.shape(1) != Shape{Dim(2)}) context.error("the values have shape ", str(context.shape(1)), "; [2] is needed");
   Shape shape = context.shape(0);
   const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0) + 1);
   shape.insert(shape.begin() + axis, depth[0]);
@@ -264,7 +249,6 @@ void lower_one_hot(LowerContext& context) {
 void infer_reverse_sequence(InferContext& context) {
   const Shape& shape = context.shape(0);
   if (shape.size() < 2) context.error("the input has shape ", str(shape), "; rank 2 or more is needed");
-  check_indices(context, 1);
   const int64_t time = int_attribute(context.node(), "time_axis"), batch = int_attribute(context.node(), "batch_axis");
   if (time + batch != 1 || (time != 0 && time != 1)) context.error("time_axis is ", time, " and batch_axis is ", batch);
   if (context.shape(1) != Shape{shape[batch]}) {
@@ -297,6 +281,9 @@ OpRow gather_row(const OnnxName& name, const std::string& doc, int inputs, std::
   row.onnx = {name};
   row.minimum_inputs = row.maximum_inputs = inputs;
   row.attributes = std::move(attributes);
+  // The data, the indices, and what is stored there.
+  row.types = {{kIndices, {1}}};
+  if (inputs > 2) row.types.push_back({kAnyType, {0, 2}});
   row.infer = std::move(infer);
   row.lower = std::move(lower);
   return row;
@@ -306,21 +293,24 @@ OpRow gather_row(const OnnxName& name, const std::string& doc, int inputs, std::
 
 void register_gather_ops(OpTable& table) {
   OpRow gather = gather_row({"Gather", 1}, "Slices of the data along an axis, chosen by indices; out-of-range indices are clamped.", 2,
-                            {{"axis", int64_t{0}}}, infer_gather, lower_gather);
+                            {{"axis", int64_t{0}, false, "", axis_of(0)}}, infer_gather, lower_gather);
   gather.equation = "O[a,i,b] = X[a,index[i],b]";
   table.add(std::move(gather));
-  table.add(gather_row({"GatherElements", 11}, "Elements of the data, chosen along an axis per element.", 2, {{"axis", int64_t{0}}},
-                       infer_gather_elements, lower_gather_elements));
-  table.add(gather_row({"GatherND", 11}, "Slices of the data, chosen by index tuples.", 2, {{"batch_dims", int64_t{0}}}, infer_gather_nd,
+  table.add(gather_row({"GatherElements", 11}, "Elements of the data, chosen along an axis per element.", 2,
+                       {{"axis", int64_t{0}, false, "", axis_of(0)}}, infer_gather_elements, lower_gather_elements));
+  table.add(gather_row({"GatherND", 11}, "Slices of the data, chosen by index tuples.", 2, {{"batch_dims", int64_t{0}, false, "", from_to(0, 16)}}, infer_gather_nd,
                        lower_gather_nd));
+  const AttributeRow reduction = {"reduction", std::string("none"), false, "", one_of({"none", "add", "mul", "max", "min"})};
   OpRow elements = gather_row({"ScatterElements", 11}, "The data with elements replaced along an axis.", 3,
-                              {{"axis", int64_t{0}}, {"reduction", std::string("none")}}, infer_scatter_elements, lower_scatter_elements);
+                              {{"axis", int64_t{0}, false, "", axis_of(0)}, reduction}, infer_scatter_elements, lower_scatter_elements);
   elements.onnx.push_back({"Scatter", 9});
   table.add(std::move(elements));
-  table.add(gather_row({"ScatterND", 11}, "The data with slices replaced at index tuples.", 3, {{"reduction", std::string("none")}},
+  table.add(gather_row({"ScatterND", 11}, "The data with slices replaced at index tuples.", 3, {reduction},
                        infer_scatter_nd, lower_scatter_nd));
   OpRow one_hot = gather_row({"OneHot", 9}, "One value at the index along a new axis, another elsewhere.", 2,
-                             {{"axis", int64_t{-1}}, {"depth", std::vector<int64_t>()}}, infer_one_hot, lower_one_hot);
+                             {{"axis", int64_t{-1}, false, "", axis_of(0, 1, 1)}, {"depth", std::vector<int64_t>(), false, "", at_least(0)}},
+                             infer_one_hot, lower_one_hot);
+  one_hot.types = {{kNumbers, {0}}};
   one_hot.maximum_inputs = 3;
   one_hot.onnx = {{"OneHot", 9, [](Graph& graph, Node& node) {
                      if (!input_given(node, 2)) return;

@@ -4,6 +4,7 @@
 namespace tc {
 namespace {
 
+// Null where it is of another kind.
 template <class T>
 const T* attribute_as(const Node& node, const std::string& name) {
   auto found = node.attributes.find(name);
@@ -14,6 +15,10 @@ const T* attribute_as(const Node& node, const std::string& name) {
   }
   TC_CHECK(attribute, "attribute '", name, "' of ", node.origin.str());
   return std::get_if<T>(attribute);
+}
+
+[[noreturn]] void wrong_kind(const Node& node, const std::string& name, const char* kind) {
+  fail(ErrorKind::Model, node.origin.str(), ": attribute '", name, "' is not ", kind);
 }
 
 // Gives the values inside the subgraph that stand for captured ones their types and shapes.
@@ -55,13 +60,7 @@ std::vector<int64_t> InferContext::constant_ints(int i, const char* what) const 
 
 void InferContext::set_output(int i, DType dtype, Shape shape) {
   if (i >= static_cast<int>(node_.outputs.size()) || node_.outputs[i] == kNoValue) return;
-  if (shape.size() > 16) error("a tensor of rank ", shape.size(), " is over the limit of 16");
-  for (const Dim& dim : shape) {
-    if (dim.is_constant() && dim.constant() < 0) {
-      error("the result would have shape ", str(shape), ", with a negative dimension");
-    }
-  }
-  if (is_constant(shape)) checked_count(constant_shape(shape));
+  check_result(*this, shape);
   Value& value = graph_[node_.outputs[i]];
   value.dtype = dtype;
   value.shape = std::move(shape);
@@ -107,25 +106,10 @@ int64_t InferContext::axis(int64_t axis, int64_t rank) const {
   return axis < 0 ? axis + rank : axis;
 }
 
-void infer_node(Graph& graph, const Node& node) {
-  InferContext context(graph, node);
-  const OpRow& row = *node.op;
-  int given = context.input_count();
-  if (row.kind != OpRow::Kind::Control) {
-    if (given < row.minimum_inputs || (row.maximum_inputs >= 0 && given > row.maximum_inputs)) {
-      context.fail_at(ErrorKind::Model,
-                      text("has ", given, " inputs; ", row.name, " takes ", row.minimum_inputs,
-                           row.maximum_inputs == row.minimum_inputs ? ""
-                           : row.maximum_inputs < 0 ? " or more" : text(" to ", row.maximum_inputs)));
-    }
-    for (int i = 0; i < row.minimum_inputs; ++i) {
-      if (!context.has_input(i)) context.fail_at(ErrorKind::Model, text("leaves out input ", i));
-    }
-  }
-  if (row.outputs >= 0 && static_cast<int>(node.outputs.size()) > row.outputs) {
-    context.fail_at(ErrorKind::Model, text("has ", node.outputs.size(), " outputs; ", row.name,
-                                           " gives ", row.outputs));
-  }
+namespace {
+
+// Gives the node's subgraphs the values that they capture.
+void infer_bodies(Graph& graph, const Node& node) {
   size_t captured = node.inputs.size();
   std::vector<GraphPtr> bodies;
   for (const char* name : {"then_branch", "else_branch", "body"}) {
@@ -138,7 +122,23 @@ void infer_node(Graph& graph, const Node& node) {
     infer_captures(graph, node, *body, captured);
     captured += body->captures.size();
   }
-  row.infer(context);
+}
+
+}  // namespace
+
+void infer_node(Graph& graph, const Node& node) {
+  InferContext context(graph, node);
+  try {
+    check_operands(context);
+    infer_bodies(graph, node);
+    node.op->infer(context);
+    check_results(context);
+  } catch (const Error& error) {
+    // The arithmetic of sizes does not know where it is used.
+    const std::string what = error.what();
+    if (error.kind() == ErrorKind::Internal || what.rfind("node '", 0) == 0) throw;
+    throw Error(error.kind(), node.origin.str() + ": " + what);
+  }
   for (ValueId id : node.outputs) {
     if (id == kNoValue || !graph[id].shape) continue;
     Value& value = graph[id];
@@ -155,25 +155,25 @@ std::vector<Dim> dims_attribute(const Node& node, const std::string& name) {
     return std::vector<Dim>(ints->begin(), ints->end());
   }
   const auto* dims = attribute_as<std::vector<Dim>>(node, name);
-  TC_CHECK(dims, "attribute '", name, "' of ", node.origin.str(), " as dimensions");
+  if (!dims) wrong_kind(node, name, "a list of dimensions");
   return *dims;
 }
 
 std::vector<double> floats_attribute(const Node& node, const std::string& name) {
   const auto* floats = attribute_as<std::vector<double>>(node, name);
-  TC_CHECK(floats, "attribute '", name, "' of ", node.origin.str(), " as numbers");
+  if (!floats) wrong_kind(node, name, "a list of numbers");
   return *floats;
 }
 
 GraphPtr graph_attribute(const Node& node, const std::string& name) {
   const auto* graph = attribute_as<GraphPtr>(node, name);
-  TC_CHECK(graph && *graph, "attribute '", name, "' of ", node.origin.str(), " as a graph");
+  if (!graph || !*graph) wrong_kind(node, name, "a graph");
   return *graph;
 }
 
 TensorPtr tensor_attribute(const Node& node, const std::string& name) {
   const auto* tensor = attribute_as<TensorPtr>(node, name);
-  TC_CHECK(tensor && *tensor, "attribute '", name, "' of ", node.origin.str(), " as a tensor");
+  if (!tensor || !*tensor) wrong_kind(node, name, "a tensor");
   return *tensor;
 }
 

@@ -11,18 +11,10 @@ std::string matmul_equation(bool left_vector, bool right_vector) {
               "] * B[", right_vector ? "k" : "...,k,n", "]");
 }
 
-// 32 or 64 bits, as the format has them.
-bool is_multiplied(DType dtype) {
-  return is_float(dtype) || (is_integer(dtype) && size_of(dtype) >= 4);
-}
-
-constexpr const char* kMultiplied = "a float type or an integer type of 32 or 64 bits";
-
 void infer_matmul(InferContext& context) {
   const Shape& a = context.shape(0);
   const Shape& b = context.shape(1);
   if (a.empty() || b.empty()) context.error("operands of shapes ", str(a), " and ", str(b), "; a matrix product needs rank 1 or more");
-  require_one_type(context, is_multiplied, kMultiplied);
   infer_equation(context, matmul_equation(a.size() == 1, b.size() == 1));
 }
 
@@ -37,7 +29,6 @@ std::string gemm_equation(const Node& node) {
 }
 
 void infer_gemm(InferContext& context) {
-  require_one_type(context, is_multiplied, kMultiplied);
   const Shape shape = infer_equation(context, gemm_equation(context.node()));
   if (context.has_input(2) && context.broadcast({shape, context.shape(2)}) != shape) {
     context.error("C of shape ", str(context.shape(2)), " does not broadcast to the product's shape ", str(shape));
@@ -82,6 +73,7 @@ void register_matmul_ops(OpTable& table) {
   matmul.onnx = {{"MatMul", 1}};
   matmul.aten = {"aten::matmul", "aten::mm", "aten::bmm"};
   matmul.minimum_inputs = matmul.maximum_inputs = 2;
+  matmul.types = {{kWideNumbers}};
   matmul.infer = infer_matmul;
   matmul.lower = lower_matmul;
   table.add(std::move(matmul));
@@ -97,6 +89,7 @@ void register_matmul_ops(OpTable& table) {
   gemm.aten = {"aten::addmm", "aten::linear"};
   gemm.minimum_inputs = 2;
   gemm.maximum_inputs = 3;
+  gemm.types = {{kWideNumbers}};
   gemm.attributes = {{"alpha", 1.0}, {"beta", 1.0}, {"transA", int64_t{0}}, {"transB", int64_t{0}}};
   gemm.infer = infer_gemm;
   gemm.lower = lower_gemm;

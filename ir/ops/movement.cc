@@ -14,18 +14,6 @@ std::vector<int64_t> permutation(const Node& node, size_t rank) {
   if (order.empty()) {
     for (size_t i = rank; i > 0; --i) order.push_back(static_cast<int64_t>(i) - 1);
   }
-  std::vector<bool> seen(rank, false);
-  bool valid = order.size() == rank;
-  for (int64_t axis : order) {
-    valid = valid && axis >= 0 && axis < static_cast<int64_t>(rank) && !seen[axis];
-    if (valid) seen[axis] = true;
-  }
-  if (!valid) {
-    std::string given;
-    for (int64_t axis : order) given += text(given.empty() ? "" : ", ", axis);
-    fail(ErrorKind::Shape, node.origin.str(), ": perm is [", given, "], no permutation of the ", rank,
-         " axes: each number from 0 to ", rank == 0 ? 0 : rank - 1, " is needed once");
-  }
   return order;
 }
 
@@ -98,9 +86,7 @@ void lower_tile(LowerContext& context) {
 }
 
 int64_t block_of(const Node& node) {
-  const int64_t block = int_attribute(node, "blocksize");
-  if (block < 1 || block > 4096) fail(ErrorKind::Shape, node.origin.str(), ": blocksize is ", block);
-  return block;
+  return int_attribute(node, "blocksize");
 }
 
 void infer_depth_to_space(InferContext& context) {
@@ -131,7 +117,7 @@ void lower_blocks(LowerContext& context, bool to_space) {
   const int64_t channels = constant_shape({floor_div(deep[1], Dim(block * block))})[0];
   auto space = context.space("i", {deep[0], Dim(channels), deep[2], Dim(block), deep[3], Dim(block)});
   const auto& p = space.position;
-  const bool columns_first = to_space && choice_attribute(node, "mode", {"DCR", "CRD"}) == "CRD";
+  const bool columns_first = to_space && string_attribute(node, "mode") == "CRD";
   const Affine depth = columns_first ? p[1] * (block * block) + p[3] * block + p[5] : (p[3] * block + p[5]) * channels + p[1];
   const std::vector<Affine> at_depth = {p[0], depth, p[2], p[4]};
   const std::vector<Affine> at_space = {p[0], p[1], p[2] * block + p[3], p[4] * block + p[5]};
@@ -159,7 +145,6 @@ Padding padding_of(const Node& node, const Shape& shape) {
   Padding padding{std::vector<Dim>(shape.size(), Dim(0)), std::vector<Dim>(shape.size(), Dim(0))};
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-    if (axis < 0 || axis >= rank) fail(ErrorKind::Shape, node.origin.str(), ": axis ", axes[i], " is outside of a tensor of rank ", rank);
     padding.before[axis] = pads[i];
     padding.after[axis] = pads[axes.size() + i];
   }
@@ -169,12 +154,10 @@ Padding padding_of(const Node& node, const Shape& shape) {
 void infer_pad(InferContext& context) {
   Shape shape = context.shape(0);
   const Padding padding = padding_of(context.node(), shape);
-  if (context.has_input(1) && (element_count(context.shape(1)) != Dim(1) || context.dtype(1) != context.dtype(0))) {
-    context.error("the value is ", name_of(context.dtype(1)), str(context.shape(1)), "; one element of type ",
-                  name_of(context.dtype(0)), " is needed");
+  if (context.has_input(1) && element_count(context.shape(1)) != Dim(1)) {
+    context.error("the value has shape ", str(context.shape(1)), "; one element is needed");
   }
   const std::string mode = string_attribute(context.node(), "mode");
-  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") context.unsupported("mode '", mode, "' is not supported");
   for (size_t i = 0; i < shape.size(); ++i) {
     const Dim extent = shape[i];
     for (const Dim& pad : {padding.before[i], padding.after[i]}) {
@@ -260,7 +243,7 @@ ValueId forwards_unpadded(const Graph& graph, const Node& node) {
 
 void register_movement_ops(OpTable& table) {
   OpRow transpose = movement("Transpose", "Axes in another order.");
-  transpose.attributes = {{"perm", std::vector<int64_t>()}};
+  transpose.attributes = {{"perm", std::vector<int64_t>(), false, "", permutation_of(0)}};
   transpose.infer = infer_transpose;
   transpose.lower = lower_transpose;
   transpose.traits.movement = OpTraits::Movement::Permute;
@@ -280,20 +263,21 @@ void register_movement_ops(OpTable& table) {
   OpRow tile = movement("Tile", "The operand repeated along each axis.");
   tile.onnx = {{"Tile", 6, input_to_dims(1, "repeats")}};
   tile.maximum_inputs = 2;
-  tile.attributes = {{"repeats", std::vector<int64_t>(), true}};
+  tile.attributes = {{"repeats", std::vector<int64_t>(), true, "", at_least(0)}};
   tile.forwards = forwards_same_shape;
   tile.infer = infer_tile;
   tile.lower = lower_tile;
   table.add(std::move(tile));
 
   OpRow deep = movement("DepthToSpace", "Channels moved into blocks of the map; `mode` is DCR or CRD.");
-  deep.attributes = {{"blocksize", int64_t{1}, true}, {"mode", std::string("DCR")}};
+  const AttributeRow blocksize = {"blocksize", int64_t{1}, true, "", from_to(1, 4096)};
+  deep.attributes = {blocksize, {"mode", std::string("DCR"), false, "", one_of({"DCR", "CRD"})}};
   deep.infer = infer_depth_to_space;
   deep.lower = [](LowerContext& context) { lower_blocks(context, true); };
   table.add(std::move(deep));
 
   OpRow wide = movement("SpaceToDepth", "Blocks of the map moved into channels.");
-  wide.attributes = {{"blocksize", int64_t{1}, true}};
+  wide.attributes = {blocksize};
   wide.infer = infer_space_to_depth;
   wide.lower = [](LowerContext& context) { lower_blocks(context, false); };
   table.add(std::move(wide));
@@ -314,7 +298,11 @@ void register_movement_ops(OpTable& table) {
                 if (value != kNoValue) node.inputs.push_back(value);
               }}};
   pad.maximum_inputs = 4;
-  pad.attributes = {{"pads", std::vector<int64_t>(), true}, {"mode", std::string("constant")}, {"value", 0.0}, {"axes", std::vector<int64_t>()}};
+  constexpr int64_t kMostAdded = int64_t{1} << 40;
+  pad.attributes = {{"pads", std::vector<int64_t>(), true, "", from_to(-kMostAdded, kMostAdded)},
+                    {"mode", std::string("constant"), false, "", one_of({"constant", "reflect", "edge", "wrap"})},
+                    {"value", 0.0}, {"axes", std::vector<int64_t>(), false, "", axis_of(0)}};
+  pad.types = {{kAnyType}};
   pad.traits.movement = OpTraits::Movement::Pad;
   pad.forwards = forwards_unpadded;
   pad.infer = infer_pad;

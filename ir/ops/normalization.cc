@@ -83,12 +83,6 @@ std::set<int64_t> softmax_axes(const Node& node, int64_t rank) {
   return axes;
 }
 
-void infer_softmax(InferContext& context) {
-  require_float(context);
-  context.axis(int_attribute(context.node(), "axis"), context.rank(0));
-  infer_same(context);
-}
-
 void lower_softmax(LowerContext& context, bool logarithm) {
   const Shape& shape = context.shape(0);
   const DType type = LowerContext::compute_type(context.dtype(0));
@@ -138,8 +132,9 @@ OpRow softmax_row(const std::string& name, bool logarithm) {
                            : "M[n] max= X[n,k]; E[n,k] = exp(X[n,k] - M[n]); S[n] += E[n,k]; O[n,k] = E[n,k] / S[n]";
   row.onnx = {{name, 1, old_softmax}, {name, 13}};
   row.aten = {logarithm ? "aten::log_softmax" : "aten::softmax"};
-  row.attributes = {{"axis", int64_t{-1}}, {"to_end", int64_t{0}, false, "1: over all axes from `axis`"}};
-  row.infer = infer_softmax;
+  row.attributes = {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"to_end", int64_t{0}, false, "1: over all axes from `axis`"}};
+  row.types = {{kFloats}};
+  row.infer = infer_same;
   row.lower = [logarithm](LowerContext& context) { lower_softmax(context, logarithm); };
   return row;
 }
@@ -295,7 +290,7 @@ void infer_group_normalization(InferContext& context) {
   const Shape& shape = context.shape(0);
   if (shape.size() < 2) context.error("the input has shape ", str(shape), "; [batch, channels, …] is needed");
   const int64_t groups = int_attribute(context.node(), "num_groups");
-  if (!shape[1].is_constant() || groups < 1 || shape[1].constant() % groups != 0) {
+  if (!shape[1].is_constant() || shape[1].constant() % groups != 0) {
     context.error(shape[1].str(), " channels do not divide into ", groups, " groups");
   }
   for (int i : {1, 2}) {
@@ -362,8 +357,6 @@ void lower_local_response(LowerContext& context) {
 
 void infer_local_response(InferContext& context) {
   if (context.rank(0) < 2) context.error("the input has shape ", str(context.shape(0)), "; [batch, channels, …] is needed");
-  const int64_t size = int_attribute(context.node(), "size");
-  if (size < 1 || size > (int64_t{1} << 31)) context.error("size is ", size);
   infer_same(context);
 }
 
@@ -410,10 +403,8 @@ OpRow row_program(const OnnxName& name, const std::string& doc, const InputCount
   row.minimum_inputs = inputs.minimum;
   row.maximum_inputs = inputs.maximum;
   row.attributes = std::move(attributes);
-  row.infer = [infer](InferContext& context) {
-    require_float(context);
-    infer(context);
-  };
+  row.types = {{kFloats}};
+  row.infer = std::move(infer);
   row.lower = std::move(lower);
   return row;
 }
@@ -440,18 +431,19 @@ void register_normalization_ops(OpTable& table) {
   batch.traits.channel_statistics = true;
   batch.equation = "(X[n,c,y,x] - mean[c]) * (scale[c] / sqrt(var[c] + epsilon)) + bias[c]";
   batch.outputs = 5;
+  batch.types = {{kFloats, {}, false}};
   batch.onnx = {{"BatchNormalization", 1, old_batch_normalization}, {"BatchNormalization", 14}};
   table.add(std::move(batch));
 
   OpRow layer = row_program({"LayerNormalization", 17}, "Rows brought to mean 0 and variance 1, then scaled and shifted.", {2, 3},
-                            {{"axis", int64_t{-1}}, {"epsilon", 1e-5}, {"stash_type", int64_t{1}}},
+                            {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"epsilon", 1e-5}, {"stash_type", int64_t{1}}},
                             infer_layer_normalization, lower_layer_normalization);
   layer.outputs = 3;
   layer.onnx.push_back({"LayerNormalization", 1});
   table.add(std::move(layer));
 
   OpRow rms = row_program({"RMSNormalization", 23}, "Rows divided by their root mean square, then scaled.", {2, 2},
-                          {{"axis", int64_t{-1}}, {"epsilon", 1e-5}, {"stash_type", int64_t{1}}},
+                          {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"epsilon", 1e-5}, {"stash_type", int64_t{1}}},
                           infer_layer_normalization, lower_rms_normalization);
   rms.onnx.push_back({"SimplifiedLayerNormalization", 1});
   table.add(std::move(rms));
@@ -462,20 +454,20 @@ void register_normalization_ops(OpTable& table) {
   table.add(std::move(instance));
 
   table.add(row_program({"GroupNormalization", 18}, "Groups of channels brought to mean 0 and variance 1, then scaled and shifted.", {3, 3},
-                        {{"epsilon", 1e-5}, {"num_groups", int64_t{1}, true}, {"stash_type", int64_t{1}}},
+                        {{"epsilon", 1e-5}, {"num_groups", int64_t{1}, true, "", positive()}, {"stash_type", int64_t{1}}},
                         infer_group_normalization, lower_group_normalization));
   OpRow response = row_program({"LRN", 1}, "Local response normalisation across channels.", {1, 1},
-                        {{"alpha", 1e-4}, {"beta", 0.75}, {"bias", 1.0}, {"size", int64_t{1}, true}},
+                        {{"alpha", 1e-4}, {"beta", 0.75}, {"bias", 1.0}, {"size", int64_t{1}, true, "", positive()}},
                         infer_local_response, lower_local_response);
   response.category = "convolution";
   response.traits = {};
   response.traits.blocks = OpTraits::Blocks::Neighbours;
   response.equation = "S[n,c,y,x] += X[n,c+k-half,y,x]^2; O[n,c,y,x] = X[n,c,y,x] / pow(bias + alpha / size * S[n,c,y,x], beta)";
   table.add(std::move(response));
-  table.add(row_program({"LpNormalization", 1}, "Rows divided by their 1- or 2-norm.", {1, 1}, {{"axis", int64_t{-1}}, {"p", int64_t{2}}},
-                        infer_softmax, lower_lp_normalization));
+  table.add(row_program({"LpNormalization", 1}, "Rows divided by their 1- or 2-norm.", {1, 1}, {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"p", int64_t{2}, false, "", from_to(1, 2)}},
+                        infer_same, lower_lp_normalization));
   table.add(row_program({"MeanVarianceNormalization", 9}, "Brought to mean 0 and variance 1 over `axes`.", {1, 1},
-                        {{"axes", std::vector<int64_t>{0, 2, 3}}}, infer_same, lower_mean_variance));
+                        {{"axes", std::vector<int64_t>{0, 2, 3}, false, "", axis_of(0)}}, infer_same, lower_mean_variance));
 }
 
 }  // namespace tc

@@ -13,6 +13,7 @@
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/loop.h"
+#include "ir/ops/constraints.h"
 #include "ir/ops/traits.h"
 
 namespace tc {
@@ -34,6 +35,7 @@ struct AttributeRow {
   Attribute fallback;
   bool required = false;
   std::string doc = "";
+  AttributeRule rule = {};         // what its value may be
 };
 
 // What shape inference may ask and must answer.
@@ -41,7 +43,7 @@ class InferContext {
  public:
   InferContext(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
   const Node& node() const { return node_; }
-  Graph& graph() { return graph_; }
+  Graph& graph() const { return graph_; }
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
   bool has_input(int i) const;
   const Value& input(int i) const;           // Internal error where left out
@@ -64,7 +66,7 @@ class InferContext {
   [[noreturn]] void fail_at(ErrorKind kind, const std::string& message) const;
   // Shape after numpy broadcasting; a Shape error names both operands and the axis.
   Shape broadcast(const std::vector<Shape>& shapes) const;
-  // An axis attribute brought into 0 <= axis < rank, or a Shape error.
+  // An axis brought into 0 <= axis < rank, or a Shape error.
   int64_t axis(int64_t axis, int64_t rank) const;
 
  private:
@@ -148,6 +150,8 @@ struct OpRow {
   int minimum_inputs = 1, maximum_inputs = 1;   // maximum -1: any number
   int outputs = 1;                           // maximum number of outputs; -1: any number
   std::vector<AttributeRow> attributes;
+  std::vector<TypeRule> types;               // of the inputs; inputs that no rule names may have any type
+  // The constraints above and of the attributes hold when it is called.
   std::function<void(InferContext&)> infer;
   std::function<void(LowerContext&)> lower;  // Compute and View (the copy, where aliasing fails)
   // Expand: replaces the node; the returned nodes define its outputs. A Compute row may have one too,

@@ -16,15 +16,11 @@ int64_t axis_of(const Node& node, size_t rank) {
 
 void infer_concat(InferContext& context) {
   Shape shape = context.shape(0);
-  if (shape.empty()) context.error("operands of rank 0 have no axis");
   const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
   for (int i = 1; i < context.input_count(); ++i) {
     const Shape& other = context.shape(i);
     if (other.size() != shape.size()) {
       context.error("operands 0 and ", i, " have shapes ", str(context.shape(0)), " and ", str(other), ": their ranks differ");
-    }
-    if (context.dtype(i) != context.dtype(0)) {
-      context.error("operands 0 and ", i, " have types ", name_of(context.dtype(0)), " and ", name_of(context.dtype(i)));
     }
     for (size_t d = 0; d < shape.size(); ++d) {
       if (static_cast<int64_t>(d) == axis) {
@@ -87,6 +83,11 @@ void infer_split(InferContext& context) {
   Dim total = 0;
   for (const Dim& size : sizes) total = total + size;
   if (sizes.size() != parts) context.error("has ", parts, " outputs but ", sizes.size(), " sizes");
+  for (const Dim& size : sizes) {
+    if (!size.is_constant()) require_not_negative(context, size, text("axis ", axis, " of ", str(shape)));
+    if (!size.is_constant() || size.constant() >= 0) continue;
+    context.error("axis ", axis, " of ", str(shape), " has too few elements for ", parts, " parts of ", sizes[0].str());
+  }
   if (total != shape[axis]) {
     context.error("the sizes add up to ", total.str(), " but axis ", axis, " of ", str(shape), " is ", shape[axis].str());
   }
@@ -152,6 +153,9 @@ std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Grap
   std::vector<int64_t> axes = has_attribute(node, "axes") ? ints_attribute(node, "axes") : std::vector<int64_t>();
   std::vector<int64_t> steps = has_attribute(node, "steps") ? ints_attribute(node, "steps") : std::vector<int64_t>();
   if (axes.empty()) {
+    if (static_cast<int64_t>(starts.size()) > rank) {
+      fail(ErrorKind::Shape, node.origin.str(), ": ", starts.size(), " starts are given for a tensor of rank ", rank);
+    }
     axes.resize(starts.size());
     std::iota(axes.begin(), axes.end(), 0);
   }
@@ -162,9 +166,6 @@ std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Grap
   }
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-    if (axis < 0 || axis >= rank) {
-      fail(ErrorKind::Shape, node.origin.str(), ": axis ", axes[i], " is outside of a tensor of rank ", rank);
-    }
     const int64_t step = steps[i];
     if (step == 0) fail(ErrorKind::Shape, node.origin.str(), ": step of axis ", axis, " is 0");
     const Dim start = clamped(starts[i], shape[axis], step < 0, graph), end = clamped(ends[i], shape[axis], step < 0, graph);
@@ -219,7 +220,8 @@ ValueId forwards_unsliced(const Graph& graph, const Node& node) {
 void register_part_ops(OpTable& table) {
   OpRow concat = movement("Concat", "Operands one after the other along an axis.");
   concat.maximum_inputs = -1;
-  concat.attributes = {{"axis", int64_t{1}}};
+  concat.attributes = {{"axis", int64_t{1}, false, "", axis_of(0)}};
+  concat.types = {{kAnyType}};
   concat.traits.movement = OpTraits::Movement::Join;
   concat.forwards = forwards_only_input;
   concat.infer = infer_concat;
@@ -230,7 +232,8 @@ void register_part_ops(OpTable& table) {
   split.onnx = {{"Split", 1}, {"Split", 13, input_to_dims(1, "split")}};
   split.maximum_inputs = 2;
   split.outputs = -1;
-  split.attributes = {{"axis", int64_t{0}}, {"split", std::vector<int64_t>()}, {"num_outputs", int64_t{0}}};
+  split.attributes = {{"axis", int64_t{0}, false, "", axis_of(0)}, {"split", std::vector<int64_t>(), false, "", at_least(0)},
+                      {"num_outputs", int64_t{0}, false, "", at_least(1)}};
   split.traits.movement = OpTraits::Movement::Split;
   split.forwards = forwards_only_input;
   split.infer = infer_split;
@@ -242,7 +245,7 @@ void register_part_ops(OpTable& table) {
                                                      input_to_dims(2, "ends"), input_to_dims(1, "starts")})}};
   slice.maximum_inputs = 5;
   slice.attributes = {{"starts", std::vector<int64_t>(), true}, {"ends", std::vector<int64_t>(), true},
-                      {"axes", std::vector<int64_t>()}, {"steps", std::vector<int64_t>()}};
+                      {"axes", std::vector<int64_t>(), false, "", axis_of(0)}, {"steps", std::vector<int64_t>()}};
   slice.traits.movement = OpTraits::Movement::Part;
   slice.forwards = forwards_unsliced;
   slice.infer = infer_slice;

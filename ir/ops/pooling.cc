@@ -224,10 +224,9 @@ OpRow pooling_row(const std::string& name, const std::string& doc, const std::st
   row.doc = doc;
   row.equation = equation;
   row.onnx = {{name, 1}};
-  row.attributes = {{"auto_pad", std::string("NOTSET")}, {"ceil_mode", int64_t{0}},
-                    {"dilations", std::vector<int64_t>()},
-                    {"kernel_shape", std::vector<int64_t>(), true}, {"pads", std::vector<int64_t>()},
-                    {"strides", std::vector<int64_t>()}};
+  row.attributes = window_attributes(true);
+  row.attributes.push_back({"ceil_mode", int64_t{0}});
+  row.types = {{kFloats}};
   row.infer = infer_pooling;
   row.lower = std::move(lower);
   return row;
@@ -240,6 +239,7 @@ void register_pooling_ops(OpTable& table) {
                                pooling_equation(2, "max="), lower_max_pool);
   max_pool.traits.blocks = OpTraits::Blocks::Channelwise;
   max_pool.outputs = 2;
+  max_pool.types = {{kNumbers}};
   max_pool.attributes.push_back({"storage_order", int64_t{0}});
   max_pool.aten = {"aten::max_pool2d"};
   table.add(std::move(max_pool));
@@ -252,7 +252,7 @@ void register_pooling_ops(OpTable& table) {
 
   OpRow lp = pooling_row("LpPool", "The p-norm of each window.", pooling_equation(2, "+=", "pow(abs(", "), p)"),
                          lower_lp_pool);
-  lp.attributes.push_back({"p", int64_t{2}});
+  lp.attributes.push_back({"p", int64_t{2}, false, "", from_to(1, 1 << 20)});
   table.add(std::move(lp));
 
   const std::pair<const char*, Reduction> whole[] = {{"GlobalAveragePool", Reduction::Sum},
@@ -266,6 +266,7 @@ void register_pooling_ops(OpTable& table) {
     row.traits.blocks = OpTraits::Blocks::Channelwise;
     row.traits.reads_blocks = true;
     row.onnx = {{name, 1}};
+    row.types = {{reduction == Reduction::Sum ? kFloats : kNumbers}};
     row.infer = infer_global;
     const Reduction how = reduction;
     row.lower = [how](LowerContext& context) { lower_global(context, how); };

@@ -209,10 +209,13 @@ std::function<void(InferContext&)> infer_as(const std::string& as, int a, int b,
       input = static_cast<ValueId>(graph.values.size());
       graph.values.push_back(std::move(stand_in));
     }
+    node.outputs = {static_cast<ValueId>(graph.values.size())};
+    graph.values.emplace_back();
     InferContext inner(graph, node);
     row->infer(inner);
+    const Shape shape = graph.values.back().shape.value();
     graph.values.resize(values);
-    graph[context.node().outputs[0]].dtype = type(context);
+    context.set_output(0, type(context), shape);
   };
 }
 
@@ -230,6 +233,7 @@ void register_quantize_ops(OpTable& table) {
   quantize.elementwise = true;
   quantize.attributes = {{"axis", int64_t{1}}, {"saturate", int64_t{1}}, {"block_size", int64_t{0}}, {"output_dtype", std::string()},
                          {"precision", int64_t{0}}};
+  quantize.types = {{kNumbers, {0}}, {kFloats, {1}}, {kIntegers, {2}}};
   quantize.infer = infer_quantize;
   quantize.lower = lower_quantize;
   OpRow dequantize = quantize;
@@ -237,6 +241,7 @@ void register_quantize_ops(OpTable& table) {
   dequantize.doc = "(x - zero point) * scale.";
   dequantize.equation = "(a - c) * b";
   dequantize.onnx = {{"DequantizeLinear", 10, dtype_attribute("output_dtype")}};
+  dequantize.types = {{kIntegers, {0, 2}}, {kFloats, {1}}};
   dequantize.infer = infer_dequantize;
   dequantize.lower = lower_dequantize;
   table.add(std::move(quantize));
@@ -244,17 +249,24 @@ void register_quantize_ops(OpTable& table) {
 
   auto i32 = [](InferContext&) { return DType::I32; };
   auto of_zero_point = [](InferContext& context) { return context.dtype(7); };
+  const std::vector<TypeRule> quantised_types = {{kBytes, {0, 2}}, {kBytes, {3, 5}}, {kBytes, {7}}, {kFloats, {1, 4, 6}, false}};
   OpRow conv_integer = expanded({"ConvInteger", 10}, "Convolution of integers with zero points.", {2, 4}, infer_as("Conv", 0, 1, i32), expand_conv_integer);
-  conv_integer.attributes = {{"auto_pad", std::string("NOTSET")}, {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
-                             {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()}, {"strides", std::vector<int64_t>()}};
+  conv_integer.attributes = convolution_attributes();
+  conv_integer.types = {{kBytes, {0, 2}}, {kBytes, {1, 3}}};
   OpRow quantised_conv = expanded({"QLinearConv", 10}, "Convolution of quantised tensors.", {8, 9}, infer_as("Conv", 0, 3, of_zero_point),
                                   [](Graph& graph, const Node& node) { return expand_quantised(graph, node, true); });
   quantised_conv.attributes = conv_integer.attributes;
+  quantised_conv.types = quantised_types;
+  quantised_conv.types.push_back({{"i32", [](DType type) { return type == DType::I32; }}, {8}});
   table.add(std::move(conv_integer));
   table.add(std::move(quantised_conv));
-  table.add(expanded({"MatMulInteger", 10}, "Matrix product of integers with zero points.", {2, 4}, infer_as("MatMul", 0, 1, i32), expand_matmul_integer));
-  table.add(expanded({"QLinearMatMul", 10}, "Matrix product of quantised tensors.", {8, 8}, infer_as("MatMul", 0, 3, of_zero_point),
-                     [](Graph& graph, const Node& node) { return expand_quantised(graph, node, false); }));
+  OpRow matmul_integer = expanded({"MatMulInteger", 10}, "Matrix product of integers with zero points.", {2, 4}, infer_as("MatMul", 0, 1, i32), expand_matmul_integer);
+  matmul_integer.types = {{kBytes, {0, 2}}, {kBytes, {1, 3}}};
+  table.add(std::move(matmul_integer));
+  OpRow quantised_matmul = expanded({"QLinearMatMul", 10}, "Matrix product of quantised tensors.", {8, 8}, infer_as("MatMul", 0, 3, of_zero_point),
+                                    [](Graph& graph, const Node& node) { return expand_quantised(graph, node, false); });
+  quantised_matmul.types = quantised_types;
+  table.add(std::move(quantised_matmul));
   OpRow dynamic = expanded({"DynamicQuantizeLinear", 11}, "Quantisation to u8 with the scale and zero point of the data's range.", {1, 1},
                            [](InferContext& context) {
                              context.set_output(0, DType::U8, context.shape(0));
@@ -263,6 +275,7 @@ void register_quantize_ops(OpTable& table) {
                            },
                            expand_dynamic);
   dynamic.outputs = 3;
+  dynamic.types = {{{"f32", [](DType type) { return type == DType::F32; }}}};
   table.add(std::move(dynamic));
 }
 

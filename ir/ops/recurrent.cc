@@ -24,13 +24,6 @@ int64_t directions_of(const Node& node) { return string_attribute(node, "directi
 // Inputs: X, W, R, B, sequence_lens, initial_h, then initial_c and P of an LSTM.
 void infer_recurrent(InferContext& context, const Cell& cell) {
   const Node& node = context.node();
-  choice_attribute(node, "direction", {"forward", "reverse", "bidirectional"});
-  for (int i = 0; i < context.input_count(); ++i) {
-    if (!context.has_input(i) || i == 4) continue;   // lengths are integers
-    if (!is_float(context.dtype(i)) || context.dtype(i) != context.dtype(0)) {
-      context.error("input ", i, " has type ", name_of(context.dtype(i)), "; one float type is needed");
-    }
-  }
   if (context.rank(0) != 3 || context.rank(1) != 3 || context.rank(2) != 3) {
     context.error("X, W and R have shapes ", str(context.shape(0)), ", ", str(context.shape(1)), " and ", str(context.shape(2)), "; rank 3 is needed");
   }
@@ -371,10 +364,12 @@ void register_recurrent_ops(OpTable& table) {
     row.maximum_inputs = cell.has_cell_state ? 8 : 6;
     row.outputs = cell.has_cell_state ? 3 : 2;
     row.attributes = {{"activations", std::vector<std::string>()}, {"activation_alpha", std::vector<double>()},
-                      {"activation_beta", std::vector<double>()}, {"clip", 0.0}, {"direction", std::string("forward")},
-                      {"hidden_size", int64_t{0}}, {"layout", int64_t{0}}};
+                      {"activation_beta", std::vector<double>()}, {"clip", 0.0},
+                      {"direction", std::string("forward"), false, "", one_of({"forward", "reverse", "bidirectional"})},
+                      {"hidden_size", int64_t{0}, false, "", positive()}, {"layout", int64_t{0}}};
     if (cell.gates == 3) row.attributes.push_back({"linear_before_reset", int64_t{0}});
     if (cell.has_cell_state) row.attributes.push_back({"input_forget", int64_t{0}});
+    row.types = {{kFloats, {0, 1, 2, 3, 5, 6, 7}}, {kIndices, {4}}};
     row.infer = [&cell](InferContext& context) { infer_recurrent(context, cell); };
     row.expand = [&cell](Graph& graph, const Node& node) { return RecurrentBuilder(graph, node, cell).run(); };
     table.add(std::move(row));

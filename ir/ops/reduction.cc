@@ -34,12 +34,7 @@ std::set<int64_t> reduced_axes(const Node& node, int64_t rank) {
   std::set<int64_t> axes;
   const bool given = has_attribute(node, "axes");
   if (given) {
-    for (int64_t axis : ints_attribute(node, "axes")) {
-      if (axis < -rank || axis >= rank) {
-        fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " is outside of a tensor of rank ", rank);
-      }
-      axes.insert(axis < 0 ? axis + rank : axis);
-    }
+    for (int64_t axis : ints_attribute(node, "axes")) axes.insert(axis < 0 ? axis + rank : axis);
   }
   if (axes.empty() && !int_attribute(node, "noop_with_empty_axes")) {
     for (int64_t i = 0; i < rank; ++i) axes.insert(i);
@@ -57,9 +52,6 @@ Shape reduced_shape(const Shape& shape, const std::set<int64_t>& axes, bool keep
 }
 
 void infer_reduction(InferContext& context, Reduction reduction, const std::string& name) {
-  if (name == "ReduceL2" || name.rfind("ReduceLog", 0) == 0) require_float(context);
-  const bool extremum = name == "ReduceMax" || name == "ReduceMin";
-  if (context.dtype(0) == DType::Bool && !extremum) context.error("input 0 has type bool; a number type is needed");
   const Shape& shape = context.shape(0);
   const auto axes = reduced_axes(context.node(), context.rank(0));
   context.set_output(0, context.dtype(0), reduced_shape(shape, axes, int_attribute(context.node(), "keepdims") != 0));
@@ -150,7 +142,10 @@ OpRow reduction_row(const std::string& name, const std::string& doc) {
   row.doc = doc;
   row.onnx = {{name, 1, input_to_ints(1, "axes")}};
   row.maximum_inputs = 2;
-  row.attributes = {{"axes", std::vector<int64_t>()}, {"keepdims", int64_t{1}}, {"noop_with_empty_axes", int64_t{0}}};
+  row.attributes = {{"axes", std::vector<int64_t>(), false, "", axis_of(0)}, {"keepdims", int64_t{1}}, {"noop_with_empty_axes", int64_t{0}}};
+  const bool extremum = name == "ReduceMax" || name == "ReduceMin";
+  const bool real = name == "ReduceL2" || name.rfind("ReduceLog", 0) == 0;
+  row.types = {{real ? kFloats : extremum ? kAnyType : kNumbers, {0}}};
   return row;
 }
 
@@ -180,11 +175,6 @@ void lower_arg(LowerContext& context, Reduction reduction) {
 }
 
 // --- running sums --------------------------------------------------------------------------------
-
-void infer_cumulative(InferContext& context) {
-  context.axis(int_attribute(context.node(), "axis"), context.rank(0));
-  infer_same(context);
-}
 
 void axis_to_attribute(Graph& graph, Node& node) {
   input_to_ints(1, "axis")(graph, node);
@@ -221,6 +211,7 @@ void infer_top_k(InferContext& context) {
   if (k[0].is_constant() && shape[axis].is_constant() && k[0].constant() > shape[axis].constant()) {
     context.error("k is ", k[0].str(), " but axis ", axis, " has ", shape[axis].str(), " elements");
   }
+  if (k[0].is_constant()) require_not_negative(context, shape[axis] - k[0], text("axis ", axis, " of ", str(shape)));
   shape[axis] = k[0];
   context.set_output(0, context.dtype(0), shape);
   context.set_output(1, DType::I64, shape);
@@ -296,7 +287,8 @@ void register_reduction_ops(OpTable& table) {
     row.traits.row_program = true;
     row.doc = maximum ? "Index of the largest element along an axis." : "Index of the smallest element along an axis.";
     row.onnx = {{row.name, 1}};
-    row.attributes = {{"axis", int64_t{0}}, {"keepdims", int64_t{1}}, {"select_last_index", int64_t{0}}};
+    row.attributes = {{"axis", int64_t{0}, false, "", axis_of(0)}, {"keepdims", int64_t{1}}, {"select_last_index", int64_t{0}}};
+    row.types = {{kNumbers}};
     row.infer = infer_arg;
     row.lower = [maximum](LowerContext& context) { lower_arg(context, maximum ? Reduction::Max : Reduction::Min); };
     table.add(std::move(row));
@@ -310,8 +302,9 @@ void register_reduction_ops(OpTable& table) {
     row.equation = sum ? "O[i] += X[k] where k <= i" : "O[i] *= X[k] where k <= i";
     row.onnx = {{row.name, 11, axis_to_attribute}};
     row.maximum_inputs = 2;
-    row.attributes = {{"axis", int64_t{0}}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}};
-    row.infer = infer_cumulative;
+    row.attributes = {{"axis", int64_t{0}, false, "", axis_of(0)}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}};
+    row.types = {{kNumbers, {0}}};
+    row.infer = infer_same;
     row.lower = [sum](LowerContext& context) { lower_cumulative(context, sum ? Reduction::Sum : Reduction::Product); };
     table.add(std::move(row));
   }
@@ -320,11 +313,15 @@ void register_reduction_ops(OpTable& table) {
   top.category = "reduction";
   top.traits.row_program = true;
   top.doc = "The k largest (or smallest) elements along an axis, in order, with their indices.";
-  auto old_k = [](Graph&, Node& node) { node.attributes["k"] = std::vector<int64_t>{int_attribute(node, "k")}; };
+  auto old_k = [](Graph&, Node& node) {
+    if (!has_attribute(node, "k")) fail(ErrorKind::Model, node.origin.str(), " lacks attribute 'k', which TopK needs");
+    node.attributes["k"] = std::vector<int64_t>{unchecked_attribute<int64_t>(node, "k")};
+  };
   top.onnx = {{"TopK", 1, old_k}, {"TopK", 10, input_to_dims(1, "k")}};
   top.maximum_inputs = 2;
   top.outputs = 2;
-  top.attributes = {{"axis", int64_t{-1}}, {"k", std::vector<int64_t>()}, {"largest", int64_t{1}}, {"sorted", int64_t{1}}};
+  top.types = {{kNumbers, {0}}};
+  top.attributes = {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"k", std::vector<int64_t>(), false, "", at_least(0)}, {"largest", int64_t{1}}, {"sorted", int64_t{1}}};
   top.infer = infer_top_k;
   top.lower = lower_top_k;
   table.add(std::move(top));

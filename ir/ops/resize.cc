@@ -250,7 +250,12 @@ AxisForm form_of_axis(const Node& node, const Dim& in, const ResizedShape& targe
   const bool symbolic = !in.is_constant();
   const int64_t extent = symbolic ? kPattern : in.constant();
   const int64_t size = symbolic ? static_cast<int64_t>(std::floor(kPattern * scale + 1e-9)) : target.sizes[axis].constant();
-  if (extent < 1 || size < 0 || size > (int64_t{1} << 24)) fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " of size ", extent, " cannot become ", size);
+  // Elements of its table: one for each position and tap.
+  constexpr double kMostEntries = 1 << 22;
+  const double shrink = sampling.antialias ? std::min(scale, 1.0) : 1.0;
+  if (extent < 1 || size < 0 || static_cast<double>(size) * (1 + 4 / shrink) > kMostEntries * 5) {
+    fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " of size ", extent, " cannot become ", size);
+  }
   AxisForm form{table_of(sampling, scale, extent, size, window), std::nullopt, size};
   form.affine = affine_axis(form.table, extent, size);
   if (symbolic && !form.affine) fail(ErrorKind::Unsupported, node.origin.str(), ": resampling axis ", axis, " of size '", in.str(), "' needs a fixed size; bind the symbol to a number");
@@ -291,9 +296,22 @@ void normalize_resize(Graph& graph, Node& node, const ResizeForm& form) {
                      {"outside", outside}};
 }
 
+// The normalised form: an entry of each attribute per axis, and two tables for each axis that has no affine map.
 void infer_resize(InferContext& context) {
-  const Shape sizes = dims_attribute(context.node(), "sizes");
-  if (sizes.size() != context.shape(0).size()) context.error(sizes.size(), " sizes for a tensor of shape ", str(context.shape(0)));
+  const Node& node = context.node();
+  const Shape sizes = dims_attribute(node, "sizes");
+  const size_t rank = context.shape(0).size();
+  if (sizes.size() != rank) context.error(sizes.size(), " sizes for a tensor of shape ", str(context.shape(0)));
+  const auto factors = ints_attribute(node, "factors"), steps = ints_attribute(node, "steps"), offsets = ints_attribute(node, "offsets");
+  if (factors.size() != rank || steps.size() != rank || offsets.size() != rank) context.error("factors, steps and offsets are not one per axis");
+  int next = 1;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    if (factors[axis] != 0 || steps[axis] != 0) continue;
+    for (int last = next + 2; next < last; ++next) {
+      const bool table = context.has_input(next) && context.input(next).constant && context.rank(next) == 2;
+      if (!table || context.shape(next)[0] != sizes[axis]) context.error("input ", next, " is no table of axis ", axis);
+    }
+  }
   context.set_output(0, context.dtype(0), sizes);
 }
 

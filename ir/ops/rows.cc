@@ -52,23 +52,10 @@ void collect_types(const Formula& formula, FormulaTypes& types) {
 
 }  // namespace
 
-void require_float(InferContext& context) {
-  for (int i = 0; i < context.input_count(); ++i) {
-    if (context.has_input(i) && !is_float(context.dtype(i))) {
-      context.error("input ", i, " has type ", name_of(context.dtype(i)), "; a float type is needed");
-    }
-  }
-}
+void require_float(InferContext& context) { check_types(context, {kFloats, {}, false}); }
 
 void require_one_type(InferContext& context, bool (*fits)(DType), const char* what) {
-  for (int i = 0; i < context.input_count(); ++i) {
-    if (!context.has_input(i)) continue;
-    if (!fits(context.dtype(i))) context.error("input ", i, " has type ", name_of(context.dtype(i)), "; ", what, " is needed");
-    if (context.dtype(i) != context.dtype(0)) {
-      context.error("input 0 has type ", name_of(context.dtype(0)), " and input ", i, " has type ",
-                    name_of(context.dtype(i)), "; they must be the same");
-    }
-  }
+  check_types(context, {{what, fits}});
 }
 
 bool input_given(const Node& node, int input) {
@@ -87,10 +74,8 @@ std::optional<std::vector<Dim>> known_elements(const Value& value) {
 
 std::string choice_attribute(const Node& node, const std::string& name, const std::vector<std::string>& known) {
   const std::string value = string_attribute(node, name);
-  if (std::find(known.begin(), known.end(), value) != known.end()) return value;
-  std::string list;
-  for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
-  fail(ErrorKind::Unsupported, node.origin.str(), ": ", name, " is '", value, "'; it may be ", list);
+  check_choice(node, name, value, known);
+  return value;
 }
 
 WindowSubscripts window_subscripts(size_t axes) {
@@ -116,8 +101,12 @@ void bind_window(const Window& window, EquationNames& names) {
   }
 }
 
-std::string auto_pad_of(const Node& node) {
-  return choice_attribute(node, "auto_pad", {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"});
+std::vector<AttributeRow> window_attributes(bool sized_by_attribute) {
+  return {{"auto_pad", std::string("NOTSET"), false, "", one_of({"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"})},
+          {"dilations", std::vector<int64_t>(), false, "", positive()},
+          {"kernel_shape", std::vector<int64_t>(), sized_by_attribute, "", positive()},
+          {"pads", std::vector<int64_t>(), false, "", from_to(-kFurthestPad, kFurthestPad)},
+          {"strides", std::vector<int64_t>(), false, "", positive()}};
 }
 
 std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const char* what) {
@@ -199,6 +188,12 @@ std::vector<int64_t> per_axis(const Node& node, const std::string& name, size_t 
   return result;
 }
 
+void check_kernel_extent(const Node& node, int64_t extent, size_t axis) {
+  constexpr int64_t kLargest = int64_t{1} << 31;
+  if (extent >= 1 && extent <= kLargest) return;
+  fail(ErrorKind::Shape, node.origin.str(), ": the size of the kernel along spatial axis ", axis, " is ", extent, "; it may be 1 to ", kLargest);
+}
+
 Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::vector<int64_t>& kernel, bool ceil_mode) {
   const size_t rank = spatial.size();
   Window window;
@@ -206,15 +201,9 @@ Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::v
   window.strides = per_axis(node, "strides", rank, 1);
   window.dilations = per_axis(node, "dilations", rank, 1);
   std::vector<int64_t> pads = per_axis(node, "pads", 2 * rank, 0);
-  const std::string mode = auto_pad_of(node);
-  auto refuse = [&](const char* what, int64_t value, size_t axis) {
-    fail(ErrorKind::Shape, node.origin.str(), ": ", what, " of spatial axis ", axis, " is ", value);
-  };
-  constexpr int64_t kLargest = int64_t{1} << 31;
+  const std::string mode = string_attribute(node, "auto_pad");
   for (size_t i = 0; i < rank; ++i) {
-    if (kernel[i] < 1 || kernel[i] > kLargest) refuse("kernel size", kernel[i], i);
-    if (window.strides[i] < 1 || window.strides[i] > kLargest) refuse("stride", window.strides[i], i);
-    if (window.dilations[i] < 1 || window.dilations[i] > kLargest) refuse("dilation", window.dilations[i], i);
+    check_kernel_extent(node, kernel[i], i);
     const int64_t reach = window.dilations[i] * (kernel[i] - 1) + 1, stride = window.strides[i];
     int64_t before = pads[i], after = pads[rank + i];
     if (mode == "VALID") before = after = 0;
@@ -229,7 +218,6 @@ Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::v
       before = mode == "SAME_UPPER" ? small : large;
       after = mode == "SAME_UPPER" ? large : small;
     }
-    if (std::abs(before) > kLargest || std::abs(after) > kLargest) refuse("padding", before, i);
     window.before.push_back(before);
     window.after.push_back(after);
     const Dim moves = spatial[i] + Dim(before + after - reach);
@@ -291,6 +279,24 @@ TensorPtr int_tensor(const std::vector<int64_t>& shape, const std::vector<int64_
   return tensor;
 }
 
+void require_not_negative(InferContext& context, const Dim& size, const std::string& what) {
+  if (dim_range(size, context.graph()).low >= 0) return;
+  // factor * symbol + constant
+  int64_t constant = 0;
+  const Dim::Term* growing = nullptr;
+  for (const Dim::Term& term : size.terms()) {
+    if (term.factors.empty()) constant = term.coefficient;
+    else if (!growing && term.factors.size() == 1 && term.factors[0]->kind == Dim::AtomKind::Symbol && term.coefficient > 0) growing = &term;
+    else return context.unsupported(what, " may be too small for some sizes; bind the symbols to numbers");
+  }
+  const auto symbol = growing ? context.graph().symbols.find(growing->factors[0]->name) : context.graph().symbols.end();
+  const int64_t least = growing ? (-constant + growing->coefficient - 1) / growing->coefficient : 0;
+  if (symbol == context.graph().symbols.end() || least > symbol->second.second) {
+    context.unsupported(what, " may be too small for some sizes; bind the symbols to numbers");
+  }
+  symbol->second.first = std::max(symbol->second.first, least);
+}
+
 void infer_same(InferContext& context) { context.set_output(0, context.dtype(0), context.shape(0)); }
 
 OpRow elementwise(const ElementwiseRow& entry) {
@@ -311,22 +317,11 @@ OpRow elementwise(const ElementwiseRow& entry) {
   FormulaTypes types;
   collect_types(*formula, types);
   // The formulas of logic are named by what they take: bools, or integers.
-  const bool bools = result == ResultType::Bool && types.logic;
-  row.infer = [result, types, bools](InferContext& context) {
-    if (types.floats) require_float(context);
+  const TypeSet logic = result == ResultType::Bool ? kBools : kIntegers;
+  row.types = {{types.floats ? kFloats : types.logic ? logic : types.arithmetic ? kNumbers : kAnyType}};
+  row.infer = [result](InferContext& context) {
     std::vector<Shape> shapes;
-    const DType type = context.dtype(0);
-    const bool fits = bools ? type == DType::Bool : types.logic ? is_integer(type) : !types.arithmetic || type != DType::Bool;
-    if (!fits) {
-      context.error("input 0 has type ", name_of(type), "; ", bools ? "bool" : types.logic ? "an integer type" : "a number type", " is needed");
-    }
-    for (int i = 0; i < context.input_count(); ++i) {
-      shapes.push_back(context.shape(i));
-      if (context.dtype(i) != context.dtype(0)) {
-        context.error("input 0 has type ", name_of(context.dtype(0)), " and input ", i, " has type ",
-                      name_of(context.dtype(i)));
-      }
-    }
+    for (int i = 0; i < context.input_count(); ++i) shapes.push_back(context.shape(i));
     context.set_output(0, result == ResultType::Bool ? DType::Bool : context.dtype(0),
                        context.broadcast(shapes));
   };

@@ -28,6 +28,9 @@ void register_resize_ops(OpTable& table);
 void register_shape_ops(OpTable& table);
 void register_view_ops(OpTable& table);
 
+// Elements of padding, or that are cut, at one end of an axis: at most.
+constexpr int64_t kFurthestPad = int64_t{1} << 31;
+
 // How many inputs an operator takes; -1: any number.
 struct InputCount {
   int minimum = 0, maximum = 0;
@@ -48,14 +51,24 @@ Normalize drop_attributes(std::vector<std::string> names);
 // The known content of a value: `elements`, or those of a constant of integers with rank <= 1.
 std::optional<std::vector<Dim>> known_elements(const Value& value);
 bool input_given(const Node& node, int input);
+// An attribute that the node has, of this kind, in normalisation, where nothing has checked it yet; Model error for others.
+template <class T>
+const T& unchecked_attribute(const Node& node, const std::string& name) {
+  const T* value = std::get_if<T>(&node.attributes.at(name));
+  if (!value) fail(ErrorKind::Model, node.origin.str(), ": attribute '", name, "' is of the wrong kind");
+  return *value;
+}
 // The value of a text attribute, or the row's default; Unsupported error naming the node and the known
-// values where it is none of them.
+// values where it is none of them. For normalisation, which comes before the row's own constraints are checked.
 std::string choice_attribute(const Node& node, const std::string& name, const std::vector<std::string>& known);
 // The integers of a list of dimensions; Unsupported error naming the node where one is a symbol.
 std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const char* what);
 
 // An interval in which the dimension lies for all sizes that the graph allows.
 Interval dim_range(const Dim& dim, const Graph& graph);
+// Sees to it that a size is never negative: a symbol that it grows with gets a larger least value, which inputs then must
+// have. Unsupported error, `what` may be too small, where that would not do.
+void require_not_negative(InferContext& context, const Dim& size, const std::string& what);
 
 // Appends `node` with one new output to `nodes` and gives back its output.
 class NodeBuilder {
@@ -102,7 +115,7 @@ OpRow movement(const std::string& name, const std::string& doc);
 ValueId forwards_same_shape(const Graph& graph, const Node& node);
 ValueId forwards_only_input(const Graph& graph, const Node& node);
 
-// Shape errors where inputs are of other types: all that are given must be floats.
+// For rows whose types depend on more than `OpRow::types` says: all inputs that are given must be floats.
 void require_float(InferContext& context);
 // All that are given must be of one type, which `fits`; `what` says in words what does.
 void require_one_type(InferContext& context, bool (*fits)(DType), const char* what);
@@ -123,8 +136,12 @@ struct Window {
 };
 // `spatial`: extents of the input. Attributes: strides, dilations, pads, auto_pad.
 Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::vector<int64_t>& kernel, bool ceil_mode);
-// How windows are padded: NOTSET, VALID, SAME_UPPER or SAME_LOWER.
-std::string auto_pad_of(const Node& node);
+// The attributes of windows; those of pooling have the windows' size from the attribute.
+std::vector<AttributeRow> window_attributes(bool sized_by_attribute);
+// Those of convolutions: `group` too.
+std::vector<AttributeRow> convolution_attributes();
+// Shape error for a window's size out of weights that no arithmetic has room for.
+void check_kernel_extent(const Node& node, int64_t extent, size_t axis);
 struct EquationNames;
 // The subscripts of the spatial axes (`,y,x`, `,r,s` and `,y*stride_y+r*dilation_y-pad_y,…`), from one to
 // three axes counted from the last.

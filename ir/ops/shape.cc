@@ -55,18 +55,18 @@ void plain_constant(Graph&, Node& node) {
   auto take = [&](const char* name, auto make) {
     auto found = node.attributes.find(name);
     if (found == node.attributes.end()) return;
-    TensorPtr tensor = make(found->second);
+    TensorPtr tensor = make(node, name);
     node.attributes.erase(found);
     node.attributes["value"] = tensor;
   };
-  take("value_float", [](const Attribute& a) { return number_tensor(DType::F32, {}, {std::get<double>(a)}); });
-  take("value_floats", [](const Attribute& a) {
-    const auto& all = std::get<std::vector<double>>(a);
+  take("value_float", [](const Node& n, const char* name) { return number_tensor(DType::F32, {}, {unchecked_attribute<double>(n, name)}); });
+  take("value_floats", [](const Node& n, const char* name) {
+    const auto& all = unchecked_attribute<std::vector<double>>(n, name);
     return number_tensor(DType::F32, {static_cast<int64_t>(all.size())}, all);
   });
-  take("value_int", [](const Attribute& a) { return int_tensor({}, {std::get<int64_t>(a)}); });
-  take("value_ints", [](const Attribute& a) {
-    const auto& all = std::get<std::vector<int64_t>>(a);
+  take("value_int", [](const Node& n, const char* name) { return int_tensor({}, {unchecked_attribute<int64_t>(n, name)}); });
+  take("value_ints", [](const Node& n, const char* name) {
+    const auto& all = unchecked_attribute<std::vector<int64_t>>(n, name);
     return int_tensor({static_cast<int64_t>(all.size())}, all);
   });
   if (!has_attribute(node, "value")) {
@@ -133,13 +133,15 @@ void infer_range(InferContext& context) {
   const DType type = dtype_from_name(string_attribute(context.node(), "dtype"));
   if (is_float(type)) {
     const std::vector<double> numbers = floats_attribute(context.node(), "numbers");
-    const double count = numbers.at(2) == 0 ? 0 : std::ceil((numbers.at(1) - numbers[0]) / numbers[2]);
+    if (numbers.size() != 3) context.error("attribute 'numbers' has ", numbers.size(), " numbers; 3 are needed");
+    const double count = numbers[2] == 0 ? 0 : std::ceil((numbers[1] - numbers[0]) / numbers[2]);
     if (!(count < 1e12)) context.error("a range from ", numbers[0], " to ", numbers[1], " by ", numbers[2], " is too long");
     context.set_output(0, type, {Dim(static_cast<int64_t>(std::max(count, 0.0)))});
     return;
   }
   const std::vector<Dim> range = dims_attribute(context.node(), "range");
-  if (range.at(2) == Dim(0)) context.error("the step of the range is 0");
+  if (range.size() != 3) context.error("attribute 'range' has ", range.size(), " numbers; 3 are needed");
+  if (range[2] == Dim(0)) context.error("the step of the range is 0");
   Dim count;
   if (range[2].is_constant() && range[2].constant() < 0) count = ceil_div(range[0] - range[1], Dim(0) - range[2]);
   else count = ceil_div(range[1] - range[0], range[2]);
@@ -180,6 +182,8 @@ void lower_eye(LowerContext& context) {
 }
 
 void infer_trilu(InferContext& context) {
+  const size_t given = has_attribute(context.node(), "k") ? ints_attribute(context.node(), "k").size() : 1;
+  if (given != 1) context.error("k has ", given, " numbers; one is needed");
   if (context.rank(0) < 2) context.error("the input has shape ", str(context.shape(0)), "; rank 2 or more is needed");
   infer_same(context);
 }
@@ -240,7 +244,7 @@ void register_shape_ops(OpTable& table) {
   OpRow filled = shape_row({"ConstantOfShape", 9}, "A tensor of one value.", {0, 1}, infer_constant_of_shape, lower_constant_of_shape);
   filled.traits.fill = true;
   filled.onnx = {{"ConstantOfShape", 9, input_to_dims(0, "shape")}};
-  filled.attributes = {{"shape", std::vector<int64_t>()}, {"value", TensorPtr()}};
+  filled.attributes = {{"shape", std::vector<int64_t>(), false, "", at_least(0)}, {"value", TensorPtr()}};
   table.add(std::move(filled));
 
   OpRow range = shape_row({"Range", 11}, "Numbers from start by a step to a limit.", {0, 3}, infer_range, lower_range);

@@ -119,7 +119,6 @@ Shape flattened(InferContext& context) {
   const Shape& in = context.shape(0);
   const int64_t rank = context.rank(0);
   int64_t axis = int_attribute(context.node(), "axis");
-  if (axis < -rank || axis > rank) context.error("axis ", axis, " is outside of a tensor of rank ", rank);
   if (axis < 0) axis += rank;
   return {element_count({in.begin(), in.begin() + axis}), element_count({in.begin() + axis, in.end()})};
 }
@@ -169,13 +168,13 @@ void register_view_ops(OpTable& table) {
   table.add(std::move(reshape));
 
   OpRow flatten = view("Flatten", "A matrix: the axes before `axis`, and the others.", flattened);
-  flatten.attributes = {{"axis", int64_t{1}}};
+  flatten.attributes = {{"axis", int64_t{1}, false, "", axis_of(0, 0, 1)}};
   table.add(std::move(flatten));
 
   OpRow squeeze = view("Squeeze", "Without axes of extent 1.", squeezed);
   squeeze.onnx = {{"Squeeze", 1, input_to_ints(1, "axes")}};
   squeeze.maximum_inputs = 2;
-  squeeze.attributes = {{"axes", std::vector<int64_t>()}};
+  squeeze.attributes = {{"axes", std::vector<int64_t>(), false, "", axis_of(0)}};
   table.add(std::move(squeeze));
 
   OpRow unsqueeze = view("Unsqueeze", "With new axes of extent 1.", unsqueezed);

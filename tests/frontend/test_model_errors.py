@@ -321,6 +321,65 @@ MODELS = [
     ("float[2,3] x, float[2] z", "y = Add<axis = 0, broadcast = 1>(x, z)", "", 7),
     # What only the plan meets.
     ("float[2,3] x", "y = BitwiseNot(x)", "", 18),
+    # What a row says of its attributes and of its operands' types.
+    (X, "y = Softmax<axis = 2>(x)"),
+    ("float x", "y = Softmax(x)"),
+    (X, "y = LogSoftmax<axis = -3>(x)"),
+    (X, "y = LpNormalization<p = 3>(x)"),
+    ("float[2,3] x, double[3] s", "y = LayerNormalization(x, s)"),
+    (X, "y = MeanVarianceNormalization<axes = [0, 2]>(x)"),
+    (X, "y = Squeeze(x, a)", "int64[1] a = {4}"),
+    ("float[2,1] x", "y = Squeeze(x, a)", "int64[20] a = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 9}"),
+    ("float[3] x", "s = Shape(x) t = Concat<axis = 0>(s, s, s) y, z = Split(t, n)", "int64[2] n = {5, -2}"),
+    (X, "y, z = Split<num_outputs = 0>(x)", "", 18),
+    ("float[3,4,5,6,7] x", "s = Shape(x) a, b, c, y = Split<num_outputs = 4>(s)", "", 18),
+    (X, "y, z = TopK(x)", "", 7),
+    ("float[2,3] x, float[3,5] w", "y = Add<broadcast = 1.5>(x, w)", "", 7),
+    (X, "y = Slice(x, s, e)", "int64[3] s = {0, 0, 0}, int64[3] e = {1, 1, 1}"),
+    ("int64[4] x, float[3] v", "y = OneHot(x, d, v)", "int64[1] d = {3}"),
+    ("int64[4] x, float[2] v", "y = OneHot<axis = 3>(x, d, v)", "int64[1] d = {3}"),
+    ("int64[4] x, float[2] v", "y = OneHot(x, d, v)", "int64[1] d = {-3}"),
+    (X, "y, z = TopK(x, k)", "int64[1] k = {-1}"),
+    ("bool[2,3] x", "y, z = TopK(x, k)", "int64[1] k = {1}"),
+    ("bool[2,3] x", "y = ArgMax(x)"),
+    ("bool[2,3] x", "y = CumSum(x, a)", "int64[1] a = {0}"),
+    (X, "y = Tile(x, r)", "int64[2] r = {2, -1}"),
+    ("int32[1,3,8,8] x", "y = AveragePool<kernel_shape = [2, 2]>(x)"),
+    ("float[1,3,8,8] x", "y = LpPool<kernel_shape = [2, 2], p = 0>(x)"),
+    ("float[1,3,8,8] x", "y = MaxPool<kernel_shape = [2, 2], pads = [0, 0, 0, 4294967296]>(x)"),
+    ("float[1,3,8,8] x", "y = MaxPool<kernel_shape = [2, 2], dilations = [1, -1]>(x)"),
+    ("float[1,3,8,8] x, float[4,3,3,3] w", "y = Conv<group = 4294967296>(x, w)"),
+    ("float[1,3,8,8] x, float[4,3,0,3] w", "y = Conv(x, w)"),
+    ("float[1,3,8,8] x, float[3,2,3,3] w", "y = ConvTranspose<output_padding = [0, -1]>(x, w)"),
+    ("float[1,3,8,8] x, float[3,2,3,3] w", "y = ConvTranspose<output_shape = [10]>(x, w)"),
+    ("float[1,3,8,8] x, float[3,2,3,3] w", "y = ConvTranspose<output_shape = [10, 0]>(x, w)"),
+    ("float[1,3,8,8] x, float[3,2,3,3] w", "y = ConvTranspose<strides = [1152921504606846976, 1]>(x, w)"),
+    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 0>(x, w, r)"),
+    ("bool[2] x, bool[2] z", "y = Sum(x, z)"),
+    ("int64[2] x, int64[2] z", "y = Mean(x, z)"),
+    ("bool[2] x, float[2] z", "y = Pow(x, z)"),
+    ("float[2] x, float[2] z", "y = Range(a, b, c)", "float a = {0.0}, float b = {5.0}, float[2] c = {1.0, 2.0}"),
+    (X, "y = Trilu(x, k)", "int64[2] k = {1, 2}"),
+    ("float[2,3] x, float s", "y = DequantizeLinear(x, s)"),
+    ("int32[1,1,3,3] x, int8[1,1,2,2] w", "y = ConvInteger(x, w)"),
+    ("int8[2,3] x, int8[3,2] w, uint8 z", "y = MatMulInteger(x, w, z)"),
+    ("double[2,3] x", "y, s, z = DynamicQuantizeLinear(x)"),
+    ("float[2] x, int64 n, bool[2] c",
+     "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2] u) { on = Identity(go) u = Neg(s) }>(n, c, x)"),
+    ("float[2] x, int64 n, bool c",
+     "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, double[2] u) { on = Identity(go) u = Cast<to = 11>(s) }>(n, c, x)"),
+    ("float[2] x, float c", "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
+     "else_branch = e () => (float[2] b) { b = Abs(x) }>(c)"),
+    ("float[2] x, bool[2] c", "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
+     "else_branch = e () => (float[2] b) { b = Abs(x) }>(c)"),
+    ("float[2] x, int64 n, bool c",
+     "y, z, w = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2] u) { on = Identity(go) u = Neg(s) }>(n, c, x)"),
+    ("float[N,M] x", "f = Reshape(x, s) y, z = TopK(f, k)", "int64[1] s = {-1}, int64[1] k = {5}"),
+    ("float[2] x", "y = Range<range = [1, 2]>()"),
+    ("float[2] x", 'y = Range<numbers = [1.0], dtype = "f32">()'),
+    # Sizes that no arithmetic has room for.
+    ("float[1099511627776] x, float[1099511627776,1] z", "y = Add(x, z)"),
+    ("float[1,1,1099511627776] x, float[1099511627776,1,1] w", "y = Conv(x, w)"),
 ]
 
 
@@ -434,7 +493,8 @@ def test_tensors_that_no_machine_holds():
             tc.compile(text_model(signature, body, constants))
         return str(caught.value)
 
-    told = r", but a model may use \d+ at most, the memory of this machine; check the sizes that the model is given$"
+    told = (r", but a model may use \d+ at most; check the sizes that the model is given, or give it more by max_ram "
+            r"\(default: the memory of this machine\)$")
     assert re.search(r"^node 'y' \(Expand, opset 17\) of model.onnx: tensor 'y' of shape \[137438953472\] takes 549755813888 bytes"
                      + told, refused("float[1] x", "y = Expand(x, s)", "int64[1] s = {137438953472}"))
     assert re.search(r"^node 'y' \(Pad, opset 17\) of model.onnx: tensor 'y' of shape \[1, 274877906947\] takes 1099511627788 bytes"

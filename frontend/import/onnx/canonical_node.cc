@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "ir/error.h"
+#include "ir/ops/rows.h"
 #include "ir/passes/passes.h"
 
 namespace tc {
@@ -12,45 +13,13 @@ namespace {
 // Operations on constants that are done while importing.
 constexpr double kMostFolded = 4096;
 
-// Every attribute is one of the row's and of its kind.
-void check_attributes(Node& node) {
+// Numbers that a file may write as integers.
+void convert_numbers(Node& node) {
   for (auto& [name, value] : node.attributes) {
     const AttributeRow* row = node.op->attribute(name);
-    if (!row) {
-      fail(ErrorKind::Unsupported, node.origin.str(), ": attribute '", name, "' is not supported");
-    }
-    if (row->fallback.index() == value.index()) continue;
-    if (std::holds_alternative<double>(row->fallback) && std::holds_alternative<int64_t>(value)) {
+    if (row && std::holds_alternative<double>(row->fallback) && std::holds_alternative<int64_t>(value)) {
       value = static_cast<double>(std::get<int64_t>(value));
-      continue;
     }
-    const bool list = std::holds_alternative<std::vector<int64_t>>(row->fallback);
-    if (list && std::holds_alternative<std::vector<Dim>>(value)) continue;
-    fail(ErrorKind::Model, node.origin.str(), ": attribute '", name, "' is of the wrong kind");
-  }
-}
-
-void check_counts(const Node& node) {
-  const int count = static_cast<int>(node.inputs.size());
-  const int least = node.op->minimum_inputs, most = node.op->maximum_inputs;
-  const bool control = node.op->kind == OpRow::Kind::Control;
-  if (count < least || (!control && most >= 0 && count > most)) {
-    fail(ErrorKind::Model, node.origin.str(), " has ", count, " inputs; ", node.op->name, " takes ", least,
-         most < 0 ? " or more" : text(" to ", most));
-  }
-  for (int i = 0; i < node.op->minimum_inputs; ++i) {
-    if (node.inputs[static_cast<size_t>(i)] == kNoValue) {
-      fail(ErrorKind::Model, node.origin.str(), " leaves out input ", i, ", which ", node.op->name, " needs");
-    }
-  }
-  for (const AttributeRow& row : node.op->attributes) {
-    if (row.required && !node.attributes.count(row.name)) {
-      fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", row.name, "', which ", node.op->name, " needs");
-    }
-  }
-  if (node.op->outputs >= 0 && static_cast<int>(node.outputs.size()) > node.op->outputs) {
-    fail(ErrorKind::Unsupported, node.origin.str(), " has ", node.outputs.size(), " outputs; of ", node.op->name, " ",
-         node.op->outputs, node.op->outputs == 1 ? " is" : " are", " supported");
   }
 }
 
@@ -76,9 +45,10 @@ bool known_by_shape(Graph& graph, const Node& node) {
 void make_canonical(Graph& graph, Node& node, const OnnxName& form) {
   std::string why;
   try {
+    // Normalisation reads what every form takes, and makes attributes of what comes after.
+    check_inputs(node, /*all=*/false);
     if (form.normalize) form.normalize(graph, node);
-    check_attributes(node);
-    check_counts(node);
+    convert_numbers(node);
     infer_node(graph, node);
     return;
   } catch (const Error& error) {

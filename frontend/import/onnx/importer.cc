@@ -12,7 +12,7 @@
 #include "frontend/import/onnx/onnx.pb.h"
 #include "frontend/import/onnx/tensor_reader.h"
 #include "ir/error.h"
-#include "ir/ops/op.h"
+#include "ir/ops/rows.h"
 
 namespace tc {
 namespace {
@@ -432,7 +432,7 @@ class OnnxImporter {
     }
     const auto found = node.attributes.find("num_scan_inputs");
     if (found == node.attributes.end()) fail(ErrorKind::Model, node.origin.str(), " lacks attribute 'num_scan_inputs'");
-    const size_t scans = static_cast<size_t>(std::clamp<int64_t>(std::get<int64_t>(found->second), 0, 1 << 20));
+    const size_t scans = static_cast<size_t>(std::clamp<int64_t>(unchecked_attribute<int64_t>(node, "num_scan_inputs"), 0, 1 << 20));
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       Formal formal{(*scope.graph)[node.inputs[i]].dtype, shape(node.inputs[i])};
       if (i + scans >= node.inputs.size() && !formal.shape.empty()) formal.shape.erase(formal.shape.begin());
@@ -483,7 +483,8 @@ class OnnxImporter {
     body->name = "impossible";
     for (ValueId id : other.outputs) {
       const Value& value = other[id];
-      if (!value.shape || !is_constant(*value.shape)) throw refusal;
+      constexpr int64_t kMostPoison = int64_t{1} << 22;
+      if (!value.shape || !is_constant(*value.shape) || element_count(*value.shape).constant() > kMostPoison) throw refusal;
       auto data = std::make_shared<Tensor>(value.dtype, constant_shape(*value.shape));
       for (int64_t i = 0; is_float(value.dtype) && i < data->count(); ++i) data->set(i, std::nan(""));
       body->outputs.push_back(body->add_constant(value.name, data));
