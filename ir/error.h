@@ -1,6 +1,8 @@
 // The one error type that users of tc see, with the kinds that become Python exception classes.
 #pragma once
 
+#include <exception>
+#include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -32,6 +34,21 @@ std::string text(const Parts&... parts) {
 template <class... Parts>
 [[noreturn]] void fail(ErrorKind kind, const Parts&... parts) {
   throw Error(kind, text(parts...));
+}
+
+// What an exception in flight is to users, whatever threw it: an Error as it is, memory that cannot be had, or a bug.
+inline Error as_error(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorKind::Unsupported, "memory ran out; use smaller sizes, or a machine that has more");
+  } catch (const std::exception& error) {
+    return Error(ErrorKind::Internal, text("internal error: an exception escaped: ", error.what()));
+  } catch (...) {
+    return Error(ErrorKind::Internal, "internal error: an exception of an unknown kind escaped");
+  }
 }
 
 // A broken promise inside tc: throws an Internal error naming the condition. Always on.

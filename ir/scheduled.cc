@@ -222,4 +222,39 @@ std::string str(const ScheduledKernel& scheduled) {
   return result;
 }
 
+namespace {
+
+// Functions are formulas of some twenty operations.
+double operation_count(const Expr& expr) {
+  constexpr double kFunction = 20;
+  const bool function = (expr.kind == Expr::Kind::Unary && expr.unary >= UnaryOp::Exp && expr.unary <= UnaryOp::Sigmoid) ||
+                        (expr.kind == Expr::Kind::Unary && expr.unary == UnaryOp::Log1p) ||
+                        (expr.kind == Expr::Kind::Binary && (expr.binary == BinaryOp::Pow || expr.binary == BinaryOp::Atan2));
+  double count = function ? kFunction : 1;
+  for (const ExprPtr& operand : expr.operands) count += operation_count(*operand);
+  return count;
+}
+
+double leaf_size(const Kernel& kernel, const TileStatement& tile) {
+  double copies = 1;
+  for (const TileLoop& loop : tile.loops) {
+    if (loop.kind == TileLoop::Kind::Unroll) copies *= static_cast<double>(loop.extent);
+    // The rest of the trips runs in a loop after the copies.
+    if (loop.kind == TileLoop::Kind::Serial && loop.unroll > 1) copies *= loop.unroll + 1;
+  }
+  return copies * operation_count(*kernel.statements.at(static_cast<size_t>(tile.statement)).value);
+}
+
+double node_size(const Kernel& kernel, const LoopNode& node) {
+  double size = 0;
+  for (const LoopNodePtr& child : node.children) size += node_size(kernel, *child);
+  for (const TileStatement& tile : node.statements) size += leaf_size(kernel, tile);
+  const bool copied = node.kind == LoopNode::Kind::For && node.unroll > 1;
+  return copied ? size * (node.unroll + 1) : size;
+}
+
+}  // namespace
+
+double code_size(const ScheduledKernel& scheduled) { return node_size(scheduled.kernel, *scheduled.root); }
+
 }  // namespace tc

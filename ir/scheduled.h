@@ -104,6 +104,10 @@ struct ScheduledKernel {
   LoopNodePtr root;
 };
 
+// About how many operations on registers code has to be written for: what copies of loops' bodies and of register tiles
+// multiply.
+double code_size(const ScheduledKernel& scheduled);
+
 // Loops and leaves as text, for people and golden tests.
 std::string str(const ScheduledKernel& scheduled);
 

@@ -53,6 +53,16 @@ class Schedule {
   std::unique_ptr<State> state_;
 };
 
+// While alive, all that schedules of the calling thread ask of isl shares so many of its operations, in place of a limit
+// for each question: primitives are refused, and loops are not generated, when they are spent. Not nested.
+class ReplayBudget {
+ public:
+  explicit ReplayBudget(unsigned long operations);
+  ~ReplayBudget();
+  ReplayBudget(const ReplayBudget&) = delete;
+  ReplayBudget& operator=(const ReplayBudget&) = delete;
+};
+
 // One row per primitive, for docs, Python methods and the search.
 struct PrimitiveRow {
   std::string name;

@@ -2,6 +2,7 @@
 #include "frontend/pipeline/kernel_schedules.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <optional>
 
@@ -16,6 +17,17 @@ constexpr double kSingleThreadCycles = 20e3;
 // What symbolic sizes are taken for then.
 constexpr int64_t kLikelySize = 64;
 constexpr int64_t kLeastLimit = 4096;   // on a size that is not known
+// What records may cost a build, so that a log can't make it slow. Of a kernel: isl's operations of all replays, lines of
+// a record, and splits, whose number isl's time grows with as a cube (32: 0.5 s, measured on x86-64), and operations that
+// code is written for. Of a build: the cubes of all records together (12 of the longest), and records that were refused.
+constexpr unsigned long kReplayOperations = 20'000'000;
+constexpr size_t kMostLines = 512, kMostSplits = 32, kMostRefused = 64;
+constexpr double kMostReplayWork = 12.0 * kMostSplits * kMostSplits * kMostSplits;
+constexpr double kMostCode = 40'000;
+
+size_t split_count(const std::vector<std::string>& trace) {
+  return static_cast<size_t>(std::count_if(trace.begin(), trace.end(), [](const std::string& line) { return line.rfind("split ", 0) == 0; }));
+}
 
 // Products that sums of products add up, as networks' authors count them: with those that meet
 // padding.
@@ -87,6 +99,8 @@ std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, c
   const bool laid_out = trace.size() >= layout_lines.size() &&
                         std::equal(layout_lines.begin(), layout_lines.end(), trace.begin());
   if (!laid_out) return "it does not begin with the layouts that the model gives the kernel";
+  if (trace.size() > kMostLines) return text("it has ", trace.size(), " lines; ", kMostLines, " are allowed");
+  if (split_count(trace) > kMostSplits) return text("it splits loops ", split_count(trace), " times; ", kMostSplits, " are allowed");
   if (auto refused = schedule.replay(trace)) return refused;
   const TraceAlgorithm algorithm = algorithm_of(trace);
   if (algorithm.tolerance > options_.tolerance) {
@@ -94,6 +108,10 @@ std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, c
   }
   if (auto refused = schedule.check()) return refused;
   const ScheduledKernel finished = schedule.finish();
+  const double size = code_size(finished);
+  if (size > kMostCode) {
+    return text("its code would have about ", static_cast<int64_t>(size), " operations; ", static_cast<int64_t>(kMostCode), " are allowed");
+  }
   const auto by_default = [&] {
     return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance).finish();
   };
@@ -103,23 +121,37 @@ std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, c
   return std::nullopt;
 }
 
-Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
-                                          Entry& entry) {
-  std::vector<std::vector<std::string>> traces;
-  if (options_.traces) traces = options_.traces(entry.workload);
-  for (const std::vector<std::string>& trace : traces) {
+std::optional<Schedule> KernelSchedules::recorded_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
+                                                           const std::string& workload) {
+  if (!options_.traces || stopped_) return std::nullopt;
+  const ReplayBudget budget(kReplayOperations);
+  for (const std::vector<std::string>& trace : options_.traces(workload)) {
     Schedule schedule(kernel, options_.target);
     std::optional<std::string> refused;
     try {
       refused = refuse_trace(kernel, layout_lines, trace, schedule);
-    } catch (const Error& error) {
-      refused = error.what();
+    } catch (...) {
+      // Whatever a record leads to, the build goes on without it.
+      refused = as_error(std::current_exception()).what();
     }
-    if (!refused) {
-      entry.tuned = true;
-      return schedule;
+    if (refused) {
+      ++refused_;
+      result_.notes.push_back(text("a recorded schedule of kernel '", kernel.name, "' is not used: ", *refused));
     }
-    result_.notes.push_back(text("a recorded schedule of kernel '", kernel.name, "' is not used: ", *refused));
+    replay_work_ += std::pow(static_cast<double>(std::min(split_count(trace), kMostSplits)), 3);
+    stopped_ = refused_ >= kMostRefused || replay_work_ > kMostReplayWork;
+    if (stopped_) result_.notes.push_back(text("no more recorded schedules are tried: ", refused_, " were refused, and replaying them takes long"));
+    if (!refused) return schedule;
+    if (stopped_) break;
+  }
+  return std::nullopt;
+}
+
+Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
+                                          Entry& entry) {
+  if (auto recorded = recorded_schedule(kernel, layout_lines, entry.workload)) {
+    entry.tuned = true;
+    return *std::move(recorded);
   }
   return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance);
 }

@@ -30,15 +30,21 @@ class KernelSchedules {
   void report(const Kernel& kernel, const Entry& entry, const std::vector<std::string>& layout_lines);
 
  private:
-  // Replays the trace on `schedule`; why it is not taken, if so. What code generation throws goes through.
+  // Replays the trace on `schedule`; why it is not taken, if so. Throws what replaying it and generating its code throws.
   std::optional<std::string> refuse_trace(const Kernel& kernel, const std::vector<std::string>& layout_lines,
                                           const std::vector<std::string>& trace, Schedule& schedule) const;
-  // The first of the given traces that this kernel allows, else the default.
+  // The first of the given traces that this kernel allows; what the others cost is bounded, and is noted.
+  std::optional<Schedule> recorded_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
+                                            const std::string& workload);
+  // That one, else the default.
   Schedule choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, Entry& entry);
 
   const BuildOptions& options_;
   BuiltPlan& result_;
   std::map<std::string, Entry> scheduled_;   // by workload and layout lines
+  size_t refused_ = 0;                       // recorded schedules
+  double replay_work_ = 0;                   // of those that were tried
+  bool stopped_ = false;                     // no more are tried
 };
 
 }  // namespace tc

@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include "scheduler/scheduler.h"
+
 namespace tc {
 namespace {
 
@@ -14,6 +16,14 @@ struct Context {
   ~Context() { isl_ctx_free(ctx); }
 };
 
+// Whether a ReplayBudget of this thread is alive.
+thread_local bool replaying = false;
+
+void limit_operations(unsigned long operations) {
+  isl_ctx_set_max_operations(isl_context(), operations);
+  isl_ctx_reset_operations(isl_context());
+}
+
 }  // namespace
 
 isl_ctx* isl_context() {
@@ -23,13 +33,21 @@ isl_ctx* isl_context() {
 
 IslBudget::IslBudget(unsigned long operations)
     : previous_(isl_ctx_get_max_operations(isl_context())) {
-  isl_ctx_set_max_operations(isl_context(), operations);
-  isl_ctx_reset_operations(isl_context());
+  if (!replaying) limit_operations(operations);
 }
 
 IslBudget::~IslBudget() {
-  isl_ctx_set_max_operations(isl_context(), previous_);
-  isl_ctx_reset_operations(isl_context());
+  if (!replaying) limit_operations(previous_);
+}
+
+ReplayBudget::ReplayBudget(unsigned long operations) {
+  limit_operations(operations);
+  replaying = true;
+}
+
+ReplayBudget::~ReplayBudget() {
+  replaying = false;
+  limit_operations(0);
 }
 
 std::string isl_name(const std::string& name) {
