@@ -24,6 +24,7 @@ struct CompileOptions {
   int threads = 0;                 // of the compiled model's default; 0: all cores
   int build_threads = 0;           // of the compiler; 0: all cores
   double tolerance = 1e-4;
+  int64_t max_ram = 0;             // bytes that the model may use; 0: this machine's memory
   uint64_t seed = 0;
   // A log of measured schedules (tuner/log.h) to take from; empty: none.
   std::string log;

@@ -92,6 +92,7 @@ class PlanBuilder {
     for (size_t i = 0; i < graph.outputs.size(); ++i) copy_output(frame, static_cast<int>(i), plan.steps);
     storages_.finish(plan);
     plan.constants = constants_.take();
+    check_memory(plan, options_.threads, options_.memory_limit);
     return std::move(result_);
   }
 

@@ -33,7 +33,7 @@ struct BuildOptions {
   Target target;
   int threads = 1;
   double tolerance = 0;            // of the outputs' errors: what default schedules may spend
-  int64_t memory_limit = machine_memory();   // bytes that no single tensor may exceed
+  int64_t memory_limit = machine_memory();   // bytes that the model may use
   // Traces to try for a workload, best first (layout lines included); the first legal one is taken,
   // the default where there is none.
   std::function<std::vector<std::vector<std::string>>(const std::string& workload)> traces;

@@ -13,6 +13,12 @@ py::str python_text(const std::string& words) {
       PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "replace"));
 }
 
+py::list python_texts(const std::vector<std::string>& lines) {
+  py::list result;
+  for (const std::string& line : lines) result.append(python_text(line));
+  return result;
+}
+
 namespace {
 
 // Name of the Python class in tc.errors; bugs in tc have none of their own.
@@ -30,17 +36,30 @@ const char* class_name(ErrorKind kind) {
   return "Error";
 }
 
+void raise(const Error& error) {
+  const py::object type = py::module_::import("tc.errors").attr(class_name(error.kind()));
+  PyErr_SetObject(type.ptr(), python_text(error.what()).ptr());
+}
+
+// The boundary of an extension module: nothing but classes of tc.errors leaves native code, besides what Python's own
+// rules ask for (TypeError for a call with wrong arguments, StopIteration). What a function of the caller raised does not
+// come here: pybind11 hands it on.
 void translate_error(std::exception_ptr pointer) {
+  if (!pointer) return;
   try {
-    if (pointer) std::rethrow_exception(pointer);
-  } catch (const Error& error) {
-    const py::object type = py::module_::import("tc.errors").attr(class_name(error.kind()));
-    PyErr_SetObject(type.ptr(), python_text(error.what()).ptr());
+    std::rethrow_exception(pointer);
+  } catch (const py::cast_error&) {
+    raise(as_error(pointer));
+  } catch (const py::builtin_exception&) {
+    throw;
+  } catch (...) {
+    raise(as_error(pointer));
   }
 }
 
 }  // namespace
 
-void add_errors() { py::register_exception_translator(&translate_error); }
+// Of this module alone: other libraries' exceptions are theirs.
+void add_errors() { py::register_local_exception_translator(&translate_error); }
 
 }  // namespace tc

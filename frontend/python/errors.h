@@ -4,13 +4,15 @@
 #include <pybind11/pybind11.h>
 
 #include <string>
+#include <vector>
 
 namespace tc {
 
 // Text of ours as a Python string: names out of files need not be UTF-8.
 pybind11::str python_text(const std::string& words);
+pybind11::list python_texts(const std::vector<std::string>& lines);
 
-// Makes every tc::Error the Python class of its kind in tc.errors.
+// Makes whatever native code of the module being defined throws the class of its kind in tc.errors.
 void add_errors();
 
 }  // namespace tc

@@ -97,7 +97,7 @@ py::dict report_dict(const KernelReport& report) {
   result["label"] = report.label;
   result["kernel"] = report.kernel;
   result["layout_lines"] = report.layout_lines;
-  result["trace"] = report.trace;
+  result["trace"] = python_texts(report.trace);
   result["algorithm"] = report.algorithm;
   result["statements"] = report.statements;
   result["flops"] = report.flops;
@@ -124,7 +124,7 @@ void add_compiled(py::module_& module) {
                              [](const CompiledModel& m) { return port_tuples(m.plan.outputs); })
       .def_property_readonly("reports", [](const CompiledModel& m) { return report_list(m.reports); })
       .def_readonly("tuned_kernels", &CompiledModel::tuned_kernels)
-      .def_readonly("notes", &CompiledModel::notes)
+      .def_property_readonly("notes", [](const CompiledModel& m) { return python_texts(m.notes); })
       .def_property_readonly("dump", [](const CompiledModel& m) { return m.dump; })
       .def_property_readonly("phases", [](const CompiledModel& m) { return m.phases; })
       .def_property_readonly("plan", [](const CompiledModel& m) { return str(m.plan); })
@@ -207,6 +207,7 @@ BuiltPlan plan_of(Source& source, const CompileOptions& options) {
   build.target = parse_target(options.target);
   build.threads = options.threads > 0 ? options.threads : core_total();
   build.tolerance = options.tolerance;
+  if (options.max_ram > 0) build.memory_limit = options.max_ram;
   std::string dump;
   return build_plan(
       import_and_simplify(std::move(source), options, &dump), build);
@@ -224,6 +225,7 @@ void add_compile(py::module_& module) {
            py::arg("symbols"), py::arg("threads"), py::arg("build_threads"), py::arg("tolerance"),
            py::arg("seed"), py::arg("dump"))
       .def_readwrite("log", &CompileOptions::log)
+      .def_readwrite("max_ram", &CompileOptions::max_ram)
       .def_readwrite("build", &CompileOptions::build);
   module.def("compile", [](Source& source, const CompileOptions& options) {
     py::gil_scoped_release release;

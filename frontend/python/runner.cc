@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/python/errors.h"
 #include "ir/error.h"
 #include "runtime/tc_runtime.h"
 
@@ -52,15 +53,15 @@ class Model {
       const char* name;
       int64_t minimum, maximum;
       check(tc_model_symbol_info(handle(), i, &name, &minimum, &maximum));
-      symbols[name] = py::make_tuple(minimum, maximum);
+      symbols[python_text(name)] = py::make_tuple(minimum, maximum);
     }
     py::list steps;
-    for (int i = 0; i < info.step_count; ++i) steps.append(tc_model_step_name(handle(), i));
+    for (int i = 0; i < info.step_count; ++i) steps.append(python_text(tc_model_step_name(handle(), i)));
     py::dict result;
-    result["model"] = info.model;
-    result["target"] = info.target;
-    result["features"] = info.features;
-    result["provenance"] = info.provenance;
+    result["model"] = python_text(info.model);
+    result["target"] = python_text(info.target);
+    result["features"] = python_text(info.features);
+    result["provenance"] = python_text(info.provenance);
     result["constant_bytes"] = info.constant_bytes;
     result["threads"] = info.default_threads;
     result["symbols"] = symbols;
@@ -77,10 +78,10 @@ class Model {
       py::list dims;
       for (int axis = 0; axis < info.rank; ++axis) {
         if (info.dims[axis] >= 0) dims.append(info.dims[axis]);
-        else if (info.symbols[axis] != nullptr) dims.append(info.symbols[axis]);
+        else if (info.symbols[axis] != nullptr) dims.append(python_text(info.symbols[axis]));
         else dims.append(py::none());
       }
-      result.append(py::make_tuple(info.name, tc_dtype_name(info.dtype), py::tuple(dims)));
+      result.append(py::make_tuple(python_text(info.name), tc_dtype_name(info.dtype), py::tuple(dims)));
     }
     return result;
   }

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "frontend/pipeline/tune.h"
 #include "frontend/import/import.h"
+#include "frontend/pipeline/tune.h"
+#include "frontend/python/errors.h"
 #include "ir/error.h"
 #include "tuner/log.h"
 
@@ -19,21 +20,21 @@ namespace {
 py::dict record_dict(const Record& record) {
   const Measurement& measured = record.measurement;
   py::dict row;
-  row["workload"] = record.workload;
-  row["target"] = record.target;
-  row["device"] = record.device;
-  row["unit"] = record.unit;
+  row["workload"] = python_text(record.workload);
+  row["target"] = python_text(record.target);
+  row["device"] = python_text(record.device);
+  row["unit"] = python_text(record.unit);
   row["threads"] = record.threads;
-  row["trace"] = record.trace;
+  row["trace"] = python_texts(record.trace);
   row["outcome"] = name_of(measured.outcome);
-  row["detail"] = measured.detail;
+  row["detail"] = python_text(measured.detail);
   row["samples"] = measured.time.count;
   row["minimum"] = measured.time.minimum;
   row["median"] = measured.time.median;
   row["spread"] = measured.time.spread;
   row["ratio"] = measured.ratio;
   row["worst_error"] = measured.worst_error;
-  row["build"] = record.build;
+  row["build"] = python_text(record.build);
   row["language"] = text(record.language_major, ".", record.language_minor);
   row["seed"] = record.seed;
   row["created"] = record.created;

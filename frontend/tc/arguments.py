@@ -37,7 +37,7 @@ def source_of(model):
 
 
 def options_of(target="native", shapes=None, threads=None, tolerance=1e-4, seed=0, dump="",
-               build_threads=None):
+               build_threads=None, max_ram=None):
     """The compiler's options; what they may be, tc.compile says."""
     symbols, input_shapes = {}, {}
     for name, value in (shapes or {}).items():
@@ -58,6 +58,10 @@ def options_of(target="native", shapes=None, threads=None, tolerance=1e-4, seed=
             raise Error(f"{name} is {count}; give 1 to 1024, or None for all cores")
     if not tolerance >= 0:
         raise Error(f"tolerance is {tolerance}; give a number of at least 0")
-    return compiler.Options(target=target, input_shapes=input_shapes, symbols=symbols,
-                       threads=threads or 0, build_threads=build_threads or 0, tolerance=tolerance,
-                       seed=seed, dump=dump or "")
+    if max_ram is not None and not 1 <= max_ram < 1 << 63:
+        raise Error(f"max_ram is {max_ram}; give a number of bytes, or None for this machine's memory")
+    options = compiler.Options(target=target, input_shapes=input_shapes, symbols=symbols,
+                               threads=threads or 0, build_threads=build_threads or 0, tolerance=tolerance,
+                               seed=seed, dump=dump or "")
+    options.max_ram = int(max_ram or 0)
+    return options

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import fleet, log
 from .arguments import options_of, source_of
-from .errors import Error, ModelError, ShapeError
+from .errors import Error, ModelError, ShapeError, error_of
 from .kernel import kernels, seeded_array, time_calls
 from .module import KINDS, check, compile, load, targets
 from .native import compiler, runtime
@@ -62,7 +62,7 @@ def _module(arguments):
         tuning = {"tune": True, **_tuning_options(arguments)}
     return compile(arguments.model, arguments.target, shapes=_shapes(arguments),
                    threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
-                   **tuning)
+                   max_ram=getattr(arguments, "max_ram", None), **tuning)
 
 
 def _port_rows(ports):
@@ -371,6 +371,8 @@ def _parser():
         added.add_argument("--tolerance", type=_number(float, 0, "a number"), default=1e-4,
                            help="error budget, relative to an output's largest magnitude")
         added.add_argument("--seed", type=_number(int, 0, "a whole number"), default=0)
+        added.add_argument("--max-ram", type=whole, metavar="BYTES",
+                           help="memory that the model may use; default: this machine's")
         added.add_argument("--log", metavar="FILE",
                            help="log of tuning records; default: $TC_LOG, else the user's cache folder")
 
@@ -428,15 +430,21 @@ def _parser():
 
 
 def main(argv=None):
+    """The boundary of the command line: whatever goes wrong is one sentence and the exit code 1."""
     argv = sys.argv[1:] if argv is None else argv
     arguments = None
+    for stream in (sys.stdout, sys.stderr):
+        # Names may hold what a terminal's encoding lacks.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     try:
         if argv and argv[0] in fleet.PROGRAMS:
             fleet.start(argv[0], argv[1:])  # returns where it was only asked for a path
             return 0
         arguments = _parser().parse_args(argv)
         result, text, *code = arguments.function(arguments)
-    except Error as error:
+    except Exception as exception:
+        error = error_of(exception)
         if arguments and arguments.json:
             print(json.dumps({"error": {"kind": type(error).__name__, "text": str(error)}}))
         print(f"tc: {error}", file=sys.stderr)

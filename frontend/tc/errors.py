@@ -1,5 +1,7 @@
 """Errors: each names the file, the node and what to do."""
 
+import functools
+
 
 class Error(Exception):
     """Any failure of tc. One of the classes below, unless it is a bug in tc itself."""
@@ -31,3 +33,29 @@ class DeviceError(Error):
 
 class LogError(Error):
     """A log of tuning records cannot be used."""
+
+
+def error_of(exception):
+    """What an exception is to users, whatever raised it: an Error as it is, a machine that has no room or
+    refuses something, or a bug."""
+    if isinstance(exception, Error):
+        return exception
+    if isinstance(exception, MemoryError):
+        return UnsupportedError("memory ran out; use smaller sizes, or a machine that has more")
+    if isinstance(exception, UnicodeError):
+        return ModelError(f"a name is not UTF-8: {exception}")
+    if isinstance(exception, OSError):
+        return DeviceError(f"the system refused something: {exception}")
+    return Error(f"internal error: {type(exception).__name__}: {exception}")
+
+
+def bounded(function):
+    """A function of the library's surface: what the machine refuses while it runs leaves it as an Error. What
+    a caller's own function raises goes through."""
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        try:
+            return function(*arguments, **named)
+        except (MemoryError, UnicodeError, OSError) as exception:
+            raise error_of(exception) from exception
+    return call

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 
 from .arguments import LIBRARY_FOLDER, options_of, source_of
-from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError
+from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError, bounded, error_of
 from .native import compiler, runtime
 
 KINDS = ("shared", "static", "executable", "object")
@@ -138,7 +138,10 @@ class Module:
                 "a machine of that target")
 
     def _empty(self, index, shape):
-        return np.empty(shape, self._empty_types[index])
+        try:
+            return np.empty(shape, self._empty_types[index])
+        except MemoryError as error:
+            raise error_of(error) from error
 
     def _convert(self, index, value):
         """A dense, aligned array of the input's type; converts values that state no type (Python
@@ -160,7 +163,10 @@ class Module:
             raise self._wrong_type(port, array)
         wanted = np.uint16 if port.dtype == "bfloat16" else port.dtype
         # Contiguous and aligned in the machine's byte order; a copy only where it is not.
-        return np.require(array, wanted, ["C", "A"])
+        try:
+            return np.require(array, wanted, ["C", "A"])
+        except MemoryError as error:
+            raise error_of(error) from error
 
     def _wrong_type(self, port, array):
         return ShapeError(f"input '{port.name}' of model '{self.name}' is {array.dtype}; expected "
@@ -311,14 +317,14 @@ def _with_log(options, log):
         try:
             Log(path)
         except LogError as error:
-            warnings.warn(f"the default log is not used: {error}", stacklevel=3)
+            warnings.warn(f"the default log is not used: {error}", stacklevel=5)
             return
     options.log, options.build = os.fspath(path), build_id()
 
 
 def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
-            insecure=False, progress=None, build_threads=None):
+            insecure=False, progress=None, build_threads=None, max_ram=None):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called.
 
     model      path of an .onnx file, its bytes, or an onnx.ModelProto
@@ -332,6 +338,8 @@ def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4
     log        SQLite file of tuning records, read always; default $TC_LOG or the user's cache folder
                where it exists; False reads none
     build_threads  threads of the compiler; None takes all cores
+    max_ram    bytes that the model may use; None takes this machine's memory. A model that needs more is refused,
+               where its sizes are known
     """
     if tune:
         from .tuning import tune as search
@@ -339,7 +347,12 @@ def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4
         search(model, target, shapes=shapes, threads=threads, tolerance=tolerance, trials=trials,
                time_limit=time_limit, log=log, tracker=tracker, credentials=credentials,
                insecure=insecure, seed=seed, progress=progress)
-    options = options_of(target, shapes, threads, tolerance, seed, build_threads=build_threads)
+    options = options_of(target, shapes, threads, tolerance, seed, build_threads=build_threads, max_ram=max_ram)
+    return _compiled(model, options, threads, log)
+
+
+@bounded
+def _compiled(model, options, threads, log):
     _with_log(options, log)
     source = source_of(model)
     module = Module(compiled=compiler.compile(source, options), threads=threads)
@@ -347,11 +360,13 @@ def compile(model, target="native", *, shapes=None, threads=None, tolerance=1e-4
     return module
 
 
+@bounded
 def load(path, *, threads=None):
     """Opens an artefact that Module.save wrote. It is native code: load only files you trust."""
     return Module(path=os.fspath(path), threads=threads)
 
 
+@bounded
 def check(model, *, shapes=None):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
     where nothing does. Damaged files and wrong shapes raise."""

@@ -497,12 +497,17 @@ TEST(Sizes, OfTensorsAreLimitedToTheMachinesMemory) {
   };
   const std::string lines = "  input x f32[10, 1]\n  input z f32[1, 100]\n  a f32[?] = MatMul(x, z)\n  b f32[?] = Softmax(a)\n"
                             "  y f32[?] = ReduceSum(b) {axes = [0, 1]}\n  output y\n";
-  EXPECT_EQ(build(lines, 4000), "");
+  EXPECT_EQ(build(lines, 100000), "");
   const std::string refused = build(lines, 3999);
-  EXPECT_NE(refused.find(": tensor 'a' of shape [10, 100] takes 4000 bytes, but a model may use 3999 at most, the memory of this "
-                         "machine; check the sizes that the model is given"), std::string::npos) << refused;
-  EXPECT_EQ(build(lines, 39), "input 'x': tensor 'x' of shape [10, 1] takes 40 bytes, but a model may use 39 at most, the memory of "
-                              "this machine; check the sizes that the model is given");
+  EXPECT_NE(refused.find(": tensor 'a' of shape [10, 100] takes 4000 bytes, but a model may use 3999 at most; check the "
+                         "sizes that the model is given, or give it more by max_ram (default: the memory of this machine)"),
+            std::string::npos) << refused;
+  EXPECT_EQ(build(lines, 39), "input 'x': tensor 'x' of shape [10, 1] takes 40 bytes, but a model may use 39 at most; check "
+                              "the sizes that the model is given, or give it more by max_ram (default: the memory of this machine)");
+  // Each tensor fits, but not all that live at once.
+  EXPECT_EQ(build(lines, 4000), "model 'g' needs 0 bytes for constants and 9856 to work in, but it may use 4000 at most; its largest "
+                                "tensors are 'a' (4000 bytes), 'b' (4000 bytes); use smaller sizes or fewer threads, or give it more by "
+                                "max_ram (default: the memory of this machine)");
   EXPECT_EQ(machine_memory() > int64_t{1} << 28, true);
 }
 
