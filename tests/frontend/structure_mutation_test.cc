@@ -1,0 +1,116 @@
+// Models with a wrong structure: fields of 15 models, drawn by type, changed from a fixed seed. Each model is imported,
+// planned and compiled in a child process and ends in code or in an error that is not an internal one, within limits of
+// memory and time. What breaks that is printed as the smallest model that shows it.
+// TC_SEED names the seed, TC_MUTATIONS the number, TC_MUTATION_FOLDER gets the models that break the promise,
+// TC_ONNX_NODE_TESTS and TC_MODELS where the models are.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "frontend/import/import.h"
+#include "frontend/pipeline/compile.h"
+#include "ir/error.h"
+#include "tests/child_run.h"
+#include "tests/onnx_node_data.h"
+#include "tests/structure_mutator.h"
+
+namespace tc {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Node tests of ONNX, which among them have every kind of attribute, subgraphs and quantised operators.
+const char* const kNodeTests[] = {"test_basic_conv_with_padding", "test_convtranspose_pads", "test_loop11", "test_scan9_sum", "test_if",
+                                  "test_resize_downsample_scales_cubic", "test_qlinearconv", "test_lstm_with_peepholes",
+                                  "test_layer_normalization_2d_axis0_expanded", "test_reflect_pad", "test_maxpool_2d_ceil"};
+// Small networks of those that the project keeps.
+const char* const kNetworks[] = {"gonnx_rnn/gru.onnx", "hand_gesture/keypoint_classifier.onnx", "hand_gesture/argmax.onnx", "mnist-8/model.onnx"};
+
+uint64_t number_from(const char* name, uint64_t fallback) {
+  const char* given = std::getenv(name);
+  return given ? std::strtoull(given, nullptr, 10) : fallback;
+}
+
+struct NamedModel {
+  std::string name;
+  std::string bytes;
+};
+
+std::vector<NamedModel> models() {
+  std::vector<NamedModel> result;
+  const std::vector<fs::path> tests = onnx_node_tests();
+  for (const char* name : kNodeTests) {
+    for (const fs::path& test : tests) {
+      if (test.filename() != name) continue;
+      const std::string bytes = read_whole_file(test / "model.onnx");
+      result.push_back({name, constant_operands(bytes, test / "test_data_set_0", false)});
+    }
+  }
+  const char* folder = std::getenv("TC_MODELS");
+  for (const char* name : kNetworks) {
+    if (folder && fs::exists(fs::path(folder) / name)) result.push_back({name, read_whole_file(fs::path(folder) / name)});
+  }
+  return result;
+}
+
+// "" or why not: what the compiler promises of any file.
+std::string broken_promise(const std::string& bytes) {
+  try {
+    CompileOptions options;
+    options.target = "x86-64-v3";
+    options.threads = options.build_threads = 1;
+    compile_model({bytes, "mutated.onnx", ""}, options);
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    if (error.kind() == ErrorKind::Internal || what.find("internal error") != std::string::npos) return what;
+  }
+  return "";
+}
+
+std::string tried(const ProtoSchema& schema, const ProtoMessage& model) {
+  const std::string bytes = encode(schema, model);
+  const int64_t most = 4 * static_cast<int64_t>(bytes.size()) + (int64_t{400} << 20);
+  return run_in_child([&] { return broken_promise(bytes); }, {most, 20});
+}
+
+// What stays the same while a failure shrinks: its text without names and numbers.
+std::string kind_of(const std::string& what) {
+  std::string result;
+  for (char c : what.substr(what.find("internal error") == std::string::npos ? 0 : what.find("internal error"))) {
+    if (c == ' ' || c == '\'') break;
+    result += c;
+  }
+  return what.empty() ? "" : result + what.substr(0, 12);
+}
+
+void report(const ProtoSchema& schema, const ProtoMessage& model, const std::string& what, const std::string& name) {
+  const std::string kind = kind_of(what);
+  const ProtoMessage small = shrink(schema, model, 200, [&](const ProtoMessage& each) { return kind_of(tried(schema, each)) == kind; });
+  const char* folder = std::getenv("TC_MUTATION_FOLDER");
+  if (folder) std::ofstream(fs::path(folder) / (name + ".onnx"), std::ios::binary) << encode(schema, small);
+  ADD_FAILURE() << name << ": " << what << "\nshrunk to " << encode(schema, small).size() << " bytes: " << testing::PrintToString(encode(schema, small));
+}
+
+TEST(Structure, OfHostileModelsEndsInCodeOrInAClearError) {
+  const std::vector<NamedModel> all = models();
+  if (all.empty()) GTEST_SKIP() << "no ONNX node tests here; set TC_ONNX_NODE_TESTS to their folder";
+  const ProtoSchema schema = parse_schema(read_whole_file("frontend/import/onnx/onnx.proto"));
+  const uint64_t seed = number_from("TC_SEED", 1), count = number_from("TC_MUTATIONS", 1000);
+  std::cout << count << " mutations of " << all.size() << " models from seed " << seed << std::endl;
+  std::map<std::string, int> seen;
+  for (uint64_t i = 0; i < count; ++i) {
+    // Each mutation has a seed of its own: one alone can be repeated.
+    StructureMutator mutator(schema, seed * 1000003 + i);
+    const NamedModel& from = all[mutator.pick(all.size())];
+    ProtoMessage model = decode(schema, "ModelProto", from.bytes);
+    mutator.mutate(model);
+    const std::string what = tried(schema, model);
+    if (what.empty() || ++seen[kind_of(what)] > 3) continue;
+    report(schema, model, what, text("mutation_", seed, "_", i));
+  }
+}
+
+}  // namespace
+}  // namespace tc
