@@ -211,8 +211,11 @@ uint64_t slowest_cycles() {
   return cycles;
 }
 
-void on_system_call(qemu_plugin_id_t, unsigned, int64_t call, uint64_t descriptor, uint64_t, uint64_t bytes,
-                    uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) {
+// The guest's arguments are eight numbers.
+template <class... Arguments>
+void on_system_call(qemu_plugin_id_t, unsigned, int64_t call, Arguments... arguments) {
+  const std::array<uint64_t, sizeof...(arguments)> given = {arguments...};
+  const uint64_t descriptor = given[0], bytes = given[2];
   if (call != kWrite || descriptor != STDOUT_FILENO || bytes == 0) return;
   Plugin& state = plugin();
   if (!state.is_active) {
