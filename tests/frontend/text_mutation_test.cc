@@ -36,7 +36,7 @@ const char* const kGraphs[] = {
     "graph g {\n  input x f32[2, 12, 9, 9]\n  constant w f32[12, 1, 3, 3] #0\n"
     "  d f32[2, 12, 7, 7] = Conv(x, w) {group = 12}\n  m f32[2, 12, 1, 1] = ReduceMean(d) {axes = [2, 3]}\n  output m\n}\n",
     "graph g {\n  input x i64[3, 5]\n  input y f32[6, 4]\n  g f32[3, 5, 4] = Gather(y, x) {axis = 0}\n"
-    "  s f32[3, 4] = ReduceSum(g) {axes = [1], keepdims = 0}\n  k f32[3, 2], i i64[3, 2] = TopK(s) {k = [2]}\n  output k\n  output i\n}\n",
+    "  s f32[3, 4] = ReduceSum(g) {axes = [1], keepdims = 0}\n  k f32[3, 2], i i64[3, 2] = TopK(s) {k = [2]}\n  output k i\n}\n",
 };
 
 uint64_t number_from(const char* name, uint64_t fallback) {
