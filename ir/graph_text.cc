@@ -24,6 +24,7 @@ namespace tc {
 namespace {
 
 constexpr int64_t kMostElements = 16;  // of constants that are written out
+constexpr int64_t kMostZeros = int64_t{1} << 24;   // elements of those that come back as zeros
 
 std::string name_text(const std::string& name) {
   static const std::set<std::string> words = {"graph",  "symbol", "input", "constant",
@@ -266,6 +267,7 @@ class Parser {
     DType type = dtype();
     Shape dims = shape();
     if (!is_constant(dims)) cursor_.error("the shape of a constant holds symbols");
+    if (checked_count(constant_shape(dims)) > kMostZeros) cursor_.error("the constant is too large for a text");
     auto result = std::make_shared<Tensor>(type, constant_shape(dims));
     if (cursor_.try_token("#")) {
       // The data are not in the text: zeros stand for them.

@@ -74,6 +74,8 @@ TEST(ErrorTexts, KernelAndGraphTexts) {
   for (int i = 0; i < 100001; ++i) many += text(" s", i, "[i:2]: C[i] = 1\n");
   EXPECT_NE(error_of([&] { parse_kernel("kernel k\n output C f32[2]\n" + many); }).find("too many statements"),
             std::string::npos);
+  EXPECT_NE(error_of([] { parse_graph("graph g {\n  constant w f32[4294967296] #0\n  output w\n}\n"); })
+                .find("the constant is too large for a text"), std::string::npos);
   EXPECT_NE(error_of([] { parse_kernel("kernel \"k\n"); }).find("the quoted text does not end"), std::string::npos);
 }
 
@@ -84,6 +86,16 @@ TEST(ErrorTexts, Sizes) {
   EXPECT_EQ(error_of([] { Tensor(DType::F64, {int64_t{1} << 38}); }), "a tensor of more than 2^40 bytes is not supported");
   EXPECT_EQ(error_of([] { Tensor(DType::U8, {int64_t{1} << 38, 8}); }), "a tensor of more than 2^40 elements is not supported");
   EXPECT_EQ(error_of([] { Tensor(DType::U8, {-3}); }), "a tensor cannot have the negative size -3");
+}
+
+TEST(ErrorTexts, SymbolsWithoutARange) {
+  EXPECT_EQ(error_of([] {
+    Graph graph = parse_graph("graph g {\n  input x f32[n]\n  y f32[?] = Relu(x)\n  output y\n}\n");
+    infer_shapes(graph);
+    CompileOptions options;
+    options.target = "x86-64-v3";
+    compile_graph(std::move(graph), options);
+  }), "symbol 'n' of graph 'g' has no range");
 }
 
 // The form that resampling has inside: tables for the axes that have no affine map.

@@ -87,6 +87,17 @@ Graph import_and_simplify(Source source, const CompileOptions& options, std::str
 
 namespace {
 
+// Every symbol of an input has a range.
+void check_symbols(const Graph& graph) {
+  std::set<std::string> names;
+  for (ValueId id : graph.inputs) {
+    for (const Dim& dim : graph[id].shape.value()) dim.collect_symbols(names);
+  }
+  for (const std::string& name : names) {
+    if (!graph.symbols.count(name)) fail(ErrorKind::Model, "symbol '", name, "' of graph '", graph.name, "' has no range");
+  }
+}
+
 // The plan of a graph; code is still to come.
 CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& watch) {
   CompiledModel model;
@@ -112,6 +123,7 @@ CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& 
       return traces;
     };
   }
+  check_symbols(graph);
   BuiltPlan built = build_plan(std::move(graph), build);
   model.plan = std::move(built.plan);
   model.reports = std::move(built.reports);

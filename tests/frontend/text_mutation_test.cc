@@ -36,7 +36,7 @@ const char* const kGraphs[] = {
     "graph g {\n  input x f32[2, 12, 9, 9]\n  constant w f32[12, 1, 3, 3] #0\n"
     "  d f32[2, 12, 7, 7] = Conv(x, w) {group = 12}\n  m f32[2, 12, 1, 1] = ReduceMean(d) {axes = [2, 3]}\n  output m\n}\n",
     "graph g {\n  input x i64[3, 5]\n  input y f32[6, 4]\n  g f32[3, 5, 4] = Gather(y, x) {axis = 0}\n"
-    "  s f32[3, 4] = ReduceSum(g) {axes = [1], keepdims = 0}\n  k f32[3, 2], i i64[3, 2] = TopK(s) {k = [2]}\n  output k\n  output i\n}\n",
+    "  s f32[3, 4] = ReduceSum(g) {axes = [1], keepdims = 0}\n  k f32[3, 2], i i64[3, 2] = TopK(s) {k = [2]}\n  output k i\n}\n",
 };
 
 uint64_t number_from(const char* name, uint64_t fallback) {
@@ -167,11 +167,12 @@ void tamper(const std::string& path, TextMutator& mutator) {
   sqlite3_close(db);
 }
 
+// A log is made anew for each: fewer than of the others.
 TEST(Texts, OfTheLogNeverEndABuild) {
   std::vector<CompiledModel> models;
   for (const char* graph : kGraphs) models.push_back(compiled(graph, options()));
   const std::string path = testing::TempDir() + "mutated-log.db";
-  for (uint64_t i = 0; i < mutations(); ++i) {
+  for (uint64_t i = 0; i < mutations() / 5 + 1; ++i) {
     TextMutator mutator(seed() * 1000003 + i);
     const size_t which = mutator.pick(std::size(kGraphs));
     write_log(path, models[which]);
