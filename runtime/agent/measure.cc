@@ -21,7 +21,7 @@ constexpr int kSampleAttempts = 10;
 // fetch new inputs and poisoned outputs.
 constexpr size_t kSingleRuns = 3;
 constexpr double kLeastEffort = 0.7;
-constexpr double kLostSeconds = 40e-6, kFetchedBytesPerSecond = 4e9;
+constexpr double kLostSeconds = 150e-6, kFetchedBytesPerSecond = 4e9;
 
 std::string microseconds(double seconds) { return std::to_string(std::lround(seconds * 1e6)); }
 

@@ -35,7 +35,7 @@ Batch batch_of(const std::vector<int>& behaviours, int64_t count) {
   }
   batch.tolerance = 1e-5;
   batch.rounds = 5;
-  batch.sample_seconds = 0.02;
+  batch.sample_seconds = 0.05;
   batch.timeout_seconds = 20;
   batch.memory_bytes = 64 << 20;
   return batch;
@@ -54,7 +54,7 @@ TEST_P(Cheaters, NoneHasATime) {
   std::vector<int> behaviours;
   for (int cheat = 0; cheat < kCheats; ++cheat) behaviours.push_back(cheat);
   const Staged staged =
-      stage.measure([&](pid_t) { return batch_of(behaviours, 1000); }, [] { return make_native_runner(); });
+      stage.measure([&](pid_t) { return batch_of(behaviours, 4000); }, [] { return make_native_runner(); });
   EXPECT_EQ(staged.failure, "");
   ASSERT_EQ(staged.results.size(), behaviours.size());
   for (const auto& [cheat, result] : staged.results) {
