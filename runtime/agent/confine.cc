@@ -107,6 +107,8 @@ const char* enter_root(const Root& root) {
            static_cast<long long>(root.program_bytes + (1 << 20)));
   if (mount("candidate", kPlace, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0 || chdir(kPlace) != 0)
     return "empty root";
+  // The agent's own mask would keep the candidate's user out of these folders.
+  umask(0022);
   for (const std::string& folder : root.folders)
     if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return "folders of the root";
   for (const Root::Shown& what : root.shown)

@@ -19,10 +19,10 @@ const std::vector<std::string>& cheat_names() {
 }
 
 // The work of work.h on so many elements, by candidates that behave so.
-Batch batch_of(const std::vector<int>& behaviours, int64_t count) {
+Batch batch_of(const std::string& program, const std::vector<int>& behaviours, int64_t count) {
   Batch batch;
   for (const int behaviour : behaviours) {
-    const std::string bytes = candidate(behaviour, "tests/agent/cheater");
+    const std::string bytes = candidate(behaviour, program);
     batch.executables.push_back(make_file(bytes.data(), static_cast<int64_t>(bytes.size())));
   }
   batch.inputs = {make_port("x", "f32", {count})};
@@ -51,10 +51,11 @@ class Cheaters : public testing::TestWithParam<bool> {
 
 TEST_P(Cheaters, NoneHasATime) {
   const Stage stage(user());
+  const std::string program = stage.copy("tests/agent/cheater");
   std::vector<int> behaviours;
   for (int cheat = 0; cheat < kCheats; ++cheat) behaviours.push_back(cheat);
   const Staged staged =
-      stage.measure([&](pid_t) { return batch_of(behaviours, 4000); }, [] { return make_native_runner(); });
+      stage.measure([&](pid_t) { return batch_of(program, behaviours, 4000); }, [] { return make_native_runner(); });
   EXPECT_EQ(staged.failure, "");
   ASSERT_EQ(staged.results.size(), behaviours.size());
   for (const auto& [cheat, result] : staged.results) {
@@ -85,8 +86,9 @@ TEST_P(Cheaters, NoHonestOneIsRejected) {
   for (int i = 0; i < number; i += 5) {
     const int64_t count = int64_t{1} << (i / 5 * 3 % 13 + 1);
     const Stage stage(user());
+    const std::string program = stage.copy("tests/agent/cheater");
     const Staged staged = stage.measure(
-        [&](pid_t) { return batch_of({kHonest, kHonest, kHonest, kHonest, kHonest}, count); },
+        [&](pid_t) { return batch_of(program, {kHonest, kHonest, kHonest, kHonest, kHonest}, count); },
         [] { return make_native_runner(); });
     for (const auto& [candidate, result] : staged.results) {
       EXPECT_EQ(result.outcome, Outcome::Ok) << count << ": " << result.detail;

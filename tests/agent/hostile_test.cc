@@ -107,8 +107,9 @@ class Hostile : public testing::TestWithParam<bool> {
 
 TEST_P(Hostile, NativeCandidatesAreHeld) {
   const Stage stage(user());
+  const std::string program = stage.copy("tests/agent/hostile");
   const Staged staged = stage.measure(
-      [&](pid_t agent) { return batch_of("tests/agent/hostile", stage.secret(), agent, 2); },
+      [&](pid_t agent) { return batch_of(program, stage.secret(), agent, 2); },
       [] { return make_native_runner(); });
   expect_held(stage, staged, GetParam() ? "root, native" : "user, native", false);
 }
@@ -118,8 +119,9 @@ TEST_P(Hostile, SimulatedCandidatesAreHeld) {
   const Stage stage(user());
   QemuOptions options;
   options.plugin = stage.copy("runtime/qemu/libcount_plugin.so");
+  const std::string program = stage.copy("tests/agent/hostile.riscv64");
   const Staged staged = stage.measure(
-      [&](pid_t agent) { return batch_of("tests/agent/hostile.riscv64", stage.secret(), agent, 8); },
+      [&](pid_t agent) { return batch_of(program, stage.secret(), agent, 8); },
       [&] { return make_qemu_runner(options); });
   expect_held(stage, staged, GetParam() ? "root, simulated" : "user, simulated", true);
 }
