@@ -323,7 +323,7 @@ void add_compile(py::module_& module) {
 PYBIND11_MODULE(_tc, module) {
   module.doc() = "The native half of tc.";
   tc::add_errors();
-  pybind11::register_exception_translator(&tc::translate_data_dependence);
+  pybind11::register_local_exception_translator(&tc::translate_data_dependence);
   tc::add_fleet(module);
   tc::add_compiled(module);
   tc::add_schedule(module);

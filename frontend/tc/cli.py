@@ -397,10 +397,8 @@ def _parser():
                            help="stop after that long, earlier sessions with this log included")
         added.add_argument("--tracker", metavar="HOST:PORT",
                            help="tune on this tracker's devices; default: on this machine")
-        added.add_argument("--credentials", metavar="FOLDER",
-                           help="default: $TC_CREDENTIALS, else ~/.config/tc")
-        added.add_argument("--insecure", action="store_true",
-                           help="plain text, to a tracker of this machine started so")
+        added.add_argument("--credentials", metavar="FOLDER", help="default: $TC_CREDENTIALS, else ~/.config/tc")
+        added.add_argument("--insecure", action="store_true", help="plain text, to a tracker of this machine started so")
 
     def deciding(added):
         added.add_argument("--value", action="append", default=[], metavar="NAME=NUMBERS", help="make an input a constant")

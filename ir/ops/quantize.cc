@@ -13,6 +13,8 @@ bool is_quantised(DType type) {
   return is_integer(type) && bits_of(type) <= 32 && type != DType::U32;
 }
 
+const TypeSet kQuantised{"an integer type of up to 32 bits or a float of 8 or 4 bits", is_quantised};
+
 // The ends of an integer type that quantisation saturates to.
 std::pair<double, double> ends_of(DType type) {
   const double size = std::ldexp(1.0, static_cast<int>(bits_of(type)));
@@ -285,7 +287,7 @@ void register_quantize_ops(OpTable& table) {
   dequantize.doc = "(x - zero point) * scale.";
   dequantize.equation = "(a - c) * b";
   dequantize.onnx = {{"DequantizeLinear", 10, types}};
-  dequantize.types = {{kFloats, {1}}};
+  dequantize.types = {{kQuantised, {0, 2}}, {kFloats, {1}}};
   dequantize.infer = infer_dequantize;
   dequantize.lower = lower_dequantize;
   table.add(std::move(quantize));

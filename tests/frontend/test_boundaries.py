@@ -137,9 +137,8 @@ def test_a_file_whose_name_is_no_text(tmp_path):
     path = os.path.join(os.fsencode(tmp_path), b"\xff.onnx")
     with open(path, "wb") as file:
         file.write(b"no model")
-    for name in (path, os.fsdecode(path)):
-        with pytest.raises(tc.ModelError, match="^'\ufffd.onnx' is not a complete ONNX model"):
-            tc.compile(name)
+    with pytest.raises(tc.ModelError, match="^'\ufffd.onnx' is not a complete ONNX model"):
+        tc.compile(os.fsdecode(path))
 
 
 def test_results_that_the_machine_has_no_room_for():

@@ -323,6 +323,8 @@ MODELS = [
     (X, "y = ConstantOfShape(s)", "int64[3] s = {1000000, 1000000, 1000000}"),
     # Old broadcasting.
     ("float[2,3] x, float[2] z", "y = Add<axis = 0, broadcast = 1>(x, z)", "", 7),
+    ("float[5,2,3] x, float[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 2>(x, w, r, , n)", "int32[2] n = {5, 3}"),
+    ("float[1,2,3] x, double[1,1,3] u", "y = TensorScatter<axis = 1>(x, u)", "", 24),
     # What only the plan meets.
     ("float[2,3] x", "y = BitwiseNot(x)", "", 18),
     # What a row says of its attributes and of its operands' types.

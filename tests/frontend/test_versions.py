@@ -93,7 +93,7 @@ def test_an_artefact_needs_the_values(tmp_path):
 
 def test_wrong_values_are_refused_and_the_module_lives_on():
     module = tc.compile(sum_over_axes())
-    refusal(tc.ShapeError, lambda: module(X, [3]), "axis 3", "'sum'")
+    refusal(tc.ShapeError, lambda: module(X, [3]), "'axes' is [3]", "'sum'")
     refusal(tc.ShapeError, lambda: module(X, np.zeros(1, np.float32)), "input 'axes'", "int64")
     refusal(tc.ShapeError, lambda: module(X), "takes 2 inputs, not 1")
     refusal(tc.UnsupportedError, lambda: module(X, np.zeros(2000, np.int64)), "input 'axes' of model 'g' decides its structure, and has 2000 numbers; at most 1024 may: what is larger is data")

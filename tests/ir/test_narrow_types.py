@@ -168,7 +168,7 @@ def test_blocks_that_do_not_fit_are_refused(attributes, scale, message):
 
 
 def test_an_unknown_rounding_is_refused():
-    with pytest.raises(tc.Error, match="round_mode is 'odd'; it may be up, down, nearest"):
+    with pytest.raises(tc.Error, match="attribute 'round_mode' is 'odd'; it may be up, down, nearest"):
         cast(numpy.zeros(2, numpy.float32), TensorProto.FLOAT, TensorProto.FLOAT8E8M0, round_mode="odd")
 
 

@@ -91,7 +91,7 @@ REFUSED = [
     # Losses, caches, random numbers.
     ("float[5] x, int64[5] t", "y = NegativeLogLikelihoodLoss(x, t)", 17, "the input has shape [5]; [batch, classes, …] is needed"),
     ("float[5,3] x, int64[4] t", "y = NegativeLogLikelihoodLoss(x, t)", 17, "input 1 has shape [4]; [5] is needed"),
-    ("float[5,3] x, int64[5] t", 'y = SoftmaxCrossEntropyLoss<reduction = "max">(x, t)', 17, "reduction is 'max'; it may be mean, none, sum"),
+    ("float[5,3] x, int64[5] t", 'y = SoftmaxCrossEntropyLoss<reduction = "max">(x, t)', 17, "attribute 'reduction' is 'max'; it may be mean, none, sum"),
     ("float[2,6,8] p, float[2,7,8] u", "y = TensorScatter(p, u)", 24, "an update of shape [2, 7, 8] does not fit into data of shape [2, 6, 8] along axis 1"),
     ("float[2,6,8] p, float[2,1,8] u", "y = TensorScatter<axis = 0>(p, u)", 24, "axis is 0, that of the batch"),
     ("float[6] x", "y = Multinomial(x)", 17, "the input has shape [6]; [batch, classes] is needed"),
@@ -106,7 +106,7 @@ REFUSED = [
     ("float[2,3] x, int64 t, int64 a", "y = Tile(x, t, a)", 5, "input 1, 't', must be a constant of one number"),
     ("float[2,3] x", "y = Tile(x, t, a)", 5, "2 tiles along axis 2 of a tensor of rank 2", "int64 t = {2}, int64 a = {2}"),
     ("float[1,2,4,4] x", "y = LpPool<kernel_shape = [2, 2], p = 1.5>(x)", 1, "p is 1.5; a whole number is supported"),
-    ("float[1,2,4,4] x", "y = GlobalLpPool<p = 0>(x)", 2, "p is 0; 1 or more is needed"),
+    ("float[1,2,4,4] x", "y = GlobalLpPool<p = 0>(x)", 2, "attribute 'p' is 0; it may be 1 to 1024"),
     ("float[1,2,4,4] x", "y = Upsample<height_scale = 2.0>(x)", 6, "lacks attribute 'width_scale', which Upsample needs"),
     ("float[1,2,4,4] x", "y = Crop<border = [1, 1]>(x)", 6,
      "2 borders and 0 scales for a tensor of shape [1, 2, 4, 4]; rank 4, 4 borders and no scale or 2 are needed"),
