@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from pathlib import Path
 
 import numpy
 import onnx.parser
@@ -17,6 +18,7 @@ import pytest
 
 import tc
 from tc import cli, errors
+from tc.arguments import LIBRARY_FOLDER
 
 from ..support import ROOT
 
@@ -195,7 +197,7 @@ def test_a_compiler_that_runs_out_of_memory(tmp_path):
 
 def test_the_c_interface_has_nothing_that_throws():
     """The runtime is built without exceptions: its archive refers to nothing that throws one."""
-    archives = list((ROOT / "build/python/tc/lib").glob("*/libtc_runtime.a"))
+    archives = list(Path(LIBRARY_FOLDER).glob("*/libtc_runtime.a"))
     assert archives
     for archive in archives:
         symbols = subprocess.run(["nm", "-u", archive], check=True, capture_output=True, text=True).stdout
