@@ -15,7 +15,6 @@ DATA = Path(onnx.__file__).parent / "backend/test/data"
 
 # Folder and name of what is refused, and a part of what is said.
 REFUSED = {
-    **{f"simple/test_expand_shape_model{i}": "shape 'shape' depends on data" for i in range(1, 5)},
     **{f"simple/test_sequence_model{i}": "operators are not supported: S" for i in range(1, 9)},
     **{f"simple/test_strnorm_model_monday_{name}": "StringNormalizer" for name in
        ("casesensintive_lower", "casesensintive_nochangecase", "casesensintive_upper", "empty_output", "insensintive_upper_twodim")},
