@@ -14,6 +14,8 @@ from .native import compiler
 MOST_NUMBERS = 1024
 # Versions that a module keeps; the one that was used longest ago goes first.
 MOST_VERSIONS = 64
+# Versions, and values of which only the names of further inputs that decide are known.
+MOST_ENTRIES = 1024
 # So many compilations without a use of an older version tell that the values are data.
 MANY_COMPILATIONS = 16
 
@@ -98,6 +100,8 @@ class VersionedModule(Module):
         modules = [key for key, known in self._versions.items() if not isinstance(known, tuple)]
         for key in modules[:max(0, len(modules) - MOST_VERSIONS)]:
             del self._versions[key]
+        while len(self._versions) > MOST_ENTRIES:
+            self._versions.popitem(last=False)
 
     def export(self, path, kind="shared"):
         names = ", ".join(f"'{name}'" for name in self.deciding_inputs)
