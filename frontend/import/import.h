@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,10 +13,14 @@
 
 namespace tc {
 
+class ModelDescription;
+
 // A model where it lies: the file's bytes, its name in error texts, and the folder where its external data may lie
 // (empty: nowhere). Who imports it last moves it in, so that the bytes are not kept beside what was read of them.
 struct Source {
   std::string bytes, name, folder;
+  // In place of bytes: what a front end in Python read of the model (frontend/import/onnx/description.h).
+  std::shared_ptr<const ModelDescription> description = nullptr;
 };
 
 struct ImportOptions {

@@ -17,6 +17,7 @@
 #include "frontend/pipeline/compile.h"
 #include "frontend/pipeline/kernel_module.h"
 #include "frontend/pipeline/plan_builder.h"
+#include "frontend/python/description.h"
 #include "frontend/python/errors.h"
 #include "frontend/python/fleet.h"
 #include "frontend/python/roof.h"
@@ -253,7 +254,7 @@ void translate_data_dependence(std::exception_ptr pointer) {
 void add_compile(py::module_& module) {
   py::class_<Source>(module, "Source")
       .def(py::init([](const py::bytes& bytes, const std::string& name) {
-        return Source{std::string(bytes), name, ""};
+        return Source{std::string(bytes), name, "", nullptr};
       }))
       .def_static("read", &read_source)
       .def("copy", [](const Source& source) { return Source(source); })
@@ -328,6 +329,7 @@ PYBIND11_MODULE(_tc, module) {
   tc::add_compiled(module);
   tc::add_schedule(module);
   tc::add_compile(module);
+  tc::add_description(module);
   tc::add_tune(module);
   tc::add_roof(module);
 }

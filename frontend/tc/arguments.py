@@ -35,7 +35,10 @@ _OTHER_FORMATS = {
 
 
 def source_of(model):
-    """What the user calls a model: the path of an ONNX file, its bytes or an onnx.ModelProto."""
+    """What the user calls a model: the path of an ONNX file, its bytes or an onnx.ModelProto; a source, as front ends
+    make it, is taken as it is."""
+    if isinstance(model, compiler.Source):
+        return model.copy()
     if isinstance(model, (bytes, bytearray, memoryview)):
         return compiler.Source(bytes(model), "model.onnx")
     if hasattr(model, "SerializeToString"):  # onnx.ModelProto

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "frontend/import/onnx/canonical_node.h"
+#include "frontend/import/onnx/constant_value.h"
+#include "frontend/import/onnx/description.h"
 #include "frontend/import/onnx/impossible_branch.h"
 #include "frontend/import/onnx/input_shapes.h"
 #include "frontend/import/onnx/model_file.h"
@@ -42,10 +44,10 @@ bool is_branch(const Node& node) { return node.op->traits.control == OpTraits::C
 // One model being imported.
 class OnnxImporter {
  public:
-  // Takes the tensors out of `model`.
-  OnnxImporter(tc_onnx::ModelProto& model, std::string file_name, std::string folder, const ImportOptions& options)
-      : model_(model), file_name_(std::move(file_name)), folder_(std::move(folder)), options_(options),
-        opsets_(opsets_of(model.opset_import())) {
+  // Takes the tensors out of `model`, which is what was parsed of `source`, or its description.
+  OnnxImporter(tc_onnx::ModelProto& model, const Source& source, const ImportOptions& options)
+      : model_(model), file_name_(source.name), folder_(source.folder), description_(source.description),
+        options_(options), opsets_(opsets_of(model.opset_import())) {
     for (const auto& function : model.functions()) {
       functions_[{function.domain(), function.name()}] = &function;
     }
@@ -71,7 +73,11 @@ class OnnxImporter {
     inputs_.emplace(model_.graph(), file_name_, options_);
     root_ = &graph;
     NameScope scope{&graph, nullptr, {}, nullptr, &opsets_, {}};
+    if (description_) {
+      for (const auto& [name, data] : description_->tensors()) scope.names[name] = graph.add_constant(checked_name(name), data);
+    }
     import_graph(model_.graph(), scope, nullptr, 0, model_.mutable_graph());
+    if (description_) set_ranges(graph);
     name_outputs(graph);
     return graph;
   }
@@ -203,6 +209,15 @@ class OnnxImporter {
     }
   }
 
+  void set_ranges(Graph& graph) const {
+    for (const auto& [symbol, range] : description_->ranges()) {
+      const auto found = graph.symbols.find(symbol);
+      if (found == graph.symbols.end()) continue;   // bound to a number
+      found->second.first = std::max(found->second.first, range.first);
+      found->second.second = std::min(found->second.second, range.second);
+    }
+  }
+
   // Throws the error with the model's inputs from which the operand is computed, if these few numbers are all.
   [[noreturn]] void tell_inputs(const DependsOnData& error, const NameScope& scope) const {
     if (!error.inputs().empty()) throw error;
@@ -294,10 +309,14 @@ class OnnxImporter {
     Origin origin;
     origin.file = file_name_;
     origin.node = checked_name(node_name(node));
-    origin.op_type = full_type(node);
-    const auto version = scope.opsets->find(is_default_domain(node.domain()) ? "" : node.domain());
-    origin.opset = version == scope.opsets->end() ? 1 : version->second;
+    origin.op_type = node.source().empty() ? full_type(node) : checked_name(node.source());
+    if (node.source().empty()) origin.opset = opset_of(node, scope);
     return origin;
+  }
+
+  static int opset_of(const tc_onnx::NodeProto& node, const NameScope& scope) {
+    const auto version = scope.opsets->find(is_default_domain(node.domain()) ? "" : node.domain());
+    return version == scope.opsets->end() ? 1 : version->second;
   }
 
   void import_node(const tc_onnx::NodeProto& proto, NameScope& scope, int depth) {
@@ -310,7 +329,7 @@ class OnnxImporter {
     Node node;
     node.origin = origin_of(proto, scope);
     const OnnxName* form = nullptr;
-    node.op = find_onnx_op(domain, proto.op_type(), std::max(1, node.origin.opset), &form);
+    node.op = find_onnx_op(domain, proto.op_type(), std::max(1, opset_of(proto, scope)), &form);
     TC_CHECK(node.op && form);
     const std::string who = node.origin.str();
     for (const std::string& name : proto.input()) node.inputs.push_back(name.empty() ? kNoValue : resolve(name, scope, who));
@@ -373,29 +392,7 @@ class OnnxImporter {
     if (node.attributes.size() != 1 || proto.output_size() != 1) {
       fail(ErrorKind::Model, node.origin.str(), " must have one value and one output");
     }
-    const auto& [name, attribute] = *node.attributes.begin();
-    TensorPtr data;
-    auto make = [&](DType dtype, std::vector<int64_t> shape, size_t count, const std::function<void(Tensor&, int64_t)>& set) {
-      auto tensor = std::make_shared<Tensor>(dtype, std::move(shape));
-      for (size_t i = 0; i < count; ++i) set(*tensor, static_cast<int64_t>(i));
-      data = tensor;
-    };
-    if (const auto* tensor = std::get_if<TensorPtr>(&attribute)) {
-      data = *tensor;
-    } else if (const auto* number = std::get_if<double>(&attribute)) {
-      make(DType::F32, {}, 1, [&](Tensor& t, int64_t i) { t.set(i, *number); });
-    } else if (const auto* integer = std::get_if<int64_t>(&attribute)) {
-      make(DType::I64, {}, 1, [&](Tensor& t, int64_t i) { t.set_int(i, *integer); });
-    } else if (const auto* numbers = std::get_if<std::vector<double>>(&attribute)) {
-      make(DType::F32, {static_cast<int64_t>(numbers->size())}, numbers->size(),
-           [&](Tensor& t, int64_t i) { t.set(i, (*numbers)[static_cast<size_t>(i)]); });
-    } else if (const auto* integers = std::get_if<std::vector<int64_t>>(&attribute)) {
-      make(DType::I64, {static_cast<int64_t>(integers->size())}, integers->size(),
-           [&](Tensor& t, int64_t i) { t.set_int(i, (*integers)[static_cast<size_t>(i)]); });
-    } else {
-      fail(ErrorKind::Unsupported, node.origin.str(), ": a constant of strings is not supported");
-    }
-    const ValueId id = scope.graph->add_constant(proto.output(0), data);
+    const ValueId id = scope.graph->add_constant(proto.output(0), tensor_of(node, node.attributes.begin()->second));
     define(proto.output(0), id, scope);
   }
 
@@ -549,6 +546,7 @@ class OnnxImporter {
 
   tc_onnx::ModelProto& model_;
   std::string file_name_, folder_;
+  std::shared_ptr<const ModelDescription> description_;   // null for a file
   const ImportOptions& options_;
   Opsets opsets_;
   Functions functions_;
@@ -557,18 +555,22 @@ class OnnxImporter {
   int64_t scanned_ = 0;
 };
 
+tc_onnx::ModelProto message_of(const Source& source) {
+  return source.description ? source.description->proto() : parse_model_file(source.bytes, source.name);
+}
+
 Graph import_onnx(Source source, const ImportOptions& options) {
-  tc_onnx::ModelProto model = parse_model_file(source.bytes, source.name);
+  tc_onnx::ModelProto model = message_of(source);
   source.bytes = std::string();
-  return OnnxImporter(model, source.name, source.folder, options).run();
+  return OnnxImporter(model, source, options).run();
 }
 
 std::vector<ImportProblem> check_onnx(const Source& source, const ImportOptions& options) {
-  tc_onnx::ModelProto model = parse_model_file(source.bytes, source.name);
-  std::vector<ImportProblem> problems = OnnxImporter(model, source.name, source.folder, options).unsupported();
+  tc_onnx::ModelProto model = message_of(source);
+  std::vector<ImportProblem> problems = OnnxImporter(model, source, options).unsupported();
   if (!problems.empty()) return problems;
   try {
-    OnnxImporter(model, source.name, source.folder, options).run();
+    OnnxImporter(model, source, options).run();
   } catch (const DependsOnData& error) {
     // Of inputs: a version is compiled for each of their values.
     if (error.inputs().empty()) problems.push_back({"", "", 0, error.what()});
@@ -582,7 +584,7 @@ std::vector<ImportProblem> check_onnx(const Source& source, const ImportOptions&
 }  // namespace
 
 Signature signature_of_onnx(const Source& source, const ImportOptions& options) {
-  return declared_signature(parse_model_file(source.bytes, source.name).graph(), source.name, options);
+  return declared_signature(message_of(source).graph(), source.name, options);
 }
 
 Importer onnx_importer() {

@@ -100,34 +100,23 @@ void read_external(const tc_onnx::TensorProto& proto, const std::string& folder,
   }
 }
 
+// The format's numbers of element types (TensorProto.DataType).
+struct NumberedType {
+  int32_t number;
+  DType dtype;
+};
+constexpr NumberedType kNumberedTypes[] = {
+    {1, DType::F32},       {2, DType::U8},          {3, DType::I8},      {4, DType::U16},         {5, DType::I16},
+    {6, DType::I32},       {7, DType::I64},         {9, DType::Bool},    {10, DType::F16},        {11, DType::F64},
+    {12, DType::U32},      {13, DType::U64},        {16, DType::BF16},   {17, DType::F8E4M3FN},   {18, DType::F8E4M3FNUZ},
+    {19, DType::F8E5M2},   {20, DType::F8E5M2FNUZ}, {21, DType::U4},     {22, DType::I4},         {23, DType::F4E2M1},
+    {24, DType::F8E8M0},   {25, DType::U2},         {26, DType::I2}};
+
 }  // namespace
 
 DType dtype_of_onnx(int32_t number, const std::string& what) {
-  switch (number) {
-    case 1: return DType::F32;
-    case 2: return DType::U8;
-    case 3: return DType::I8;
-    case 4: return DType::U16;
-    case 5: return DType::I16;
-    case 6: return DType::I32;
-    case 7: return DType::I64;
-    case 9: return DType::Bool;
-    case 10: return DType::F16;
-    case 11: return DType::F64;
-    case 12: return DType::U32;
-    case 13: return DType::U64;
-    case 16: return DType::BF16;
-    case 17: return DType::F8E4M3FN;
-    case 18: return DType::F8E4M3FNUZ;
-    case 19: return DType::F8E5M2;
-    case 20: return DType::F8E5M2FNUZ;
-    case 21: return DType::U4;
-    case 22: return DType::I4;
-    case 23: return DType::F4E2M1;
-    case 24: return DType::F8E8M0;
-    case 25: return DType::U2;
-    case 26: return DType::I2;
-    default: break;
+  for (const NumberedType& type : kNumberedTypes) {
+    if (type.number == number) return type.dtype;
   }
   static const char* const names[] = {"undefined", "", "", "", "", "", "", "", "string", "", "", "", "", "",
                                       "complex64", "complex128"};
@@ -135,6 +124,13 @@ DType dtype_of_onnx(int32_t number, const std::string& what) {
   fail(ErrorKind::Unsupported, what, " has element type ", known ? names[number] : "unknown", " (number ", number,
        "), which is not supported; supported are the floats of 4 to 64 bits, the integers of 2 to 64 bits "
        "and bool");
+}
+
+int32_t onnx_number_of(DType dtype) {
+  for (const NumberedType& type : kNumberedTypes) {
+    if (type.dtype == dtype) return type.number;
+  }
+  fail(ErrorKind::Internal, "element type ", name_of(dtype), " has no number in the format");
 }
 
 namespace {

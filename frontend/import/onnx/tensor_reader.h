@@ -10,6 +10,7 @@ namespace tc {
 
 // The element type with this number in the format; Unsupported error naming `what` otherwise.
 DType dtype_of_onnx(int32_t number, const std::string& what);
+int32_t onnx_number_of(DType dtype);
 
 // Checked copy of the data. `folder` holds external data: a regular file with one link, below the
 // folder, reached through no symbolic link. Model errors name the tensor, the file and the sizes.

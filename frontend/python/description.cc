@@ -1,0 +1,65 @@
+#include "frontend/python/description.h"
+
+#include <pybind11/stl.h>
+
+#include <cstring>
+
+#include "frontend/import/import.h"
+#include "frontend/import/onnx/description.h"
+#include "ir/error.h"
+
+namespace py = pybind11;
+
+namespace tc {
+namespace {
+
+// The bytes of a dense, row-major buffer as a tensor; the buffer's own idea of the element type is not asked.
+TensorPtr tensor_of(const std::string& dtype, const std::vector<int64_t>& shape, const py::buffer& data) {
+  auto tensor = std::make_shared<Tensor>(dtype_from_name(dtype), shape);
+  const py::buffer_info info = data.request();
+  const size_t bytes = static_cast<size_t>(info.size) * static_cast<size_t>(info.itemsize);
+  TC_CHECK(bytes == tensor->bytes.size(), bytes, " bytes for a tensor of ", tensor->bytes.size());
+  py::gil_scoped_release release;
+  if (bytes) std::memcpy(tensor->bytes.data(), info.ptr, bytes);
+  return tensor;
+}
+
+}  // namespace
+
+void add_description(py::module_& module) {
+  py::class_<DescribedNode>(module, "DescribedNode")
+      .def(py::init([](const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+        return DescribedNode{op, "", inputs, outputs, {}, {}, "", ""};
+      }))
+      .def_readwrite("domain", &DescribedNode::domain)
+      .def_readwrite("attributes", &DescribedNode::attributes)
+      .def("set_graph", [](DescribedNode& node, const std::string& role, const std::shared_ptr<GraphDescription>& graph) {
+        node.graphs[role] = graph;
+      })
+      .def_readwrite("name", &DescribedNode::name)
+      .def_readwrite("source", &DescribedNode::source);
+  py::class_<GraphDescription, std::shared_ptr<GraphDescription>>(module, "GraphDescription")
+      .def(py::init<const std::string&>())
+      .def("input", [](GraphDescription& graph, const std::string& name, const std::string& dtype,
+                       const std::vector<DescribedSize>& sizes) { graph.add_input(name, dtype_from_name(dtype), sizes); })
+      .def("formal", &GraphDescription::add_formal)
+      .def("node", &GraphDescription::add_node)
+      .def("output", [](GraphDescription& graph, const std::string& name, const std::string& dtype) {
+        graph.add_output(name, dtype_from_name(dtype));
+      });
+  py::class_<ModelDescription, std::shared_ptr<ModelDescription>>(module, "ModelDescription")
+      .def(py::init<const std::string&>())
+      .def_property_readonly("graph", [](ModelDescription& model) { return &model.graph(); },
+                             py::return_value_policy::reference_internal)
+      .def("constant", [](ModelDescription& model, const std::string& name, const std::string& dtype,
+                          const std::vector<int64_t>& shape, const py::buffer& data) {
+        model.add_constant(name, tensor_of(dtype, shape, data));
+      })
+      .def("range", &ModelDescription::set_range)
+      // The source of the model as it is described now; `file` is its name in error texts.
+      .def("source", [](const ModelDescription& model, const std::string& file) {
+        return Source{"", file, "", std::make_shared<ModelDescription>(model)};
+      });
+}
+
+}  // namespace tc
