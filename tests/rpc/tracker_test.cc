@@ -277,6 +277,8 @@ TEST_F(OpenTracker, MalformedFieldsAreRefused) {
             "at most 64 characters");
   EXPECT_TRUE(has(refused([](Request& r) { r.mutable_device()->set_address("here"); }),
                   "the address 'here' has no port"));
+  EXPECT_TRUE(has(refused([](Request& r) { r.mutable_device()->set_address("a\nb:1"); }),
+                  "the address 'a?b:1' has a host with odd characters"));
   EXPECT_TRUE(has(refused([](Request& r) { r.mutable_device()->set_unit("parsecs"); }),
                   "neither 'seconds' nor 'simulated cycles'"));
   EXPECT_TRUE(has(refused([](Request& r) { r.mutable_device()->set_cores(-1); }),
