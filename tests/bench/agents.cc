@@ -1,8 +1,8 @@
 // Two builds of the agent beside each other: the same honest candidates, measured by both in turn.
 //
 // `bazel run //tests/bench:agents -- BEFORE/tc-agent AFTER/tc-agent [PAIRS]`, with full paths. Prints for each size of work
-// what a run takes by either, and at the end the mean of the second agent's times over the first's, how many candidates
-// each rejected, and how long their measurements took.
+// what a run takes by either, and at the end the mean, over the sizes, of the second agent's least time over the first's,
+// how many candidates each rejected, and how long their measurements took.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -30,7 +31,7 @@ namespace tc {
 namespace {
 
 constexpr int kCandidates = 5;   // of a batch
-constexpr int kRounds = 5;
+constexpr int kRounds = 10;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -125,7 +126,7 @@ void compare(const std::string& before, const std::string& after, int pairs) {
   if (mkdtemp(folder) == nullptr) std::exit(1);
   {
     AgentProgram first(before, folder, "before"), second(after, folder, "after");
-    std::vector<double> ratios;
+    std::map<int64_t, std::pair<double, double>> fastest;   // of all pairs of a size: of either agent
     int rejected_before = 0, rejected_after = 0;
     double seconds_before = 0, seconds_after = 0;
     for (int pair = 0; pair < pairs; ++pair) {
@@ -138,17 +139,22 @@ void compare(const std::string& before, const std::string& after, int pairs) {
       else b = second.measure(request, files), a = first.measure(request, files);
       rejected_before += a.rejected, rejected_after += b.rejected;
       seconds_before += a.seconds, seconds_after += b.seconds;
-      ratios.push_back(least(b.fastest) / least(a.fastest));
+      auto& [least_before, least_after] = fastest.try_emplace(count, INFINITY, INFINITY).first->second;
+      least_before = std::min(least_before, least(a.fastest));
+      least_after = std::min(least_after, least(b.fastest));
       std::printf("%6lld elements: %9.3f us before, %9.3f us after, ratio %.4f\n", static_cast<long long>(count), least(a.fastest) * 1e6,
-                  least(b.fastest) * 1e6, ratios.back());
+                  least(b.fastest) * 1e6, least(b.fastest) / least(a.fastest));
     }
-    double logs = 0;
-    for (const double ratio : ratios) logs += std::log(ratio);
-    std::sort(ratios.begin(), ratios.end());
-    std::printf("%d candidates by each: after / before %.4f in the mean, %.4f in the middle (%.4f to %.4f); rejected %d before, %d after; "
+    double logs = 0, smallest = INFINITY, largest = 0;
+    for (const auto& [count, both] : fastest) {
+      const double ratio = both.second / both.first;
+      logs += std::log(ratio);
+      smallest = std::min(smallest, ratio), largest = std::max(largest, ratio);
+    }
+    std::printf("%d candidates by each, of %zu sizes: after / before %.4f in the mean (%.4f to %.4f); rejected %d before, %d after; "
                 "%.1f s before, %.1f s after\n",
-                pairs * kCandidates, std::exp(logs / pairs), ratios[ratios.size() / 2], ratios.front(), ratios.back(), rejected_before,
-                rejected_after, seconds_before, seconds_after);
+                pairs * kCandidates, fastest.size(), std::exp(logs / static_cast<double>(fastest.size())), smallest, largest,
+                rejected_before, rejected_after, seconds_before, seconds_after);
   }
   std::filesystem::remove_all(folder);
 }
