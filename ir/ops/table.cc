@@ -27,6 +27,7 @@ std::map<std::string, OpRow> make_table() {
   register_einsum_ops(table);
   register_gather_ops(table);
   register_loss_ops(table);
+  register_machine_learning_ops(table);
   register_matmul_ops(table);
   register_movement_ops(table);
   register_ngram_ops(table);

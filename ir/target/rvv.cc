@@ -62,6 +62,18 @@ Target vector(int bits) {
   return target;
 }
 
+// The cores of SpacemiT's K1 and M1, by the K1's data sheet: two issues in order, 32 KiB for each core and 512 KiB for each
+// cluster of four, no third cache, up to 1.6 GHz.
+Target spacemit_x60() {
+  Target target = vector(256);
+  target.name = "spacemit-x60";
+  target.features += ",+zba,+zbb,+zbc,+zbs,+zfh";
+  target.l1_way_bytes = 8 << 10;
+  target.l3_bytes = 0;
+  target.clock_ghz = 1.6;
+  return target;
+}
+
 }  // namespace
 
 std::vector<Row> riscv_rows() {
@@ -70,6 +82,8 @@ std::vector<Row> riscv_rows() {
       {vector(128), "64-bit RISC-V with vectors of 128 bits or more", {"v"}, {}},
       {vector(256), "64-bit RISC-V with vectors of 256 bits or more", {"v", "zvl256b"}, {}},
       {vector(512), "64-bit RISC-V with vectors of 512 bits or more", {"v", "zvl512b"}, {}},
+      {spacemit_x60(), "SpacemiT X60 (K1, M1): vectors of 256 bits",
+       {"v", "zvl256b", "zba", "zbb", "zbc", "zbs", "zfh"}, {}},
   };
 }
 
