@@ -19,6 +19,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -66,11 +67,12 @@ class AgentProgram {
   struct Times {
     std::vector<double> fastest;   // of each candidate that has a time, in seconds
     int rejected = 0;
-    double seconds = 0;            // of the whole
+    double seconds = 0;            // of the whole, and of the processors
+    double processor_seconds = 0;
   };
   Times measure(const rpc::MeasureRequest& request, const std::vector<RemoteFile>& files) {
     Times times;
-    const double begin = now();
+    const double begin = now(), begin_processor = processor_seconds();
     device_->upload(files);
     device_->measure(request, [&](const rpc::MeasureResult& result) {
       if (result.outcome() != rpc::OK) {
@@ -81,10 +83,23 @@ class AgentProgram {
       times.fastest.push_back(*std::min_element(result.samples().begin(), result.samples().end()));
     });
     times.seconds = now() - begin;
+    times.processor_seconds = processor_seconds() - begin_processor;
     return times;
   }
 
  private:
+  // Of the agent and of the candidates that it has waited for.
+  double processor_seconds() const {
+    std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    std::istringstream fields(text.substr(text.rfind(')') + 1));
+    std::string skipped;
+    for (int i = 0; i < 11; ++i) fields >> skipped;   // up to the twelfth behind the name: time of the user
+    double ticks = 0, all = 0;
+    for (int i = 0; i < 4 && fields >> ticks; ++i) all += ticks;
+    return all / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+
   pid_t pid_ = -1;
   std::unique_ptr<LeasedDevice> device_;
 };
@@ -126,9 +141,10 @@ void compare(const std::string& before, const std::string& after, int pairs) {
   if (mkdtemp(folder) == nullptr) std::exit(1);
   {
     AgentProgram first(before, folder, "before"), second(after, folder, "after");
-    std::map<int64_t, std::pair<double, double>> fastest;   // of all pairs of a size: of either agent
+    using Both = std::pair<double, double>;                 // of either agent
+    std::map<int64_t, Both> fastest, quickest;              // least of all pairs of a size: of a run, of the whole batch
     int rejected_before = 0, rejected_after = 0;
-    double seconds_before = 0, seconds_after = 0;
+    double processor_before = 0, processor_after = 0;
     for (int pair = 0; pair < pairs; ++pair) {
       const int64_t count = int64_t{1} << (pair * 3 % 13 + 1);
       std::vector<RemoteFile> files;
@@ -138,23 +154,29 @@ void compare(const std::string& before, const std::string& after, int pairs) {
       if (pair % 2 == 0) a = first.measure(request, files), b = second.measure(request, files);
       else b = second.measure(request, files), a = first.measure(request, files);
       rejected_before += a.rejected, rejected_after += b.rejected;
-      seconds_before += a.seconds, seconds_after += b.seconds;
+      processor_before += a.processor_seconds, processor_after += b.processor_seconds;
+      auto& [batch_before, batch_after] = quickest.try_emplace(count, INFINITY, INFINITY).first->second;
+      batch_before = std::min(batch_before, a.seconds), batch_after = std::min(batch_after, b.seconds);
       auto& [least_before, least_after] = fastest.try_emplace(count, INFINITY, INFINITY).first->second;
       least_before = std::min(least_before, least(a.fastest));
       least_after = std::min(least_after, least(b.fastest));
       std::printf("%6lld elements: %9.3f us before, %9.3f us after, ratio %.4f\n", static_cast<long long>(count), least(a.fastest) * 1e6,
                   least(b.fastest) * 1e6, least(b.fastest) / least(a.fastest));
     }
-    double logs = 0, smallest = INFINITY, largest = 0;
+    std::printf("of processors a candidate takes %.1f ms before, %.1f ms after\n", processor_before / (pairs * kCandidates) * 1e3,
+                processor_after / (pairs * kCandidates) * 1e3);
+    double logs = 0, smallest = INFINITY, largest = 0, seconds_before = 0, seconds_after = 0;
+    for (const auto& [count, both] : quickest) seconds_before += both.first, seconds_after += both.second;
     for (const auto& [count, both] : fastest) {
       const double ratio = both.second / both.first;
       logs += std::log(ratio);
       smallest = std::min(smallest, ratio), largest = std::max(largest, ratio);
     }
     std::printf("%d candidates by each, of %zu sizes: after / before %.4f in the mean (%.4f to %.4f); rejected %d before, %d after; "
-                "%.1f s before, %.1f s after\n",
+                "a candidate takes %.1f ms of measuring before, %.1f ms after\n",
                 pairs * kCandidates, fastest.size(), std::exp(logs / static_cast<double>(fastest.size())), smallest, largest,
-                rejected_before, rejected_after, seconds_before, seconds_after);
+                rejected_before, rejected_after, seconds_before / static_cast<double>(kCandidates * fastest.size()) * 1e3,
+                seconds_after / static_cast<double>(kCandidates * fastest.size()) * 1e3);
   }
   std::filesystem::remove_all(folder);
 }
