@@ -132,9 +132,8 @@ struct Range {
   int64_t step = 1;
 };
 
-// A position given by the model in [0, extent], or in [-1, extent-1] for negative steps.
-Dim clamped(const Dim& position, const Dim& extent, bool backwards, const Graph& graph) {
-  const Dim low = backwards ? Dim(-1) : Dim(0), high = backwards ? extent - Dim(1) : extent;
+// A position given by the model, brought between low and high.
+Dim clamped(const Dim& position, const Dim& extent, const Dim& low, const Dim& high, const Graph& graph) {
   // What exporters write for "to the end".
   constexpr int64_t kFar = int64_t{1} << 30;
   if (position.is_constant() && position.constant() >= kFar) return high;
@@ -142,7 +141,14 @@ Dim clamped(const Dim& position, const Dim& extent, bool backwards, const Graph&
   const Dim at = position.is_constant() && position.constant() < 0 ? extent + position : position;
   auto at_least = [&](const Dim& a, const Dim& b) { return dim_range(a - b, graph).low >= 0; };
   const Dim bounded = at_least(high, at) ? at : at_least(at, high) ? high : min(at, high);
-  return at_least(bounded, low) ? bounded : backwards ? max(bounded + Dim(1), Dim(0)) - Dim(1) : max(bounded, low);
+  return at_least(bounded, low) ? bounded : max(bounded - low, Dim(0)) + low;
+}
+
+// The range of one axis as the text of Slice has it: backwards a start lies in [0, extent - 1] and an end in [-1, extent - 1],
+// forwards both in [0, extent].
+std::pair<Dim, Dim> ends_of(const Dim& start, const Dim& end, const Dim& extent, bool backwards, const Graph& graph) {
+  const Dim high = backwards ? extent - Dim(1) : extent, none = backwards ? Dim(-1) : Dim(0);
+  return {clamped(start, extent, Dim(0), high, graph), clamped(end, extent, none, high, graph)};
 }
 
 std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Graph& graph) {
@@ -168,8 +174,8 @@ std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Grap
     const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
     const int64_t step = steps[i];
     if (step == 0) fail(ErrorKind::Shape, node.origin.str(), ": step of axis ", axis, " is 0");
-    const Dim start = clamped(starts[i], shape[axis], step < 0, graph), end = clamped(ends[i], shape[axis], step < 0, graph);
-    const Dim distance = step < 0 ? start - end : end - start;
+    const auto [start, end] = ends_of(starts[i], ends[i], shape[axis], step < 0, graph);
+    const Dim distance = shape[axis] == Dim(0) ? Dim(0) : step < 0 ? start - end : end - start;
     const int64_t size = step < 0 ? (step == INT64_MIN ? INT64_MAX : -step) : step;
     Dim length = ceil_div(distance, Dim(size));
     if (length.is_constant() && length.constant() < 0) length = 0;

@@ -254,7 +254,7 @@ AxisForm form_of_axis(const Node& node, const Dim& in, const ResizedShape& targe
   // Elements of its table: one for each position and tap.
   constexpr double kMostEntries = 1 << 22;
   const double shrink = sampling.antialias ? std::min(scale, 1.0) : 1.0;
-  if (extent < 1 || size < 0 || static_cast<double>(size) * (1 + 4 / shrink) > kMostEntries * 5) {
+  if ((extent < 1 && size > 0) || size < 0 || static_cast<double>(size) * (1 + 4 / shrink) > kMostEntries * 5) {
     fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " of size ", extent, " cannot become ", size);
   }
   AxisForm form{table_of(sampling, scale, extent, size, window), std::nullopt, size};

@@ -109,3 +109,27 @@ def test_a_split_that_leaves_an_output_out():
     result = ours(model, {"x": x})
     assert result["a"].tolist() == x[:1].tolist() and result["b"].tolist() == x[2:].tolist()
     assert result["c"].tolist() == numpy.maximum(x[:1], 0).tolist()
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("step", [-1, -2])
+def test_backwards_starts_lie_inside_and_ends_before_the_first(size, step):
+    """Starts in [0, size - 1] and ends in [-1, size - 1], as the operator's text has it, which is not NumPy's way."""
+    x = numpy.arange(size, dtype=numpy.float32)
+    places = sorted({-size - 2, -size, -1, 0, size - 1, size + 2})
+    constants = {f"p{place}": numpy.array([place]) for place in places} | {"a": numpy.array([0]), "t": numpy.array([step])}
+    nodes = [("Slice", ["x", f"p{start}", f"p{end}", "a", "t"], [f"y{start}_{end}"], {}) for start in places for end in places]
+    model = model_of(nodes, {"x": x}, {node[2][0]: 1 for node in nodes}, constants)
+    found, other = ours(model, {"x": x}), runtime(model, {"x": x})
+    for start in places:
+        for end in places:
+            first = min(max(start + size * (start < 0), 0), size - 1)
+            last = min(max(end + size * (end < 0), -1), size - 1)
+            assert found[f"y{start}_{end}"].tolist() == [x[i] for i in range(first, last, step)], (start, end)
+            assert other[f"y{start}_{end}"].tolist() == found[f"y{start}_{end}"].tolist(), (start, end)
+
+
+def test_an_empty_axis_is_resized_to_an_empty_one():
+    x = numpy.zeros((1, 2, 0, 4), numpy.float32)
+    model = model_of([("Resize", ["x", "", "s"], ["y"], {"mode": "linear"})], {"x": x}, {"y": 4}, {"s": numpy.array([1, 1, 0.5, 2], numpy.float32)})
+    assert ours(model, {"x": x})["y"].shape == (1, 2, 0, 8)

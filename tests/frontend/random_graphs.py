@@ -1,0 +1,377 @@
+"""Draws valid ONNX graphs over most operators, and compares what tc makes of them with a reference in float64.
+
+    python -m tests.frontend.random_graphs [--seeds 0 1000] [--target native] [--keep FOLDER]
+
+A graph is drawn from a seed: inputs, then nodes that each take some values that are there, dead ends included, with odd
+sizes, sizes of 0 and of 1, and names in place of sizes. `exact` values are small multiples of 1/4 (or whole numbers), so that
+operators which jump (comparisons, rounding, ArgMax, casts to whole numbers) give one result only.
+A graph that fails is shrunk: to the first node that is wrong, and as few nodes before it as make it so.
+"""
+
+import argparse
+import dataclasses
+import sys
+import time
+from pathlib import Path
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from .random_operators import OPERATORS
+
+FLOAT, INT, BOOL = numpy.float32, numpy.int64, numpy.bool_
+SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17)
+MOST_ELEMENTS = 1500
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """A value of the graph."""
+    name: str
+    array: numpy.ndarray = dataclasses.field(repr=False)
+    exact: bool = True   # no operator that jumps can see a rounding error in it
+
+    @property
+    def dtype(self):
+        return self.array.dtype.type
+
+    @property
+    def shape(self):
+        return self.array.shape
+
+
+class Builder:
+    """A graph as it is drawn. Operators ask it for values and add nodes."""
+
+    def __init__(self, seed):
+        self.random = numpy.random.default_rng(seed)
+        self.values, self.nodes, self.constants, self.inputs = [], [], {}, {}
+        self.symbols = {}            # size of axis 0 of some inputs: its name
+        self.count = 0
+
+    def name(self, stem):
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def integer(self, low, high):
+        """From low to high, both included."""
+        return int(self.random.integers(low, high + 1))
+
+    def chance(self, probability):
+        return bool(self.random.random() < probability)
+
+    def choice(self, options):
+        options = list(options)
+        return options[self.integer(0, len(options) - 1)]
+
+    def shape(self, least=0, most=4):
+        rank = self.integer(least, most)
+        shape = [self.choice(SIZES) for _ in range(rank)]
+        while numpy.prod(shape, dtype=numpy.int64) > MOST_ELEMENTS:
+            shape[int(numpy.argmax(shape))] = self.choice(SIZES[:5])
+        if shape and self.chance(0.02):
+            shape[self.integer(0, rank - 1)] = 0
+        return tuple(shape)
+
+    def data(self, dtype, shape, exact=True):
+        if dtype == BOOL:
+            return self.random.random(shape) < 0.5
+        if dtype == INT:
+            return self.random.integers(-5, 6, shape)
+        if exact:
+            return (self.random.integers(-8, 9, shape) / 4).astype(FLOAT)
+        return self.random.standard_normal(shape).astype(FLOAT)
+
+    def add_input(self, dtype=FLOAT, shape=None, exact=None):
+        exact = self.chance(0.5) if exact is None else exact
+        exact = exact or dtype != FLOAT
+        shape = self.shape() if shape is None else shape
+        value = Drawn(self.name("x"), self.data(dtype, shape, exact), exact)
+        self.inputs[value.name] = value.array
+        self.values.append(value)
+        return value
+
+    def constant(self, array):
+        value = Drawn(self.name("c"), numpy.asarray(array))
+        self.constants[value.name] = value.array
+        return value
+
+    def pick(self, fits):
+        """A value that is there and fits, or None; later ones more often."""
+        found = [value for value in self.values if fits(value)]
+        if not found:
+            return None
+        place = max(self.integer(0, len(found) - 1), self.integer(0, len(found) - 1))
+        return found[place]
+
+    def floats(self, least=0, most=5, exact=False):
+        """A value of floats of such a rank, an input if there is none."""
+        found = self.pick(lambda value: value.dtype == FLOAT and least <= len(value.shape) <= most and (value.exact or not exact))
+        return found or self.add_input(FLOAT, self.shape(least, min(most, 4)), True if exact else None)
+
+    def of(self, dtype, least=0, most=5):
+        found = self.pick(lambda value: value.dtype == dtype and least <= len(value.shape) <= most and value.exact)
+        return found or self.add_input(dtype, self.shape(least, min(most, 4)), True)
+
+    def operand(self, value, exact=True):
+        """Another operand that broadcasts against the value: one that is there, or a constant."""
+        def fits(other):
+            return other.dtype == value.dtype and broadcasts(value.shape, other.shape) and (other.exact or not exact)
+        found = self.pick(fits) if self.chance(0.7) else None
+        if found:
+            return found
+        shape = [size if self.chance(0.6) else 1 for size in value.shape][self.integer(0, len(value.shape)):]
+        return self.constant(self.data(value.dtype, tuple(shape)))
+
+    def node(self, op, inputs, exact=False, outputs=1, **attributes):
+        """Adds a node, unless ONNX Runtime says that it cannot be, or its results are too many or too large numbers."""
+        while inputs and inputs[-1] is None:
+            inputs = inputs[:-1]
+        names = [value.name if value is not None else "" for value in inputs]
+        results = [self.name("v") for _ in range(outputs)]
+        given = {key: value for key, value in attributes.items() if value is not None}
+        node = helper.make_node(op, names, results, name=results[0], **given)
+        feeds = {value.name: value.array for value in inputs if value is not None}
+        found = by_onnx_runtime(Graph([node], feeds, {}, {name: (None, exact) for name in results}, {}))
+        if found is None:
+            return
+        arrays = [numpy.asarray(array) for array in found.values()]
+        for array in arrays:
+            if array.size > MOST_ELEMENTS or array.dtype.type not in (FLOAT, INT, BOOL):
+                return
+            if array.dtype != BOOL and array.size and not (numpy.abs(array) <= 1e4).all():
+                return
+        self.nodes.append(node)
+        self.values += [Drawn(name, array, exact or array.dtype != FLOAT) for name, array in zip(results, arrays)]
+
+
+def broadcasts(shape, other):
+    return len(other) <= len(shape) and all(a == b or 1 in (a, b) for a, b in zip(reversed(shape), reversed(other)))
+
+
+@dataclasses.dataclass
+class Graph:
+    nodes: list
+    inputs: dict         # name to array
+    constants: dict
+    outputs: dict        # name to (element type, exact)
+    symbols: dict        # (input, axis) to the name of a size
+
+    def model(self):
+        def port(name, array):
+            shape = [self.symbols.get((name, axis), size) for axis, size in enumerate(array.shape)]
+            return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape)
+        graph = helper.make_graph(
+            self.nodes, "drawn", [port(name, array) for name, array in self.inputs.items()],
+            [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(numpy.dtype(dtype)), None) if dtype
+             else onnx.ValueInfoProto(name=name) for name, (dtype, _) in self.outputs.items()],
+            [numpy_helper.from_array(array, name) for name, array in self.constants.items()])
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def draw(seed, most=12):
+    """The graph of a seed."""
+    builder = Builder(seed)
+    for _ in range(builder.integer(1, 3)):
+        builder.add_input()
+    wanted = builder.integer(2, most)
+    for _ in range(20 * wanted):
+        if len(builder.nodes) >= wanted:
+            break
+        builder.choice(OPERATORS)(builder)
+    read = {name for node in builder.nodes for name in node.input}
+    made = [value for value in builder.values if value.name not in builder.inputs]
+    ends = [value for value in made if value.name not in read]
+    # Some ends are dead, some values in between are results as well.
+    kept = [value for value in made if (value in ends and builder.chance(0.8)) or builder.chance(0.1)] or ends[-1:]
+    symbols = {}
+    if builder.chance(0.3):
+        name, array = list(builder.inputs.items())[0]
+        if array.ndim:
+            symbols[name, 0] = "n"
+    used = {name: array for name, array in builder.inputs.items() if name in read}
+    symbols = {key: value for key, value in symbols.items() if key[0] in used}
+    return Graph(builder.nodes, used, builder.constants, {value.name: (value.dtype, value.exact) for value in kept}, symbols)
+
+
+def in_doubles(graph):
+    """Results by onnx's reference evaluator on the same graph with doubles in place of floats."""
+    from onnx.reference import ReferenceEvaluator
+
+    def wide(array):
+        return array.astype(numpy.float64) if array.dtype == FLOAT else array
+    nodes = []
+    for node in graph.nodes:
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        for attribute in copy.attribute:
+            if node.op_type in ("Cast", "EyeLike") and attribute.name in ("to", "dtype") and attribute.i == TensorProto.FLOAT:
+                attribute.i = TensorProto.DOUBLE
+        nodes.append(copy)
+    outputs = {name: (numpy.float64 if dtype == FLOAT else dtype, exact) for name, (dtype, exact) in graph.outputs.items()}
+    twin = Graph(nodes, {name: wide(array) for name, array in graph.inputs.items()},
+                 {name: wide(array) for name, array in graph.constants.items()}, outputs, {})
+    with numpy.errstate(all="ignore"):
+        results = ReferenceEvaluator(twin.model()).run(None, twin.inputs)
+    return dict(zip(outputs, results))
+
+
+def by_onnx_runtime(graph):
+    """Results of ONNX Runtime, or None where it has no kernel."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    try:
+        session = onnxruntime.InferenceSession(graph.model().SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return dict(zip(graph.outputs, session.run(None, graph.inputs)))
+    except Exception:  # it says in many ways that it cannot
+        return None
+
+
+def error_of(array, expected):
+    """The largest error relative to the largest magnitude; infinite where shapes or what is not finite differ."""
+    if array.shape != expected.shape:
+        return numpy.inf
+    wide, reference = array.astype(numpy.float64), expected.astype(numpy.float64)
+    finite = numpy.isfinite(reference) & (numpy.abs(reference) < 1e30)
+    if not finite.all() and not (numpy.isfinite(wide[finite]).all()):
+        return numpy.inf
+    if not finite.any():
+        return 0.0
+    scale = max(numpy.abs(reference[finite]).max(), 1e-3)
+    return float(numpy.nan_to_num(numpy.abs(wide[finite] - reference[finite]), nan=numpy.inf).max() / scale)
+
+
+def what_is_wrong(graph, target="native"):
+    """A sentence, or None. Refusals by name count as right."""
+    import tc
+
+    model = graph.model().SerializeToString()
+    begin = time.perf_counter()
+    try:
+        module = tc.compile(model, target, threads=1, tolerance=0, log=False)
+        compiled = time.perf_counter() - begin
+        results = module.run(graph.inputs)
+    except tc.UnsupportedError:
+        return None
+    except tc.Error as error:
+        if graph.symbols:
+            # Constants of the graph may fit this size only, so that it is no graph of any size.
+            return what_is_wrong(dataclasses.replace(graph, symbols={}), target)
+        # What onnx's reference takes need not be valid: a window that is larger than its image.
+        return f"{type(error).__name__}: {error}" if by_onnx_runtime(graph) else None
+    if compiled > 60:
+        return f"compiling took {compiled:.0f} s"
+    runtime = None
+    try:
+        expected = in_doubles(graph)
+    except Exception:  # onnx's reference has no such form
+        expected = runtime = by_onnx_runtime(graph)
+        if expected is None:
+            return None
+    for name, (dtype, exact) in graph.outputs.items():
+        problem = difference(results[name], numpy.asarray(expected[name]), dtype, exact)
+        if problem is None:
+            continue
+        # The reference has mistakes of its own, and of an ill-conditioned graph the errors of others are large as well.
+        runtime = runtime or by_onnx_runtime(graph) or {}
+        if name in runtime:
+            other = numpy.asarray(runtime[name])
+            if difference(results[name], other, dtype, exact) is None:
+                continue
+            if dtype == FLOAT and error_of(results[name], expected[name]) <= 10 * error_of(other, expected[name]):
+                continue
+        return f"{name} {problem}"
+    return None
+
+
+def difference(found, expected, dtype, exact):
+    """In words, or None."""
+    if found.shape != expected.shape:
+        return f"has shape {found.shape}, not {expected.shape}"
+    if dtype != FLOAT:
+        wrong = int((found != expected).sum())
+        return f"is wrong at {wrong} of {found.size} places" if wrong else None
+    error = error_of(found, expected)
+    return f"has an error of {error:.2g}" if error > (1e-6 if exact else 1e-4) else None
+
+
+def shrink(graph, fails):
+    """A smaller part of the graph that still fails: one result, and the nodes without which it does not, last ones first."""
+    for name, kind in graph.outputs.items():
+        alone = dataclasses.replace(graph, outputs={name: kind})
+        if fails(alone):
+            graph = alone
+            break
+    changed = True
+    while changed:
+        changed = False
+        for place in reversed(range(len(graph.nodes))):
+            for smaller in without(graph, place):
+                try:
+                    failed = fails(smaller)
+                except Exception:  # a part that is no graph
+                    failed = False
+                if failed:
+                    graph, changed = smaller, True
+                    break
+            if changed:
+                break
+    return graph
+
+
+def without(graph, place):
+    """Graphs without a node: with its outputs as inputs, or, where nothing reads them, without them."""
+    node = graph.nodes[place]
+    rest = graph.nodes[:place] + graph.nodes[place + 1:]
+    read = {name for other in rest for name in other.input}
+    outputs = {name: kind for name, kind in graph.outputs.items() if name not in node.output}
+    if not outputs:
+        return
+    inputs = dict(graph.inputs)
+    if read & set(node.output):
+        values = evaluated(graph, place)
+        inputs.update({name: values[name] for name in node.output if name in read and name in values})
+    used, constants = ({name: array for name, array in arrays.items() if name in read} for arrays in (inputs, graph.constants))
+    yield Graph(rest, used, constants, outputs, {})
+
+
+def evaluated(graph, place):
+    """What a node gives, in the types of the graph."""
+    needed = graph.nodes[:place + 1]
+    part = Graph(needed, graph.inputs, graph.constants, {name: (None, False) for name in needed[-1].output if name}, {})
+    return by_onnx_runtime(part) or {}
+
+
+def describe(graph):
+    return onnx.printer.to_text(graph.model())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--seeds", nargs=2, type=int, default=(0, 1000))
+    parser.add_argument("--target", default="native")
+    parser.add_argument("--keep", type=Path, help="folder for models that fail")
+    options = parser.parse_args()
+    failures = 0
+    for seed in range(*options.seeds):
+        graph = draw(seed)
+        wrong = what_is_wrong(graph, options.target)
+        if wrong is None:
+            continue
+        failures += 1
+        small = shrink(graph, lambda part: what_is_wrong(part, options.target) is not None)
+        print(f"seed {seed}: {wrong}\n{describe(small)}", flush=True)
+        if options.keep:
+            options.keep.mkdir(parents=True, exist_ok=True)
+            onnx.save(small.model(), options.keep / f"{seed}.onnx")
+    print(f"{failures} of {options.seeds[1] - options.seeds[0]} graphs failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
