@@ -72,54 +72,81 @@ def difference(actual, expected):
     return None
 
 
-def run(operator, dtype, sample):
-    """("right" | "wrong" | "refused" | "skipped", why)."""
-    module, tensors = module_of(operator, sample)
+class Batch(nn.Module):
+    """Several calls as one module: one compilation for all."""
+
+    def __init__(self, calls):
+        super().__init__()
+        self.calls = nn.ModuleList(calls)
+
+    def forward(self, inputs):
+        return [call(*tensors) for call, tensors in zip(self.calls, inputs)]
+
+
+def expected_of(module, tensors):
+    """What PyTorch gives, or None where the sample is one of errors or its result is not the same twice."""
     try:
-        with torch.no_grad():
-            expected = module(*[tensor.clone() for tensor in tensors])
-    except Exception as error:  # noqa: BLE001 - the sample is one of errors
-        return "skipped", type(error).__name__
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return module(*[tensor.clone() for tensor in tensors])
+    except Exception:  # noqa: BLE001 - whatever the operator raises
+        return None
+
+
+def verdicts(cases):
+    """[("right" | "wrong" | "refused", why)] of [(module, tensors, expected)]; a batch that fails is divided."""
+    inputs = [[tensor.clone() for tensor in tensors] for _, tensors, _ in cases]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compiled = tc.compile(module, inputs=tuple(tensor.clone() for tensor in tensors), log=False, threads=1)
-            actual = compiled(*[tensor.clone() for tensor in tensors])
-    except tc.Error as error:
-        text = str(error)
-        return ("wrong" if "internal error" in text else "refused"), text
-    except Exception as error:  # noqa: BLE001 - what is no error of tc is a bug
-        return "wrong", f"{type(error).__name__}: {error}"
-    why = difference(actual, expected)
-    return ("wrong", why) if why else ("right", "")
+            compiled = tc.compile(Batch([module for module, _, _ in cases]), inputs=(inputs,), log=False, threads=1)
+            results = compiled([[tensor.clone() for tensor in tensors] for _, tensors, _ in cases])
+    except Exception as error:  # noqa: BLE001 - what is no error of tc is a bug, and counted as wrong
+        if len(cases) > 1:
+            half = len(cases) // 2
+            return verdicts(cases[:half]) + verdicts(cases[half:])
+        text = f"{type(error).__name__}: {error}"
+        return [("refused" if isinstance(error, tc.Error) and "internal error" not in text else "wrong", text)]
+    found = [difference(result, expected) for result, (_, _, expected) in zip(results, cases)]
+    return [("wrong", why) if why else ("right", "") for why in found]
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--most", type=int, default=2, help="samples of each operator and type")
+    parser.add_argument("--batch", type=int, default=24, help="samples that are compiled together")
     parser.add_argument("--part", default="0/1", help="only every so many operators: 0/2 and 1/2 are the halves")
     arguments = parser.parse_args()
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch.testing._internal.common_methods_invocations import op_db
     part, parts = map(int, arguments.part.split("/"))
-    counts = {}
+    counts, cases, names = {}, [], []
+
+    def flush():
+        for name, (verdict, why) in zip(names, verdicts(cases) if cases else []):
+            counts[verdict] = counts.get(verdict, 0) + 1
+            if verdict != "right":
+                print(f"{verdict} {name}: {why}"[:420].replace("\n", " "), flush=True)
+        cases.clear()
+        names.clear()
+
     for number, operator in enumerate(op_db):
         if number % parts != part or (arguments.names and operator.name not in arguments.names):
             continue
         for dtype in DTYPES:
-            if dtype not in operator.dtypes:
-                continue
-            seen = set()
-            for sample in samples(operator, dtype, arguments.most):
-                verdict, why = run(operator, dtype, sample)
-                counts[verdict] = counts.get(verdict, 0) + 1
-                if verdict in ("wrong", "refused") and (verdict, why[:60]) not in seen:
-                    seen.add((verdict, why[:60]))
-                    shapes = [list(each.shape) for each in module_of(operator, sample)[1]]
-                    print(f"{verdict} {operator.name}{'.' + operator.variant_test_name if operator.variant_test_name else ''} "
-                          f"{str(dtype)[6:]} {shapes} {sample.args if not shapes[1:] else ''}{sample.kwargs}: {why}"[:500].replace("\n", " "), flush=True)
+            for sample in samples(operator, dtype, arguments.most) if dtype in operator.dtypes else ():
+                module, tensors = module_of(operator, sample)
+                expected = expected_of(module, tensors)
+                if expected is None:
+                    continue
+                cases.append((module, tensors, expected))
+                shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors)
+                names.append(f"{operator.name}{'.' * bool(operator.variant_test_name)}{operator.variant_test_name} {str(dtype)[6:]} ({shapes})")
+                if len(cases) >= arguments.batch:
+                    flush()
+    flush()
     print(json.dumps(counts))
 
 
