@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from . import fleet, log
-from .arguments import Options, options_of, source_of
+from .arguments import NUMPY_NAMES, Options, described, is_torch_model, options_of, source_of
 from .errors import Error, ModelError, ShapeError, error_of
 from .kernel import kernels, seeded_array, time_calls
 from .module import BIT_TYPES, KINDS, check, compile, load, targets
@@ -67,6 +67,40 @@ def _values(arguments):
     return values
 
 
+def _examples(arguments):
+    """Example inputs of a model of PyTorch: --input NAME=1,3,224,224:f32 is seeded data, NAME=FILE.npy what is in the file,
+    NAME=3 a number. None where there are none, or the model is another."""
+    given = getattr(arguments, "input", [])
+    if not given or not is_torch_model(arguments.model):
+        return None
+    random = np.random.default_rng(getattr(arguments, "seed", 0))
+    examples = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        sizes, _, dtype = value.partition(":")
+        try:
+            if value.endswith(".npy"):
+                examples[name] = _array_in(name, value)
+            elif dtype or "," in sizes:
+                shape = [int(size) for size in sizes.split(",") if size]
+                examples[name] = seeded_array(random, NUMPY_NAMES.get(dtype or "f32", dtype), shape)
+            else:
+                examples[name] = int(value) if value.lstrip("-").isdigit() else float(value)
+        except (ValueError, TypeError):
+            raise ShapeError(f"--input takes NAME=1,3,224,224:f32, NAME=FILE.npy or NAME=3 of a model of PyTorch, not '{text}'") from None
+    return examples
+
+
+def _array_in(name, path):
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ModelError(f"input '{name}': {path} cannot be read: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise ModelError(f"input '{name}': {path} is no .npy file")
+    return array
+
+
 def _is_artefact(path):
     try:
         with open(path, "rb") as file:
@@ -82,7 +116,7 @@ def _module(arguments):
     tuning = {"log": arguments.log or None}
     if getattr(arguments, "tune", False):
         tuning = {"tune": True, **_tuning_options(arguments)}
-    return compile(arguments.model, arguments.target, shapes=_shapes(arguments), values=_values(arguments),
+    return compile(arguments.model, arguments.target, inputs=_examples(arguments), shapes=_shapes(arguments), values=_values(arguments),
                    threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
                    max_ram=getattr(arguments, "max_ram", None), **tuning)
 
@@ -114,17 +148,16 @@ def _given_inputs(module, arguments):
     names = {port.name: port for port in module.inputs}
     for text in arguments.input:
         fitting = [name for name in names if text.startswith(name + "=")]
+        if not fitting and is_torch_model(arguments.model):
+            continue     # a number
         if not fitting:
             raise ShapeError(f"--input takes NAME=FILE.npy, not '{text}'; the inputs are "
                              f"{', '.join(names)}")
         name = max(fitting, key=len)
         path = text[len(name) + 1:]
-        try:
-            arrays[name] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise ModelError(f"input '{name}': {path} cannot be read: {error}") from None
-        if not isinstance(arrays[name], np.ndarray):
-            raise ModelError(f"input '{name}': {path} is no .npy file")
+        if not path.endswith(".npy") and is_torch_model(arguments.model):
+            continue     # an example, from which the model was compiled
+        arrays[name] = _array_in(name, path)
         bits = np.dtype(BIT_TYPES.get(names[name].dtype, object))
         if arrays[name].dtype.kind == "V" and arrays[name].dtype.itemsize == bits.itemsize and not bits.hasobject:
             arrays[name] = arrays[name].view(bits)  # as ml_dtypes writes its types
@@ -242,7 +275,7 @@ def _tuning_options(arguments):
 
 
 def _tune(arguments):
-    found = tune(arguments.model, arguments.target, shapes=_shapes(arguments),
+    found = tune(arguments.model, arguments.target, inputs=_examples(arguments), shapes=_shapes(arguments),
                  threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
                  **_tuning_options(arguments))
     result = found._asdict() | {"kernels": [kernel._asdict() for kernel in found.kernels]}
@@ -250,7 +283,7 @@ def _tune(arguments):
 
 
 def _check(arguments):
-    problems = check(arguments.model, shapes=_shapes(arguments))
+    problems = check(arguments.model, inputs=_examples(arguments), shapes=_shapes(arguments))
     result = {"model": arguments.model, "compiles": not problems, "problems": problems}
     text = "\n".join(problems) if problems else f"{arguments.model}: everything in it compiles"
     return result, text, 1 if problems else 0
@@ -270,7 +303,7 @@ def _peak_share(kernel, timing):
 def _chosen_kernel(arguments):
     """The kernel that --kernel names: its number, or a part of its label that only it has."""
     found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments), tolerance=arguments.tolerance,
-                    threads=arguments.threads or 1)
+                    threads=arguments.threads or 1, inputs=_examples(arguments))
     if arguments.kernel.isdigit() and int(arguments.kernel) < len(found):
         return found[int(arguments.kernel)]
     exact = [kernel for kernel in found if kernel.label == arguments.kernel]
@@ -319,19 +352,22 @@ def _inspect(arguments):
     if arguments.kernel is not None:
         return _inspect_kernel(arguments)
     passes = None if arguments.dump == "plan" else arguments.dump
-    options = options_of(Options(target=arguments.target, shapes=_shapes(arguments), threads=arguments.threads,
+    model, shapes = arguments.model, _shapes(arguments)
+    if arguments.dump:
+        model, shapes = described(model, _examples(arguments), shapes)
+    options = options_of(Options(target=arguments.target, shapes=shapes, threads=arguments.threads,
                                  tolerance=arguments.tolerance, seed=arguments.seed, dump=passes))
     if _is_artefact(arguments.model):
         module = load(arguments.model)
         return {"explain": module.explain()}, module.explain()
     if arguments.dump == "plan":
-        plan = compiler.plan_text(source_of(arguments.model), options)
+        plan = compiler.plan_text(source_of(model), options)
         return {"plan": plan}, plan.rstrip()
     if passes:
-        graph, dump = compiler.import_model(source_of(arguments.model), options)
+        graph, dump = compiler.import_model(source_of(model), options)
         return {"graph": graph, "dump": dump}, dump.rstrip()
     found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments), tolerance=arguments.tolerance,
-                    threads=arguments.threads or 1)
+                    threads=arguments.threads or 1, inputs=_examples(arguments))
     rows = [{"label": kernel.label, "multiply_adds": kernel.multiply_adds,
              "predicted_seconds": kernel.predicted_seconds, "trace": kernel.trace}
             for kernel in found]
@@ -409,23 +445,30 @@ def _parser():
         added.add_argument("--credentials", metavar="FOLDER", help="default: $TC_CREDENTIALS, else ~/.config/tc")
         added.add_argument("--insecure", action="store_true", help="plain text, to a tracker of this machine started so")
 
+    def exemplified(added):
+        added.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy",
+                           help="an array; of a model of PyTorch also an example, NAME=1,3,224,224:f32, or a number, NAME=3")
+
     def deciding(added):
         added.add_argument("--value", action="append", default=[], metavar="NAME=NUMBERS", help="make an input a constant")
 
     def feeding(added):
         deciding(added)
-        added.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy")
+        exemplified(added)
 
-    either = "an .onnx file, or an artefact (.so)"
-    added = command("compile", _compile, "Compile a model and write an artefact.", "an .onnx file")
+    source = "an .onnx file, or one of PyTorch (.pt, .pt2, .jit)"
+    either = "a model's file (.onnx, .pt, .pt2), or an artefact (.so)"
+    added = command("compile", _compile, "Compile a model and write an artefact.", source)
     compiling(added)
     deciding(added)
+    exemplified(added)
     added.add_argument("--output", "-o", help="default: the model's name in this folder")
     added.add_argument("--kind", choices=KINDS, default="shared")
     added.add_argument("--tune", action="store_true", help="search for schedules first")
     tuning(added)
-    added = command("tune", _tune, "Search for schedules and keep them in the log.", "an .onnx file")
+    added = command("tune", _tune, "Search for schedules and keep them in the log.", source)
     compiling(added)
+    exemplified(added)
     tuning(added)
     added = command("run", _run, "Run a model on .npy files.", either)
     compiling(added)
@@ -440,9 +483,11 @@ def _parser():
     added.add_argument("--repeat", type=whole, help="number of runs, instead of --seconds")
     added.add_argument("--roof", action="store_true",
                        help="the machine's limits, and each kernel's share of what they allow")
-    command("check", _check, "Tell everything that keeps a model from compiling.", "an .onnx file")
+    added = command("check", _check, "Tell everything that keeps a model from compiling.", source)
+    exemplified(added)
     added = command("inspect", _inspect, "Show what the compiler does.", either)
     compiling(added)
+    exemplified(added)
     added.add_argument("--kernel", help="a kernel's number or label: statements, trace, tree, "
                                         "loops, assembly; default and llvm where --dump asks")
     added.add_argument("--dump", metavar="WHAT",

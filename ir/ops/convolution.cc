@@ -306,7 +306,6 @@ void register_convolution_ops(OpTable& table) {
   conv.traits.contraction = OpTraits::Contraction::Convolution;
   conv.output_channels = [](const Node&) { return OutputChannels{}; };
   conv.onnx = {{"Conv", 1}};
-  conv.aten = {"aten::_convolution", "aten::conv2d"};
   conv.minimum_inputs = 2;
   conv.maximum_inputs = 3;
   conv.attributes = convolution_attributes();
@@ -324,7 +323,6 @@ void register_convolution_ops(OpTable& table) {
   transposed.traits.contraction = OpTraits::Contraction::TransposedConvolution;
   transposed.output_channels = [](const Node& node) { return OutputChannels{1, int_attribute(node, "group")}; };
   transposed.onnx = {{"ConvTranspose", 1}};
-  transposed.aten = {"aten::conv_transpose2d"};
   transposed.minimum_inputs = 2;
   transposed.maximum_inputs = 3;
   transposed.attributes = convolution_attributes();

@@ -386,7 +386,6 @@ void register_einsum_ops(OpTable& table) {
   row.doc = "Sum of products of any number of operands, with axes named by letters as numpy.einsum takes them.";
   row.equation = "O[i,k] += A[i,j] * B[j,k]";
   row.onnx = {{"Einsum", 12}};
-  row.aten = {"aten::einsum"};
   row.maximum_inputs = -1;
   row.attributes = {{"equation", std::string(), true, "for instance `ij,jk->ik`"}};
   row.types = {{kNumbers}};

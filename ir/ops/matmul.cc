@@ -71,7 +71,6 @@ void register_matmul_ops(OpTable& table) {
   matmul.equation = matmul_equation(false, false);
   matmul.traits.contraction = OpTraits::Contraction::Product;
   matmul.onnx = {{"MatMul", 1}};
-  matmul.aten = {"aten::matmul", "aten::mm", "aten::bmm"};
   matmul.minimum_inputs = matmul.maximum_inputs = 2;
   matmul.types = {{kWideNumbers}};
   matmul.infer = infer_matmul;
@@ -86,7 +85,6 @@ void register_matmul_ops(OpTable& table) {
   gemm.traits.contraction = OpTraits::Contraction::Product;
   gemm.output_channels = gemm_channels;
   gemm.onnx = {{"Gemm", 1, drop_attributes({"broadcast"})}, {"Gemm", 7}};
-  gemm.aten = {"aten::addmm", "aten::linear"};
   gemm.minimum_inputs = 2;
   gemm.maximum_inputs = 3;
   gemm.types = {{kWideNumbers}};

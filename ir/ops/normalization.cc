@@ -142,7 +142,6 @@ OpRow softmax_row(const std::string& name, bool logarithm) {
   row.equation = logarithm ? "M[n] max= X[n,k]; S[n] += exp(X[n,k] - M[n]); O[n,k] = X[n,k] - M[n] - log(S[n])"
                            : "M[n] max= X[n,k]; E[n,k] = exp(X[n,k] - M[n]); S[n] += E[n,k]; O[n,k] = E[n,k] / S[n]";
   row.onnx = {{name, 1, old_softmax}, {name, 13}};
-  row.aten = {logarithm ? "aten::log_softmax" : "aten::softmax"};
   row.attributes = {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"to_end", int64_t{0}, false, "1: over all axes from `axis`"},
                     {"masked", int64_t{0}, false, "1: a row of -inf gives zeros (not a logarithm)"}};
   row.types = {{kFloats}};
@@ -476,7 +475,6 @@ void register_normalization_ops(OpTable& table) {
   OpRow hardmax = softmax_row("Hardmax", false);
   hardmax.doc = "1 at the first largest element along an axis, else 0.";
   hardmax.equation.clear();
-  hardmax.aten.clear();
   hardmax.lower = lower_hardmax;
   table.add(std::move(hardmax));
 

@@ -147,7 +147,6 @@ struct OpRow {
   std::string doc;                           // one line
   std::string equation;                      // index equation (ir/ops/equation.h), where one says it
   std::vector<OnnxName> onnx;
-  std::vector<std::string> aten;             // "aten::relu"
   int minimum_inputs = 1, maximum_inputs = 1;   // maximum -1: any number
   int outputs = 1;                           // maximum number of outputs; -1: any number
   std::vector<AttributeRow> attributes;

@@ -262,7 +262,6 @@ void register_pooling_ops(OpTable& table) {
   max_pool.outputs = 2;
   max_pool.types = {{kNumbers}};
   max_pool.attributes.push_back({"storage_order", int64_t{0}});
-  max_pool.aten = {"aten::max_pool2d"};
   table.add(std::move(max_pool));
 
   OpRow average = pooling_row("AveragePool", "Mean of each window, over its elements inside the map unless `count_include_pad`.",

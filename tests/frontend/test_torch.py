@@ -1,6 +1,8 @@
 """Models of PyTorch in every form: results are PyTorch's, and calls are the module's."""
 
 import contextlib
+import json
+import re
 import subprocess
 import sys
 import warnings
@@ -12,6 +14,10 @@ from torch import nn
 from torch.nn import functional
 
 import tc
+from tc import cli
+from tc.arguments import Options, options_of, source_of
+from tc.native import compiler
+from tc.torch import read
 from tests import zoo
 from tests.support import models_folder
 
@@ -49,7 +55,8 @@ def roads(module, examples, folder):
             yield "scripted", torch.jit.script(module), examples
 
 
-@pytest.mark.parametrize("name", ["nsnet2_step", "tinybert", "mobilenet_v2", pytest.param("resnet50", marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", ["nsnet2_step", "tinybert", *(
+    pytest.param(name, marks=pytest.mark.full) for name in ("mobilenet_v2", "squeezenet1_1", "resnet50", "yolov6n", "superres"))])
 def test_networks_by_every_road(name, tmp_path):
     inputs, expected = zoo.reference(name)
     examples = tuple(map(torch.from_numpy, inputs.values()))
@@ -269,3 +276,49 @@ def test_without_torch_a_sentence_says_how_to_install_it(tmp_path):
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "model.pt")], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == ("models of PyTorch are read by PyTorch itself, which is not installed here: "
                                    "pip install 'tc[torch]'")
+
+
+# --- the same graph as by ONNX, torch.compile, the command line --------------------------------------------------------------
+
+
+def operators_of(source):
+    graph, _ = compiler.import_model(source, options_of(Options(target="x86-64-v4")))
+    return re.findall(r"(f32\[[^\]]*\]) = (\w+)\(", graph)
+
+
+@pytest.mark.parametrize("name", ["nsnet2_step", "squeezenet1_1", pytest.param("resnet50", marks=pytest.mark.full)])
+def test_the_graph_is_that_of_onnx(name):
+    examples = tuple(torch.from_numpy(array) for array in zoo.example(name).values())
+    ours = operators_of(read(zoo.build(name), examples).source)
+    theirs = operators_of(source_of(str(zoo.export(name))))
+    # What reshapes, ONNX's exporter calls Flatten.
+    assert [one for one in ours if one[1] not in ("Reshape", "Flatten")] == [one for one in theirs if one[1] not in ("Reshape", "Flatten")]
+
+
+def test_torch_compile():
+    module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)).eval()
+    fast = torch.compile(module, backend="tc", options={"log": False})
+    with torch.no_grad():
+        for batch in 2, 3:
+            x = torch.randn(batch, 4)
+            assert_close(fast(x), module(x))
+        module[0].weight.add_(1)      # weights are constants of the graph until they change
+        assert_close(fast(x), module(x))
+    with pytest.warns(UserWarning, match="gradients are asked for, so PyTorch runs the graph"):
+        fast(x).sum().backward()
+    assert module[0].weight.grad is not None
+    with torch.no_grad(), pytest.warns(UserWarning, match="PyTorch runs a graph: .*aten._fft_r2c"):
+        torch.compile(lambda x: torch.fft.rfft(x).real, backend="tc", options={"log": False})(x)
+
+
+def test_command_line(tmp_path, capsys):
+    path = saved(tmp_path, torch.jit.script(nn.Linear(3, 2)))
+    assert cli.main(["check", str(path), "--input", "input=4,3:f32"]) == 0
+    assert cli.main(["compile", str(path), "--shape", "input=4,3", "--output", str(tmp_path / "model.so")]) == 0
+    assert tc.load(tmp_path / "model.so").inputs[0].shape == (4, 3)
+    numpy.save(tmp_path / "x.npy", numpy.ones((4, 3), numpy.float32))
+    assert cli.main(["run", str(path), "--input", f"input={tmp_path / 'x.npy'}", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["outputs"][0]["shape"] == [4, 2]
+    assert cli.main(["check", str(path), "--input", "input=wide:f32"]) == 1
+    assert capsys.readouterr().err == ("tc: --input takes NAME=1,3,224,224:f32, NAME=FILE.npy or NAME=3 of a model of PyTorch, not "
+                                       "'input=wide:f32'\n")

@@ -8,7 +8,10 @@ try:
 except ImportError:
     raise Error("models of PyTorch are read by PyTorch itself, which is not installed here: pip install 'tc[torch]'") from None
 
+from .backend import backend, register
 from .calling import TorchModule, module_of
 from .models import read
 
-__all__ = ["TorchModule", "module_of", "read"]
+__all__ = ["TorchModule", "backend", "module_of", "read"]
+
+register()

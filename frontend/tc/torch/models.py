@@ -1,8 +1,10 @@
 """Models of PyTorch in every form in which people have them, read: each becomes a Program for each structure of its call."""
 
+import contextlib
 import copy
 import inspect
 import os
+import sys
 import warnings
 
 import numpy as np
@@ -58,8 +60,20 @@ def _as_tensor(value):
     return value.detach() if isinstance(value, torch.Tensor) and value.requires_grad else value
 
 
+def _know_caches():
+    """Caches of transformers are structures of tensors, if the package is used at all: it has functions that say so."""
+    if "transformers" not in sys.modules:
+        return
+    with contextlib.suppress(ImportError):
+        from transformers.integrations import executorch
+
+        for kind in "dynamic", "encoder_decoder":
+            getattr(executorch, f"register_{kind}_cache_export_support", lambda: None)()
+
+
 def export(module, args, kwargs, name, dynamic=None):
     """torch.export with what goes wrong as an error of tc."""
+    _know_caches()
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")

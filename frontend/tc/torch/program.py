@@ -10,7 +10,7 @@ from ..errors import UnsupportedError
 from ..native import compiler
 from .aten import TABLE, key_of
 from .describe import Describer, Refusal, Value, dtype_name, refuse_all
-from .walk import Missing, Walk
+from .walk import Missing, Walk, source_of_node
 
 _LARGEST_SIZE = 1 << 31
 
@@ -41,18 +41,40 @@ class Names:
     with_state: bool = False    # the results are a pair: what the model gives, and {path: state}
 
 
-def functional(exported):
+def functional(exported, name):
     """The exported program with a functional graph, decomposed down to what the table has."""
     if all(_is_final(node) for module in exported.graph_module.modules() if isinstance(module, torch.fx.GraphModule)
            for node in module.graph.nodes):
         return exported
+    # What torch.export decomposes, and what only its own library of decompositions has; not what has a row.
     table = torch.export.default_decompositions()
+    for operator, decompose in torch._decomp.decomposition_table.items():
+        if isinstance(operator, torch._ops.OpOverload) and operator not in table:
+            table[operator] = decompose
     for operator in list(table):
         if key_of(operator) in TABLE:
             del table[operator]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return exported.run_decompositions(table)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return exported.run_decompositions(table)
+    except Exception as error:  # noqa: BLE001 - PyTorch's own passes check by assertions of all kinds
+        refuse_types(exported, name)
+        line = " ".join(str(error).split())[:300]
+        raise UnsupportedError(f"{name} cannot be decomposed by PyTorch: {type(error).__name__}: {line}") from error
+
+
+def refuse_types(exported, name):
+    """Refuses nodes whose results have types that tc has not, by name."""
+    problems = []
+    for node in exported.graph.nodes:
+        for fake in (value for value in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)):
+            try:
+                dtype_name(fake.dtype)
+            except Refusal as refusal:
+                problems.append(f"node '{node.name}' ({source_of_node(node)}): {refusal}")
+    if problems:
+        refuse_all(list(dict.fromkeys(problems)), name)
 
 
 def _is_final(node):
@@ -67,7 +89,7 @@ def _is_final(node):
 
 def describe_program(exported, name, names):
     """The Program of an exported program. `name` stands in error texts."""
-    return _Description(functional(exported), name, names).run()
+    return _Description(functional(exported, name), name, names).run()
 
 
 class _Description:

@@ -105,7 +105,7 @@ def index(g, self, indices):
     return g.transpose(chosen, places.order())
 
 
-@aten("index_put", "_unsafe_index_put", "index_put_", ops="ScatterND, Where")
+@aten("index_put", "_unsafe_index_put", ops="ScatterND, Where")
 def index_put(g, self, indices, values, accumulate=False):
     masks = [each for each in indices if each is not None]
     if len(masks) == 1 and masks[0].dtype in (torch.bool, torch.uint8):

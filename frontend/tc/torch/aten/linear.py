@@ -2,6 +2,8 @@
 
 import string
 
+import torch
+
 from .pointwise import _scaled
 from .table import aten
 
@@ -49,7 +51,7 @@ def einsum(g, equation, tensors, path=None):
 @aten("outer", "ger", ops="Mul")
 def outer(g, self, vec2):
     dtype = g.out.dtype
-    return g.node("Mul", [g.node("Unsqueeze", [g.cast(self, dtype), g.ints([1])]), g.cast(vec2, dtype)])
+    return g.node("And" if dtype == torch.bool else "Mul", [g.node("Unsqueeze", [g.cast(self, dtype), g.ints([1])]), g.cast(vec2, dtype)])
 
 
 @aten("linalg_det", "det", ops="Det")
@@ -74,3 +76,28 @@ def cosine_similarity(g, x1, x2, dim=1, eps=1e-8):
     return g.node("Div", [total, g.node("Mul", lengths)])
 
 
+
+
+@aten("addbmm", ops="MatMul, ReduceSum, Add")
+def addbmm(g, self, batch1, batch2, beta=1, alpha=1):
+    product = _by(g, g.node("ReduceSum", [g.node("MatMul", [batch1, batch2]), g.ints([0])], keepdims=0), alpha)
+    return product if beta == 0 else g.node("Add", [_scaled(g, self, beta, g.out.dtype), product])
+
+
+@aten("_cdist_forward", "_euclidean_dist", ops="Sub, ReduceL2")
+def cdist(g, x1, x2, p=2, compute_mode=None):
+    """Distances of all pairs of rows."""
+    rows = g.node("Unsqueeze", [x1, g.ints([-2])])
+    columns = g.node("Unsqueeze", [x2, g.ints([-3])])
+    apart = g.node("Sub", [rows, columns])
+    axes = g.ints([-1])
+    if p in (1, 2):
+        return g.node(f"ReduceL{int(p)}", [apart, axes], keepdims=0)
+    size = g.node("Abs", [apart])
+    if p == float("inf"):
+        return g.node("ReduceMax", [size, axes], keepdims=0)
+    if p == 0:
+        unlike = g.node("Greater", [size, g.constant(0, g.out.dtype)])
+        return g.node("ReduceSum", [g.cast(unlike, g.out.dtype, torch.bool), axes], keepdims=0)
+    total = g.node("ReduceSum", [g.node("Pow", [size, g.constant(p, g.out.dtype)]), axes], keepdims=0)
+    return g.node("Pow", [total, g.constant(1 / p, g.out.dtype)])

@@ -83,8 +83,3 @@ def _rows(op, *names):
 
 _rows("Softmax", "softmax.int", "_softmax", "_safe_softmax")
 _rows("LogSoftmax", "log_softmax.int", "_log_softmax")
-
-
-@aten("local_response_norm", ops="LRN")
-def local_response_norm(g, input, size, alpha=1e-4, beta=0.75, k=1.0):
-    return g.node("LRN", [input], size=size, alpha=alpha, beta=beta, bias=k)

@@ -339,8 +339,9 @@ _shift("RIGHT", "bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar
 
 def _extreme(op, *names):
     @aten(*names, ops=op)
-    def describe(g, self, other):
+    def describe(g, self, other=None, min=None, max=None):
         dtype = g.out.dtype
+        other = next(each for each in (other, min, max) if each is not None)
         if dtype == torch.bool:
             return g.node("Or" if op == "Max" else "And", [truth(g, self), truth(g, other)])
         return g.node(op, [g.like(self, dtype), g.like(other, dtype)])

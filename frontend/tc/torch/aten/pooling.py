@@ -54,7 +54,7 @@ for _spatial in (1, 2, 3):
             result = g.node("Mul", [result, g.constant(count / divisor_override, self.dtype)])
         return _unbatched(g, result, added)
 
-    @aten(f"adaptive_avg_pool{_spatial}d", f"_adaptive_avg_pool{_spatial}d", ops="GlobalAveragePool, AveragePool")
+    @aten(*([] if _spatial == 1 else [f"_adaptive_avg_pool{_spatial}d"]), f"adaptive_avg_pool{_spatial}d", ops="GlobalAveragePool, AveragePool")
     def adaptive_avg_pool(g, self, output_size, spatial=_spatial):
         return _adaptive(g, self, output_size, spatial, "AveragePool")
 

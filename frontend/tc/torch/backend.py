@@ -1,0 +1,95 @@
+"""torch.compile(model, backend="tc"): graphs that TorchDynamo finds are compiled when they first run, a version for each
+shape; what is between graphs stays PyTorch's."""
+
+import warnings
+
+import torch
+
+from ..errors import Error
+
+_MOST_VERSIONS = 64
+
+
+class _Bound(torch.nn.Module):
+    """A graph whose parameters and buffers are its own, not inputs."""
+
+    def __init__(self, graph_module, constants, count):
+        super().__init__()
+        self.graph_module, self.count = graph_module, count
+        self.places = sorted(constants)
+        for place, tensor in constants.items():
+            self.register_buffer(f"constant_{place}", tensor.detach())
+
+    def forward(self, *inputs):
+        given = iter(inputs)
+        known = set(self.places)
+        arguments = [getattr(self, f"constant_{place}") if place in known else next(given) for place in range(self.count)]
+        return self.graph_module(*arguments)
+
+
+class CompiledGraph:
+    """A graph of TorchDynamo as a function of its inputs."""
+
+    def __init__(self, graph_module, options):
+        self.graph_module, self.options = graph_module, options
+        self.placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+        self.versions = {}
+
+    def __call__(self, *arguments):
+        constants = {place: value for place, value in enumerate(arguments) if self._is_constant(place, value)}
+        key = tuple(_key(value, place in constants) for place, value in enumerate(arguments))
+        if key not in self.versions:
+            if len(self.versions) >= _MOST_VERSIONS:
+                self.versions.pop(next(iter(self.versions)))
+            self.versions[key] = self._compiled(arguments, constants)
+        run = self.versions[key]
+        if run is None:
+            return self.graph_module(*arguments)
+        return run(*(value for place, value in enumerate(arguments) if place not in constants))
+
+    def _is_constant(self, place, value):
+        if isinstance(value, torch.nn.Parameter):
+            return True
+        # A buffer of a module: the graph that writes to it has it as an input.
+        known = (self.placeholders[place].meta.get("tensor_dict") or {}).get("_dynamo_static_input_type")
+        return isinstance(value, torch.Tensor) and known is not None and not self._writes
+
+    @property
+    def _writes(self):
+        return any(node.op in ("call_method", "call_function") and (str(getattr(node.target, "__name__", node.target)).endswith("_")
+                                                                   and not str(getattr(node.target, "__name__", node.target)).endswith("__"))
+                   for node in self.graph_module.graph.nodes)
+
+    def _compiled(self, arguments, constants):
+        """The module for arguments like these, or None where PyTorch has to run the graph."""
+        from ..module import compile
+
+        if torch.is_grad_enabled() and any(isinstance(value, torch.Tensor) and value.requires_grad for value in arguments):
+            warnings.warn("torch.compile(backend=\"tc\"): gradients are asked for, so PyTorch runs the graph; call the model under "
+                          "torch.no_grad()", stacklevel=4)
+            return None
+        inputs = tuple(value for place, value in enumerate(arguments) if place not in constants)
+        try:
+            return compile(_Bound(self.graph_module, constants, len(arguments)), inputs=inputs, **self.options)
+        except Error as error:
+            warnings.warn(f"torch.compile(backend=\"tc\"): PyTorch runs a graph: {error}", stacklevel=4)
+            return None
+
+
+def _key(value, constant):
+    if constant:
+        return id(value), value._version, value.data_ptr()
+    if isinstance(value, torch.Tensor):
+        return tuple(value.shape), value.dtype, value.requires_grad and torch.is_grad_enabled()
+    return value
+
+
+def backend(graph_module, example_inputs, *, mode=None, options=None):
+    """The back end of torch.compile; `options` are those of tc.compile (target, threads, tolerance, log …)."""
+    return CompiledGraph(graph_module, dict(options or {}))
+
+
+def register():
+    """Makes "tc" a back end by name; packages that are installed register it by their entry point."""
+    if "tc" not in torch._dynamo.list_backends(exclude_tags=()):
+        torch._dynamo.register_backend(backend, name="tc")

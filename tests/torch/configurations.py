@@ -1,0 +1,136 @@
+"""Constructors of models of PyTorch's families, small where their size can be chosen."""
+
+import torch
+
+# (input size, constructor): sizes that keep the work small.
+TORCHVISION = {
+    **{name: 64 for name in (
+        "alexnet", "convnext_tiny", "densenet121", "densenet169", "efficientnet_b0", "efficientnet_b1", "efficientnet_v2_s",
+        "mnasnet0_5", "mnasnet1_0", "mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small", "regnet_x_400mf",
+        "regnet_x_800mf", "regnet_y_400mf", "regnet_y_800mf", "resnet18", "resnet34", "resnet50", "resnext50_32x4d",
+        "shufflenet_v2_x0_5", "shufflenet_v2_x1_0", "squeezenet1_0", "squeezenet1_1", "vgg11", "vgg11_bn", "vgg13",
+        "wide_resnet50_2", "swin_t", "swin_v2_t")},
+    "googlenet": 96, "inception_v3": 96, "vit_b_16": 224, "vit_b_32": 224, "maxvit_t": 224,
+    "fcn_resnet50": 64, "deeplabv3_mobilenet_v3_large": 64, "lraspp_mobilenet_v3_large": 64,
+    "r3d_18": 32, "mc3_18": 32, "r2plus1d_18": 32, "s3d": 64, "raft_small": 128,
+    "ssdlite320_mobilenet_v3_large": 320,
+}
+_VIDEO = ("r3d_18", "mc3_18", "r2plus1d_18", "s3d")
+
+
+def _import_torchvision():
+    """The package. Where its own library does not load (it is built for another PyTorch), the models that do without its
+    operators do, once these are declared."""
+    try:
+        import torchvision
+    except RuntimeError:
+        library = torch.library.Library("torchvision", "DEF")
+        for schema in _TORCHVISION_OPERATORS:
+            library.define(schema)
+        import torchvision
+
+        torchvision.declared = library
+    return torchvision
+
+
+_TORCHVISION_OPERATORS = (
+    *(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor" for name in ("nms", "qnms")),
+    "qroi_align(Tensor input, Tensor rois) -> Tensor",
+    "roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) "
+    "-> Tensor",
+    "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, "
+    "SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
+    *(f"{name}(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width{more}) -> (Tensor, Tensor)"
+      for name, more in (("roi_pool", ""), ("ps_roi_pool", ""), ("ps_roi_align", ", int sampling_ratio"))),
+    *(f"_{name}_backward(Tensor grad, Tensor rois) -> Tensor" for name in ("roi_align", "roi_pool", "ps_roi_pool", "ps_roi_align")),
+    "_deform_conv2d_backward(Tensor grad, Tensor input) -> Tensor",
+)
+
+
+def torchvision_model(name):
+    torchvision = _import_torchvision()
+    weights = {"weights": None}
+    if name in ("fcn_resnet50", "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large", "ssdlite320_mobilenet_v3_large"):
+        weights["weights_backbone"] = None
+    if name in ("googlenet", "inception_v3"):
+        weights.update(init_weights=True, aux_logits=True)
+    module = torchvision.models.get_model(name, **weights)
+    size = TORCHVISION[name]
+    if name in _VIDEO:
+        return module, (torch.randn(1, 3, 16 if name == "s3d" else 4, size, size),), {}
+    if name.startswith("raft"):
+        return module, (torch.randn(1, 3, size, size), torch.randn(1, 3, size, size)), {"num_flow_updates": 2}
+    if name.startswith("ssd"):
+        return module, ([torch.rand(3, size, size)],), {}
+    return module, (torch.randn(1, 3, size, size),), {}
+
+
+TIMM = (
+    "beit_base_patch16_224", "cait_xxs24_224", "coat_lite_tiny", "convit_tiny", "convmixer_768_32", "convnext_atto", "convnextv2_atto",
+    "crossvit_tiny_240", "cspresnet50", "cspdarknet53", "deit_tiny_patch16_224", "densenet121", "dla34", "dm_nfnet_f0", "dpn48b",
+    "edgenext_xx_small", "efficientformer_l1", "efficientnet_b0", "efficientnet_lite0", "efficientvit_b0", "efficientvit_m0",
+    "eva02_tiny_patch14_224", "fasternet_t0", "fastvit_t8", "fbnetc_100", "gcresnet33ts", "gernet_s", "ghostnet_100", "gmlp_s16_224",
+    "hardcorenas_a", "haloregnetz_b", "hgnet_tiny", "hrnet_w18_small", "inception_v4", "lcnet_050", "legacy_seresnet18", "levit_128s",
+    "maxvit_pico_rw_256", "mixer_s32_224", "mixnet_s", "mnasnet_small", "mobilenetv2_050", "mobilenetv3_small_050", "mobilenetv4_conv_small",
+    "mobileone_s0", "mobilevit_xxs", "mobilevitv2_050", "mvitv2_tiny", "nest_tiny", "nf_resnet50", "pit_ti_224", "poolformer_s12",
+    "pvt_v2_b0", "regnetx_002", "regnety_002", "regnetz_005", "repghostnet_050", "repvgg_a0", "res2net50_14w_8s", "resmlp_12_224",
+    "resnest14d", "resnet10t", "resnetv2_50", "rexnet_100", "sebotnet33ts_256", "selecsls42", "semnasnet_050", "seresnext26d_32x4d",
+    "shvit_s1", "skresnet18", "spnasnet_100", "swin_tiny_patch4_window7_224", "swinv2_tiny_window8_256", "tinynet_e", "tiny_vit_5m_224",
+    "tnt_s_patch16_224", "twins_svt_small", "visformer_tiny", "vit_tiny_patch16_224", "volo_d1_224", "vovnet39a", "xcit_nano_12_p16_224",
+    "xception41",
+)
+
+
+def timm_model(name):
+    import timm
+
+    module = timm.create_model(name, pretrained=False)
+    size = module.default_cfg["input_size"]
+    fixed = module.default_cfg.get("fixed_input_size") or min(size[1:]) <= 128
+    return module, (torch.randn(1, *size) if fixed else torch.randn(1, size[0], 128, 128),), {}
+
+
+_SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 100}
+_VISION = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "image_size": 32, "patch_size": 8}
+# Class of the model, its configuration, and the kind of its inputs.
+TRANSFORMERS = {
+    "BertModel": (_SMALL, "tokens"), "RobertaModel": ({**_SMALL, "pad_token_id": 1}, "tokens"), "ElectraModel": ({**_SMALL, "embedding_size": 32}, "tokens"),
+    "DistilBertModel": ({"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64, "vocab_size": 100}, "tokens"),
+    "AlbertModel": ({**_SMALL, "embedding_size": 16}, "tokens"), "MPNetModel": (_SMALL, "tokens"), "CamembertModel": (_SMALL, "tokens"),
+    "XLMRobertaModel": (_SMALL, "tokens"), "DebertaV2Model": (_SMALL, "tokens"), "FNetModel": (_SMALL, "ids"), "SqueezeBertModel": ({**_SMALL, "embedding_size": 32}, "tokens"),
+    "RoFormerModel": (_SMALL, "tokens"), "ConvBertModel": ({**_SMALL, "embedding_size": 32}, "tokens"), "FunnelModel": ({"vocab_size": 100, "d_model": 32, "n_head": 4, "d_head": 8, "d_inner": 64, "block_sizes": [1, 1], "num_decoder_layers": 1}, "tokens"),
+    "ModernBertModel": ({**_SMALL, "pad_token_id": 0, "reference_compile": False}, "tokens"),
+    "GPT2LMHeadModel": ({"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 100}, "causal"), "GPTNeoForCausalLM": ({"hidden_size": 32, "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]], "vocab_size": 100}, "causal"),
+    "LlamaForCausalLM": ({**_SMALL, "num_key_value_heads": 2}, "causal"), "MistralForCausalLM": ({**_SMALL, "num_key_value_heads": 2}, "causal"),
+    "Qwen2ForCausalLM": ({**_SMALL, "num_key_value_heads": 2}, "causal"), "Qwen3ForCausalLM": ({**_SMALL, "num_key_value_heads": 2, "head_dim": 8}, "causal"),
+    "GemmaForCausalLM": ({**_SMALL, "num_key_value_heads": 2, "head_dim": 8}, "causal"), "Gemma2ForCausalLM": ({**_SMALL, "num_key_value_heads": 2, "head_dim": 8}, "causal"),
+    "PhiForCausalLM": (_SMALL, "causal"), "Phi3ForCausalLM": ({**_SMALL, "pad_token_id": 0}, "causal"), "OPTForCausalLM": ({"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 64, "vocab_size": 100, "word_embed_proj_dim": 32}, "causal"),
+    "GPTNeoXForCausalLM": (_SMALL, "causal"), "FalconForCausalLM": ({"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}, "causal"),
+    "BloomForCausalLM": ({"hidden_size": 32, "n_layer": 2, "n_head": 4, "vocab_size": 100}, "causal"), "StableLmForCausalLM": (_SMALL, "causal"), "Starcoder2ForCausalLM": (_SMALL, "causal"), "OlmoForCausalLM": ({**_SMALL, "pad_token_id": 1}, "causal"),
+    "T5ForConditionalGeneration": ({"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "vocab_size": 100}, "seq2seq"),
+    "BartForConditionalGeneration": ({"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "vocab_size": 100}, "seq2seq"),
+    "MarianMTModel": ({"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "vocab_size": 100, "pad_token_id": 1}, "seq2seq"),
+    "ViTModel": (_VISION, "image"), "DeiTModel": (_VISION, "image"), "BeitModel": (_VISION, "image"), "Dinov2Model": ({**_VISION, "mlp_ratio": 2}, "image"),
+    "SwinModel": ({"image_size": 32, "patch_size": 2, "embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4}, "image"),
+    "SegformerModel": ({"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1], "num_attention_heads": [1, 2, 2, 4]}, "image64"),
+    "ConvNextModel": ({"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]}, "image64"), "ResNetModel": ({"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]}, "image64"),
+    "WhisperModel": ({"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "vocab_size": 100, "max_source_positions": 50, "num_mel_bins": 16, "pad_token_id": 1, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}, "mel"),
+    "Wav2Vec2Model": ({**_SMALL, "conv_dim": [16, 16], "conv_stride": [5, 2], "conv_kernel": [10, 3], "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4}, "wave"),
+    "HubertModel": ({**_SMALL, "conv_dim": [16, 16], "conv_stride": [5, 2], "conv_kernel": [10, 3], "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4}, "wave"),
+}
+
+
+def transformers_model(name):
+    import transformers
+
+    settings, kind = TRANSFORMERS[name]
+    owner = getattr(transformers, name)
+    module = owner(owner.config_class(**settings))
+    tokens = torch.randint(3, 100, (1, 12))
+    inputs = {
+        "ids": {"input_ids": tokens}, "tokens": {"input_ids": tokens, "attention_mask": torch.ones(1, 12, dtype=torch.int64)},
+        "causal": {"input_ids": tokens}, "seq2seq": {"input_ids": tokens, "decoder_input_ids": tokens[:, :5]},
+        "image": {"pixel_values": torch.randn(1, 3, 32, 32)}, "image64": {"pixel_values": torch.randn(1, 3, 64, 64)},
+        "mel": {"input_features": torch.randn(1, 16, 100), "decoder_input_ids": tokens[:, :5]}, "wave": {"input_values": torch.randn(1, 400)},
+    }
+    return module, (), inputs[kind]
