@@ -38,6 +38,7 @@ void register_resize_ops(OpTable& table);
 void register_sampling_ops(OpTable& table);
 void register_shape_ops(OpTable& table);
 void register_transformer_ops(OpTable& table);
+void register_tree_ops(OpTable& table);
 void register_signal_ops(OpTable& table);
 void register_unpooling_ops(OpTable& table);
 void register_view_ops(OpTable& table);

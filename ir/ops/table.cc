@@ -43,6 +43,7 @@ std::map<std::string, OpRow> make_table() {
   register_sampling_ops(table);
   register_shape_ops(table);
   register_transformer_ops(table);
+  register_tree_ops(table);
   register_signal_ops(table);
   register_unpooling_ops(table);
   register_view_ops(table);

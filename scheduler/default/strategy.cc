@@ -77,7 +77,10 @@ std::string count_of_statements(const StrategyInput& input) {
 }
 
 Candidate examine_rows(const StrategyInput& input) {
-  if (input.kernel().statements.size() < 2) throw Abandon{"one statement"};
+  const std::vector<Statement>& statements = input.kernel().statements;
+  if (statements.size() < 2) throw Abandon{"one statement"};
+  // What hides the latency of its steps is many of them at a time, as lanes.
+  if (std::any_of(statements.begin(), statements.end(), continues_itself)) throw Abandon{"a statement goes on from its own results"};
   return {{cycles_of_statements(input), INFINITY, 1, 1, ""}, count_of_statements(input) + " in common loops"};
 }
 
