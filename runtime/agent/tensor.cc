@@ -109,6 +109,16 @@ double error_of(double have, double want, double largest) {
 }
 
 double largest_magnitude(const Port& port, const void* data) {
+  if (port.dtype == TC_F32) {
+    // Without their signs, finite floats are in the order of their bits.
+    constexpr uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
+    uint32_t largest = 0;
+    for (int64_t i = 0; i < port.elements; ++i) {
+      const uint32_t bits = load<uint32_t>(data, i) & kMagnitude;
+      if (bits > largest && bits < kInfinity) largest = bits;
+    }
+    return static_cast<double>(std::bit_cast<float>(largest));
+  }
   double largest = 0;
   for (int64_t i = 0; i < port.elements; ++i) {
     const double value = std::fabs(float_at(port.dtype, data, i));
@@ -117,22 +127,52 @@ double largest_magnitude(const Port& port, const void* data) {
   return largest;
 }
 
+// The largest magnitude of a tensor, found out once it is asked for: equal tensors need none.
+class Scale {
+ public:
+  Scale(const Port& port, const void* data) : port_(port), data_(data) {}
+  double operator()() {
+    if (largest_ < 0) largest_ = largest_magnitude(port_, data_);
+    return largest_;
+  }
+
+ private:
+  const Port& port_;
+  const void* data_;
+  double largest_ = -1;
+};
+
+// The first element from `begin` on that is not the same, bit by bit; the number of elements where all are.
+int64_t next_difference(const Port& port, const void* left, const void* right, int64_t begin) {
+  const int64_t size = tc_dtype_size(port.dtype), bytes = port.elements * size;
+  const auto* a = static_cast<const uint8_t*>(left);
+  const auto* b = static_cast<const uint8_t*>(right);
+  constexpr int64_t kBlock = 256;
+  int64_t at = begin * size;
+  const auto same_word = [&] { return load<uint64_t>(a + at, 0) == load<uint64_t>(b + at, 0); };
+  if (at + kBlock <= bytes && same_word())
+    while (at + kBlock <= bytes && std::memcmp(a + at, b + at, kBlock) == 0) at += kBlock;
+  while (at + 8 <= bytes && same_word()) at += 8;
+  while (at < bytes && a[at] == b[at]) ++at;
+  return at / size;
+}
+
 Comparison compare_floats(const Port& port, const void* got, const void* expected,
                           double tolerance, uint8_t poison) {
   const int64_t size = tc_dtype_size(port.dtype);
-  const double largest = largest_magnitude(port, expected);
+  Scale largest(port, expected);
   Comparison result;
   int64_t worst_element = -1;
   double worst = -1;
   for (int64_t i = 0; i < port.elements; ++i) {
-    const double want = float_at(port.dtype, expected, i), have = float_at(port.dtype, got, i);
     if (is_poison(expected, i, size, kUndefined)) continue;
+    const double want = float_at(port.dtype, expected, i), have = float_at(port.dtype, got, i);
     if (is_poison(got, i, size, poison)) {
       result.worst = HUGE_VAL;
       result.text = place(port, i) + " was not written; expected " + number(want);
       return result;
     }
-    const double error = error_of(have, want, largest);
+    const double error = have == want ? 0 : error_of(have, want, largest());
     if (error > worst) {
       worst = error;
       worst_element = i;
@@ -145,7 +185,7 @@ Comparison compare_floats(const Port& port, const void* got, const void* expecte
                   number(float_at(port.dtype, got, worst_element)) + ", expected " +
                   number(float_at(port.dtype, expected, worst_element)) + ", an error of " +
                   number(result.worst) + " relative to the largest magnitude, " +
-                  number(largest) + "; allowed is " + number(tolerance);
+                  number(largest()) + "; allowed is " + number(tolerance);
   return result;
 }
 
@@ -234,16 +274,13 @@ Comparison compare(const Port& port, const void* got, const void* expected, doub
 int64_t count_differences(const Port& port, const void* got, const void* expected, double tolerance,
                           uint8_t poison) {
   const int64_t size = tc_dtype_size(port.dtype);
-  const auto* left = static_cast<const uint8_t*>(got);
-  const auto* right = static_cast<const uint8_t*>(expected);
   const bool floats = is_float(port.dtype);
-  const double largest = floats ? largest_magnitude(port, expected) : 0;
+  Scale largest(port, expected);
   int64_t count = 0;
-  for (int64_t i = 0; i < port.elements; ++i) {
-    if (std::memcmp(left + i * size, right + i * size, static_cast<size_t>(size)) == 0) continue;
+  for (int64_t i = next_difference(port, got, expected, 0); i < port.elements; i = next_difference(port, got, expected, i + 1)) {
     if (is_poison(expected, i, size, floats ? kUndefined : poison)) continue;
     if (floats && !is_poison(got, i, size, poison) &&
-        error_of(float_at(port.dtype, got, i), float_at(port.dtype, expected, i), largest) <= tolerance)
+        error_of(float_at(port.dtype, got, i), float_at(port.dtype, expected, i), largest()) <= tolerance)
       continue;
     ++count;
   }

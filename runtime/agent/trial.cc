@@ -1,5 +1,7 @@
 #include "runtime/agent/trial.h"
 
+#include <algorithm>
+
 namespace tc::agent {
 namespace {
 
@@ -11,6 +13,9 @@ constexpr double kTolerances = 2;
 // After the change a command goes on for two whole runs at least, the first of which may have begun before.
 constexpr double kRunsAfter = 2.2;
 constexpr double kBlurTime = 10e-6;      // of the clocks
+// Before the change it has run for so long at least, by the wall's clock and by its processors': what it takes to wake up
+// is not taken for a run.
+constexpr double kLeastMoment = 300e-6, kLeastProcessor = 150e-6;
 
 double random_share() { return static_cast<double>(secret_bits() >> 11) * 0x1p-53; }
 
@@ -77,14 +82,23 @@ Probe probe(Subject& subject, Inputs& inputs, const Trial& trial, uint32_t runs,
   const uint8_t filling = poison(static_cast<int>(secret_bits() % 2));
   inputs.show_own();
   subject.poison_outputs(filling);
-  const double moment = random_share() * (1 - kRunsAfter / runs) * seconds_per_run * runs;
+  const double last = (1 - kRunsAfter / runs) * seconds_per_run * runs, first = std::min(kLeastMoment, last);
+  const double moment = first + random_share() * (last - first);
   subject.begin(runs, "running on inputs of the agent's own");
-  const bool is_changed = !subject.is_done_by(now_seconds() + moment);
+  // One that no processor has taken up yet, on a busy machine, would do all its runs on the new inputs.
+  const double least_processor = std::min(0.5 * moment, kLeastProcessor);
+  bool is_changed = false;
+  for (double clock = now_seconds() + moment; !is_changed && !subject.is_done_by(clock);) {
+    const double lacking = least_processor - subject.since_begin().processor;
+    is_changed = lacking <= 0;
+    clock = now_seconds() + std::max(lacking, kBlurTime);
+  }
   if (is_changed) inputs.change();
   const Subject::Clocks changed = subject.since_begin();
   const double seconds = subject.finish();
   const double processor = subject.since_begin().processor;
-  Probe result = {seconds / runs, processor / runs, true};
+  // One that was done before its time proves nothing.
+  Probe result = {seconds / runs, processor / runs, is_changed};
   const std::string problem = trial.problem(subject, is_changed ? trial.after() : trial.before(), filling);
   if (problem.empty()) return result;
   if (!is_changed) throw Misbehaviour{Outcome::WrongResult, problem};

@@ -288,6 +288,36 @@ TEST(Compare, KnowsInfinitiesAndNan) {
   EXPECT_EQ(compare(integers, other, one, 1, 0xff).text, "output 'y', element [1]: got 3, expected 2");
 }
 
+TEST(Compare, CountsDifferencesWhereverTheyAre) {
+  for (const int64_t elements : {1, 2, 63, 64, 65, 1000}) {
+    const Port floats = make_port("y", "f32", {elements}), halves = make_port("y", "f16", {elements}), bytes = make_port("y", "u8", {elements});
+    std::vector<float> expected(static_cast<size_t>(elements), 4.0f);
+    std::vector<uint16_t> half(static_cast<size_t>(elements), 0x4400);
+    std::vector<uint8_t> byte(static_cast<size_t>(elements), 4);
+    EXPECT_EQ(count_differences(floats, expected.data(), expected.data(), 0, 0xff), 0);
+    for (const int64_t place : {int64_t{0}, elements / 2, elements - 1}) {
+      const auto at = static_cast<size_t>(place);
+      auto got = expected;
+      got[at] = 4.001f;
+      EXPECT_EQ(count_differences(floats, got.data(), expected.data(), 1e-4, 0xff), 1) << place << " of " << elements;
+      EXPECT_EQ(count_differences(floats, got.data(), expected.data(), 1e-3, 0xff), 0);
+      std::memset(&got[at], 0xff, 4);
+      EXPECT_EQ(count_differences(floats, got.data(), expected.data(), 1, 0xff), 1) << "not written";
+      EXPECT_EQ(count_differences(floats, expected.data(), got.data(), 0, 0x7f), 0) << "padding";
+      auto other_half = half;
+      other_half[at] = 0x4401;
+      EXPECT_EQ(count_differences(halves, other_half.data(), half.data(), 1e-6, 0xff), 1);
+      EXPECT_EQ(count_differences(halves, other_half.data(), half.data(), 1e-2, 0xff), 0);
+      auto other_byte = byte;
+      other_byte[at] = 5;
+      EXPECT_EQ(count_differences(bytes, other_byte.data(), byte.data(), 1, 0xff), 1);
+    }
+    for (float& value : expected) value = 5;
+    const std::vector<float> all(static_cast<size_t>(elements), 4.0f);
+    EXPECT_EQ(count_differences(floats, all.data(), expected.data(), 1e-3, 0xff), elements);
+  }
+}
+
 TEST(File, HashIsSha256) {
   EXPECT_EQ(make_file("abc", 3)->sha256(),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

@@ -4,6 +4,7 @@
 // TC_SEED names the seed, TC_MUTATIONS the number of each kind, a fifth of logs, TC_MUTATION_FIRST which comes first.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -172,7 +173,7 @@ void tamper(const std::string& path, TextMutator& mutator) {
 TEST(Texts, OfTheLogNeverEndABuild) {
   std::vector<CompiledModel> models;
   for (const char* graph : kGraphs) models.push_back(compiled(graph, options()));
-  const std::string path = testing::TempDir() + "mutated-log.db";
+  const std::string path = testing::TempDir() + text("mutated-log-", getpid(), ".db");   // parts may run side by side
   for (uint64_t i = first() / 5; i < (first() + mutations()) / 5; ++i) {
     TextMutator mutator(seed() * 1000003 + i);
     const size_t which = mutator.pick(std::size(kGraphs));
@@ -190,6 +191,7 @@ TEST(Texts, OfTheLogNeverEndABuild) {
     }, kLimits);
     EXPECT_EQ(what, "") << "mutation " << i << " from seed " << seed() << " of graph " << which;
   }
+  fs::remove(path);
 }
 
 }  // namespace

@@ -418,6 +418,7 @@ def test_a_comma_in_the_path_of_the_counts(tmp_path, monkeypatch):
      "range '20-10' is not START-END in hexadecimal with START below END"),
     ("out=/dev/null,colour=red", "argument 'colour=red' is not one of"),
     ("out=/dev/null,cycles=maybe", "argument 'cycles=maybe' is not one of"),
+    ("out=/dev/null,guest=much", "guest 'much' is not a number of bytes"),
     ("out=/dev/null,vlen=100", "vlen '100' is not a power of two from 64 to 65536"),
     ("out=/dev/null,dlen=x", "dlen 'x' is not a power of two from 64 to 65536"),
 ])
