@@ -36,8 +36,8 @@ void expand_all(Graph& graph) {
 // Values of one graph while it runs.
 class Evaluation {
  public:
-  Evaluation(const Graph& graph, const Symbols& symbols, const EvaluateOptions& options)
-      : graph_(graph), symbols_(symbols), options_(options), values_(graph.values.size()) {
+  Evaluation(const Graph& graph, Symbols symbols, const EvaluateOptions& options)
+      : graph_(graph), symbols_(std::move(symbols)), options_(options), values_(graph.values.size()) {
     for (size_t i = 0; i < graph.values.size(); ++i) values_[i] = graph.values[i].constant;
   }
 
@@ -47,6 +47,7 @@ class Evaluation {
     for (const Node& node : graph_.nodes) {
       std::vector<TensorPtr> inputs;
       for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? nullptr : get(id));
+      if (node.op->traits.control == OpTraits::Control::Size) bind_size(node, *inputs.at(0));
       std::vector<TensorPtr> outputs = evaluate_node(graph_, node, inputs, symbols_, options_);
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i] != kNoValue) values_[node.outputs[i]] = outputs.at(i);
@@ -63,8 +64,17 @@ class Evaluation {
     return values_[id];
   }
 
+  void bind_size(const Node& node, const Tensor& given) {
+    const std::string name = string_attribute(node, "symbol");
+    const int64_t size = given.as_int(0), bound = graph_.data_symbols.at(name).bound.evaluate(symbols_);
+    if (size < 0 || size > bound) {
+      fail(ErrorKind::Shape, node.origin.str(), ": size '", name, "' is ", size, "; it may be 0 to ", bound);
+    }
+    symbols_[name] = size;
+  }
+
   const Graph& graph_;
-  const Symbols& symbols_;
+  Symbols symbols_;
   const EvaluateOptions& options_;
   std::vector<TensorPtr> values_;
 };
@@ -183,6 +193,7 @@ std::vector<TensorPtr> run_kernel(const Graph& graph, const Node& node, const st
   // The group is lowered from a graph that holds this node alone, with the given constants left out.
   Graph single;
   single.symbols = graph.symbols;
+  single.data_symbols = graph.data_symbols;
   Node copy = node;
   std::map<ValueId, ValueId> ids;
   std::vector<TensorPtr> tensors;
@@ -234,6 +245,7 @@ std::vector<TensorPtr> evaluate_node(const Graph& graph, const Node& node, const
     case OpTraits::Control::Branch: return run_branch(node, inputs, symbols, options);
     case OpTraits::Control::Scan: return run_scan(node, inputs, symbols, options);
     case OpTraits::Control::Loop: return run_loop(node, inputs, symbols, options);
+    case OpTraits::Control::Size: return {std::make_shared<Tensor>(*inputs.at(0))};
     case OpTraits::Control::None: break;
   }
   TC_CHECK(node.op->kind == OpRow::Kind::Compute || node.op->kind == OpRow::Kind::View, "an operator that can run, not ", node.op->name);

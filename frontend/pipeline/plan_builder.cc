@@ -89,6 +89,8 @@ class PlanBuilder {
           Place{storages_.add(Location::Kind::Input, static_cast<int>(i), value.name, bytes_of(value)), 0};
     }
     plan.steps = build_steps(frame, /*top=*/true);
+    find_bounds(graph);
+    keep_output_sizes(plan);
     for (size_t i = 0; i < graph.outputs.size(); ++i) copy_output(frame, static_cast<int>(i), plan.steps);
     storages_.finish(plan);
     plan.constants = constants_.take();
@@ -117,6 +119,39 @@ class PlanBuilder {
     return element_count(shape) * Dim(size_of(value.dtype));
   }
 
+  // What the bytes are at most for all sizes that the run computes: memory is planned for that, and touched as far as it
+  // is used.
+  Dim reserved(const Dim& bytes) const { return bounds_.empty() ? bytes : largest(bytes, bounds_); }
+
+  // The bounds of the sizes that the graph computes; those that are over others of them come after these.
+  void find_bounds(const Graph& graph) {
+    std::map<std::string, Dim> left;
+    for (const auto& [name, symbol] : graph.data_symbols) left[name] = symbol.bound;
+    while (!left.empty()) {
+      const size_t before = left.size();
+      for (auto symbol = left.begin(); symbol != left.end();) {
+        if (symbol->second == largest(symbol->second, left)) {
+          bounds_[symbol->first] = reserved(symbol->second);
+          symbol = left.erase(symbol);
+        } else {
+          ++symbol;
+        }
+      }
+      TC_CHECK(left.size() < before, "bounds of sizes, of which one is that of another");
+    }
+  }
+
+  // Of the bounds those that the outputs' shapes mention.
+  void keep_output_sizes(Plan& plan) const {
+    std::set<std::string> names;
+    for (const PortInfo& port : plan.outputs) {
+      for (const Dim& dim : port.shape) dim.collect_symbols(names);
+    }
+    for (const auto& [name, bound] : bounds_) {
+      if (names.count(name)) plan.data_symbols[name] = bound;
+    }
+  }
+
   // The memory of constant `index`; `name` is of the value that it was made from.
   Place constant_place(int index, const std::string& name) {
     auto [found, fresh] = constant_storages_.try_emplace(index, -1);
@@ -138,7 +173,7 @@ class PlanBuilder {
       return *(frame.places[id] = Place{whole.storage, whole.offset + alias->second.second});
     }
     check_memory(*frame.graph, id, options_.memory_limit);
-    return *(place = Place{storages_.add(Location::Kind::Arena, 0, value.name, stored_bytes(frame, id)), 0});
+    return *(place = Place{storages_.add(Location::Kind::Arena, 0, value.name, reserved(stored_bytes(frame, id))), 0});
   }
 
   // Gives the producers of model outputs the caller's memory, through views where they lie between.
@@ -211,6 +246,8 @@ class PlanBuilder {
         const Dim here = offset;
         offset = offset + (*graph[part].shape)[axis] * stride;
         const bool same_layout = frame.layouts.count(part) == frame.layouts.count(whole);
+        // Where a part lies has to be known when it is computed.
+        if (here != reserved(here)) continue;
         if (!computed[part] || outputs.count(part) || frame.aliases.count(part) || !same_layout) continue;
         if (std::count(node->inputs.begin(), node->inputs.end(), part) > 1) continue;
         frame.aliases[part] = {whole, here};
@@ -218,7 +255,17 @@ class PlanBuilder {
     }
   }
 
+  // With the bounds of the sizes that the graph computes.
   PlanSteps build_steps(Frame& frame, bool top) {
+    if (frame.graph->data_symbols.empty()) return build_plain_steps(frame, top);
+    const std::map<std::string, Dim> outside = bounds_;
+    find_bounds(*frame.graph);
+    PlanSteps steps = build_plain_steps(frame, top);
+    bounds_ = outside;
+    return steps;
+  }
+
+  PlanSteps build_plain_steps(Frame& frame, bool top) {
     const std::vector<Group> groups = fuse_groups(*frame.graph);
     frame.places.resize(frame.graph->values.size());
     alias_concats(frame, groups);
@@ -425,7 +472,23 @@ class PlanBuilder {
     return frame;
   }
 
+  // From here on the size has its value.
+  void bind(Frame& frame, const Node& node, PlanSteps& steps) {
+    const std::string name = string_attribute(node, "symbol");
+    const DataSymbol& symbol = frame.graph->data_symbols.at(name);
+    PlanStep step;
+    step.kind = PlanStep::Kind::Bind;
+    step.symbol = name;
+    step.bound = symbol.bound;
+    step.locations = {storages_.locate(place_of(frame, node.inputs[0]))};
+    step.label = text("size '", name, "' of node '", node.origin.node, "'");
+    storages_.next_step();
+    frame.places[node.outputs[0]] = place_of(frame, node.inputs[0]);
+    steps.push_back(std::move(step));
+  }
+
   void control(Frame& frame, const Node& node, PlanSteps& steps) {
+    if (node.op->traits.control == OpTraits::Control::Size) return bind(frame, node, steps);
     if (node.op->traits.control == OpTraits::Control::Branch) return branch(frame, node, steps);
     if (node.op->traits.control == OpTraits::Control::Scan) return scan(frame, node, steps);
     fail(ErrorKind::Unsupported, node.origin.str(), ": operator ", node.op->name,
@@ -463,7 +526,7 @@ class PlanBuilder {
   void enter_scan(Frame& frame, ScanLoop& loop, PlanSteps& steps) {
     for (size_t i = 0; i < loop.states; ++i) {
       const Value& inner = loop.value_of(loop.body->inputs[i]);
-      Place place{storages_.add(Location::Kind::Arena, 0, inner.name, bytes_of(inner)), 0};
+      Place place{storages_.add(Location::Kind::Arena, 0, inner.name, reserved(bytes_of(inner))), 0};
       steps.push_back(storages_.copy_step(place, place_of(frame, loop.node.inputs[i]), bytes_of(inner), "initial state"));
       loop.formal.push_back(place);
       loop.states_at.push_back(place);
@@ -516,7 +579,7 @@ class PlanBuilder {
         return place.storage == from.storage && place.storage != loop.states_at[i].storage;
       });
       if (other) {
-        const Place temporary{storages_.add(Location::Kind::Arena, 0, "state", bytes), 0};
+        const Place temporary{storages_.add(Location::Kind::Arena, 0, "state", reserved(bytes)), 0};
         loop.step.body.push_back(storages_.copy_step(temporary, from, bytes, "state"));
         from = temporary;
       }
@@ -562,6 +625,7 @@ class PlanBuilder {
   KernelSchedules schedules_;
   ConstantStore constants_;
   std::map<int, int> constant_storages_;
+  std::map<std::string, Dim> bounds_;   // of the data symbols of the graphs that are being built, over the inputs' symbols
   int loops_ = 0;
 };
 

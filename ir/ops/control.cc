@@ -132,6 +132,13 @@ void infer_loop(InferContext& context) {
   }
 }
 
+// The operand is the size.
+void infer_data_size(InferContext& context) {
+  check_single(context, 0, "the size");
+  if (context.dtype(0) != DType::I64) context.error("the size has type ", name_of(context.dtype(0)), "; i64 is needed");
+  infer_size(context);
+}
+
 OpRow control_row(const std::string& name, OpTraits::Control control, int since, const std::string& doc,
                   std::vector<AttributeRow> attributes, std::function<void(InferContext&)> infer) {
   OpRow row;
@@ -168,6 +175,11 @@ void register_control_ops(OpTable& table) {
                            {{"body", GraphPtr(), true}}, infer_loop);
   loop.types = {{kIndices, {0}}, {kBools, {1}}};
   table.add(std::move(loop));
+  OpRow size = control_row("DataSize", Control::Size, 1, "Binds the symbol of a size that its operand holds; operators whose results' sizes depend on data expand into it.",
+                           {{"symbol", std::string(), true}}, infer_data_size);
+  size.onnx = {};
+  size.maximum_inputs = size.outputs = 1;
+  table.add(std::move(size));
 }
 
 }  // namespace tc

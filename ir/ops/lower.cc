@@ -16,8 +16,9 @@ int64_t saturated(__int128 value) {
 Interval range_of_atom(const Dim::Atom& atom, const Graph& graph) {
   if (atom.kind == Dim::AtomKind::Symbol) {
     auto found = graph.symbols.find(atom.name);
-    if (found == graph.symbols.end()) return {0, kLargestDim};
-    return {found->second.first, found->second.second};
+    if (found != graph.symbols.end()) return {found->second.first, found->second.second};
+    auto size = graph.data_symbols.find(atom.name);
+    return {0, size == graph.data_symbols.end() ? kLargestDim : std::max<int64_t>(dim_range(size->second.bound, graph).high, 0)};
   }
   const Interval a = dim_range(atom.left, graph), b = dim_range(atom.right, graph);
   switch (atom.kind) {

@@ -186,19 +186,33 @@ void axis_to_attribute(Graph& graph, Node& node) {
   }
 }
 
+// Each element is the one before it and its own, or where it is exclusive the operand of the one before.
 void lower_cumulative(LowerContext& context, Reduction reduction) {
   const Shape& shape = context.shape(0);
   const Node& node = context.node();
   int64_t axis = int_attribute(node, "axis");
   if (axis < 0) axis += static_cast<int64_t>(shape.size());
+  const bool exclusive = int_attribute(node, "exclusive") != 0, reverse = int_attribute(node, "reverse") != 0;
+  const DType stored = context.dtype(0), type = LowerContext::compute_type(stored);
+  const int total = type == stored ? context.output(0) : context.local("total", type, shape);
   auto space = context.space("i", shape);
-  std::vector<Affine> source = space.position;
-  std::vector<Iterator> inner = {{"k", context.dim(shape[axis])}};
-  source[axis] = Affine::variable("k");
-  const Affine exclusive = int_attribute(node, "exclusive") ? 1 : 0;
-  const Affine distance = int_attribute(node, "reverse") ? source[axis] - space.position[axis] : space.position[axis] - source[axis];
-  context.reduce("total", {space.iterators, inner, {distance - exclusive}}, context.output(0), space.position, reduction,
-                 context.read_buffer(context.input(0), source));
+  const Affine step = space.position[axis];
+  // The place of the element that is `back` steps before this one.
+  auto place = [&](int64_t back) {
+    std::vector<Affine> at = space.position;
+    at[axis] = reverse ? context.dim(shape[axis]) - Affine(1) - step + Affine(back) : step - Affine(back);
+    return at;
+  };
+  const ExprPtr x = context.read_buffer(context.input(0), place(exclusive ? 1 : 0));
+  const ExprPtr first = exclusive ? identity(reduction, type) : x;
+  if (shape[axis] == Dim(1)) {
+    context.assign("first", space.iterators, context.output(0), space.position, first);
+    return;
+  }
+  context.assign("first", space.iterators, total, place(0), first, {Affine(0) - step});
+  const BinaryOp op = reduction == Reduction::Sum ? BinaryOp::Add : BinaryOp::Mul;
+  context.assign("next", space.iterators, total, place(0), binary(op, context.read_buffer(total, place(1)), x), {step - Affine(1)});
+  if (type != stored) context.assign("store", space.iterators, context.output(0), space.position, context.read_buffer(total, space.position));
 }
 
 // --- the largest k -------------------------------------------------------------------------------
@@ -299,7 +313,7 @@ void register_reduction_ops(OpTable& table) {
     row.category = "reduction";
     row.traits.row_program = true;
     row.doc = sum ? "Running sums along an axis." : "Running products along an axis.";
-    row.equation = sum ? "O[i] += X[k] where k <= i" : "O[i] *= X[k] where k <= i";
+    row.equation = sum ? "O[i] = O[i-1] + X[i]" : "O[i] = O[i-1] * X[i]";
     row.onnx = {{row.name, 11, axis_to_attribute}};
     row.maximum_inputs = 2;
     row.attributes = {{"axis", int64_t{0}, false, "", axis_of(0)}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}};

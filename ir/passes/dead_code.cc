@@ -12,6 +12,13 @@ namespace {
 std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
   std::vector<bool> live(graph.values.size(), false);
   for (ValueId id : graph.outputs) live[id] = true;
+  // What gives a size lives as long as something mentions it.
+  auto keep_sizes = [&](const std::set<std::string>& mentioned) {
+    for (const std::string& name : mentioned) {
+      const auto symbol = graph.data_symbols.find(name);
+      if (symbol != graph.data_symbols.end()) live[symbol->second.source] = true;
+    }
+  };
   std::vector<bool> removed(graph.nodes.size(), false);
   for (size_t i = graph.nodes.size(); i > 0; --i) {
     Node& node = graph.nodes[i - 1];
@@ -28,6 +35,7 @@ std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
       first += count;
     }
     node.inputs = inputs;
+    if (!graph.data_symbols.empty()) keep_sizes(mentioned_symbols(graph, node));
     for (ValueId id : node.inputs) {
       if (id != kNoValue) live[id] = true;
     }
@@ -58,6 +66,9 @@ std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
     mention(node.inputs);
     mention(node.outputs);
   }
+  for (auto symbol = graph.data_symbols.begin(); symbol != graph.data_symbols.end();) {
+    symbol = live[symbol->second.source] ? std::next(symbol) : graph.data_symbols.erase(symbol);
+  }
   std::vector<ValueId> renumbered(graph.values.size(), kNoValue);
   std::vector<Value> values;
   for (size_t i = 0; i < graph.values.size(); ++i) {
@@ -75,6 +86,7 @@ std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
     renumber(node.inputs);
     renumber(node.outputs);
   }
+  for (auto& [name, symbol] : graph.data_symbols) symbol.source = renumbered[symbol.source];
   std::vector<size_t> kept;
   std::vector<std::pair<std::string, ValueId>> captures;
   for (size_t c = 0; c < graph.captures.size(); ++c) {

@@ -356,7 +356,8 @@ class OnnxImporter {
     }
     while (!node.outputs.empty() && node.outputs.back() == kNoValue) node.outputs.pop_back();
     make_canonical(graph, node, form);
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
+    // Behind those of the file a node may have an output for its size.
+    for (size_t i = 0; i < std::min(outputs.size(), node.outputs.size()); ++i) {
       if (node.outputs[i] != kNoValue) define(outputs[i], node.outputs[i], scope);
     }
     if (!compute_at_once(graph, node)) graph.nodes.push_back(std::move(node));
