@@ -47,11 +47,11 @@ class Evaluation {
     for (const Node& node : graph_.nodes) {
       std::vector<TensorPtr> inputs;
       for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? nullptr : get(id));
-      if (node.op->traits.control == OpTraits::Control::Size) bind_size(node, *inputs.at(0));
       std::vector<TensorPtr> outputs = evaluate_node(graph_, node, inputs, symbols_, options_);
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i] != kNoValue) values_[node.outputs[i]] = outputs.at(i);
       }
+      bind_sizes(node);
     }
     std::vector<TensorPtr> result;
     for (ValueId id : graph_.outputs) result.push_back(get(id));
@@ -64,13 +64,16 @@ class Evaluation {
     return values_[id];
   }
 
-  void bind_size(const Node& node, const Tensor& given) {
-    const std::string name = string_attribute(node, "symbol");
-    const int64_t size = given.as_int(0), bound = graph_.data_symbols.at(name).bound.evaluate(symbols_);
-    if (size < 0 || size > bound) {
-      fail(ErrorKind::Shape, node.origin.str(), ": size '", name, "' is ", size, "; it may be 0 to ", bound);
+  // The sizes that the node's outputs hold.
+  void bind_sizes(const Node& node) {
+    for (const auto& [name, symbol] : graph_.data_symbols) {
+      if (std::find(node.outputs.begin(), node.outputs.end(), symbol.source) == node.outputs.end()) continue;
+      const int64_t size = get(symbol.source)->as_int(0), bound = symbol.bound.evaluate(symbols_);
+      if (size < 0 || size > bound) {
+        fail(ErrorKind::Shape, node.origin.str(), ": size '", name, "' is ", size, "; it may be 0 to ", bound);
+      }
+      symbols_[name] = size;
     }
-    symbols_[name] = size;
   }
 
   const Graph& graph_;

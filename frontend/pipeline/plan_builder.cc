@@ -14,11 +14,14 @@
 #include "ir/passes/group.h"
 
 namespace tc {
+
+std::map<std::string, Dim> size_bounds(const Graph& graph);
+
 namespace {
 
 using Movement = OpTraits::Movement;
 
-// A Scan while its loop is built. Places of the body's inputs: states first, then slices of what is scanned.
+// Places of the body's inputs: states first, then slices of what is scanned.
 struct ScanLoop {
   const Node& node;
   GraphPtr body;
@@ -46,7 +49,6 @@ std::vector<int64_t> directions_of(const Node& node, const char* name, size_t co
   return result;
 }
 
-// `symbol` counts its iterations.
 ScanLoop scan_loop(const Graph& graph, const Node& node, const std::string& symbol) {
   ScanLoop loop{node, std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at("body"))), 0, 0, {}, {}, {}, {}, {}};
   loop.scans = static_cast<size_t>(int_attribute(node, "num_scan_inputs"));
@@ -58,6 +60,54 @@ ScanLoop scan_loop(const Graph& graph, const Node& node, const std::string& symb
   loop.step.label = node.origin.node;
   loop.step.trip = (*graph[node.inputs[loop.states]].shape)[0];
   return loop;
+}
+
+std::string label_of(const Graph& graph, const Group& group) {
+  std::string label;
+  std::set<std::string> named;   // a node of the model may stand for many here, as those of a GRU's step
+  for (int node : group.nodes) {
+    const Node& n = graph.nodes[node];
+    if (!n.origin.node.empty() && !named.insert(n.origin.node).second) continue;
+    if (!label.empty()) label += " + ";
+    label += n.origin.node.empty() ? n.op->name : n.origin.node;
+    if (n.op->traits.movement == OpTraits::Movement::Layout) label += " (reorder)";
+  }
+  return label;
+}
+
+void rename_buffers(Kernel& kernel) {
+  std::map<Scope, std::pair<const char*, int>> roles = {
+      {Scope::Input, {"in", 0}},
+      {Scope::Constant, {"const", 0}},
+      {Scope::Output, {"out", 0}},
+      {Scope::Local, {"tmp", 0}}};
+  std::map<std::string, std::string> names;
+  for (Buffer& buffer : kernel.buffers) {
+    auto& [stem, count] = roles.at(buffer.scope);
+    names[buffer.name] = text(stem, count++);
+    buffer.name = names[buffer.name];
+  }
+}
+
+// Sizes that a run computes may be no larger than kernels take.
+void apply_limits(PlanSteps& steps, const std::map<std::string, int64_t>& limits) {
+  for (PlanStep& step : steps) {
+    const auto limit = step.kind == PlanStep::Kind::Bind ? limits.find(step.symbol) : limits.end();
+    if (limit != limits.end()) step.bound = min(step.bound, Dim(limit->second));
+    apply_limits(step.body, limits);
+    apply_limits(step.otherwise, limits);
+  }
+}
+
+// Of the bounds those that the outputs' shapes mention.
+void keep_output_sizes(Plan& plan, const std::map<std::string, Dim>& bounds) {
+  std::set<std::string> names;
+  for (const PortInfo& port : plan.outputs) {
+    for (const Dim& dim : port.shape) dim.collect_symbols(names);
+  }
+  for (const auto& [name, bound] : bounds) {
+    if (names.count(name)) plan.data_symbols[name] = bound;
+  }
 }
 
 class PlanBuilder {
@@ -89,8 +139,9 @@ class PlanBuilder {
           Place{storages_.add(Location::Kind::Input, static_cast<int>(i), value.name, bytes_of(value)), 0};
     }
     plan.steps = build_steps(frame, /*top=*/true);
+    apply_limits(plan.steps, limits_);
     find_bounds(graph);
-    keep_output_sizes(plan);
+    keep_output_sizes(plan, bounds_);
     for (size_t i = 0; i < graph.outputs.size(); ++i) copy_output(frame, static_cast<int>(i), plan.steps);
     storages_.finish(plan);
     plan.constants = constants_.take();
@@ -123,33 +174,8 @@ class PlanBuilder {
   // is used.
   Dim reserved(const Dim& bytes) const { return bounds_.empty() ? bytes : largest(bytes, bounds_); }
 
-  // The bounds of the sizes that the graph computes; those that are over others of them come after these.
   void find_bounds(const Graph& graph) {
-    std::map<std::string, Dim> left;
-    for (const auto& [name, symbol] : graph.data_symbols) left[name] = symbol.bound;
-    while (!left.empty()) {
-      const size_t before = left.size();
-      for (auto symbol = left.begin(); symbol != left.end();) {
-        if (symbol->second == largest(symbol->second, left)) {
-          bounds_[symbol->first] = reserved(symbol->second);
-          symbol = left.erase(symbol);
-        } else {
-          ++symbol;
-        }
-      }
-      TC_CHECK(left.size() < before, "bounds of sizes, of which one is that of another");
-    }
-  }
-
-  // Of the bounds those that the outputs' shapes mention.
-  void keep_output_sizes(Plan& plan) const {
-    std::set<std::string> names;
-    for (const PortInfo& port : plan.outputs) {
-      for (const Dim& dim : port.shape) dim.collect_symbols(names);
-    }
-    for (const auto& [name, bound] : bounds_) {
-      if (names.count(name)) plan.data_symbols[name] = bound;
-    }
+    for (const auto& [name, bound] : size_bounds(graph)) bounds_[name] = reserved(bound);
   }
 
   // The memory of constant `index`; `name` is of the value that it was made from.
@@ -361,36 +387,16 @@ class PlanBuilder {
 
   // --- kernels ---------------------------------------------------------------------------------
 
-  std::string label_of(const Graph& graph, const Group& group) const {
-    std::string label;
-    std::set<std::string> named;   // a node of the model may stand for many here, as those of a GRU's step
-    for (int node : group.nodes) {
-      const Node& n = graph.nodes[node];
-      if (!n.origin.node.empty() && !named.insert(n.origin.node).second) continue;
-      if (!label.empty()) label += " + ";
-      label += n.origin.node.empty() ? n.op->name : n.origin.node;
-      if (n.op->traits.movement == Movement::Layout) label += " (reorder)";
-    }
-    return label;
-  }
-
-  // Names by role, so that traces of equal kernels are equal: in0, const0, out0, tmp0, …
-  static void rename_buffers(Kernel& kernel) {
-    std::map<Scope, std::pair<const char*, int>> roles = {
-        {Scope::Input, {"in", 0}},
-        {Scope::Constant, {"const", 0}},
-        {Scope::Output, {"out", 0}},
-        {Scope::Local, {"tmp", 0}}};
-    std::map<std::string, std::string> names;
-    for (Buffer& buffer : kernel.buffers) {
-      auto& [stem, count] = roles.at(buffer.scope);
-      names[buffer.name] = text(stem, count++);
-      buffer.name = names[buffer.name];
-    }
-  }
-
   // A kernel's scratch memory holds its intermediate results up to this size, so the model takes no larger one.
   void limit_size(const Dim& size, int64_t most, const std::string& kernel) {
+    if (size.is_symbol() && bounds_.count(size.str())) {
+      // A run that computes more of it ends with an error.
+      const auto [limit, fresh] = limits_.try_emplace(size.str(), most);
+      if (!fresh && most >= limit->second) return;
+      limit->second = most;
+      result_.notes.push_back(text("'", size.str(), "' may be at most ", most, ", for the intermediate results of kernel '", kernel, "'"));
+      return;
+    }
     const auto& inputs = result_.plan.inputs;
     const bool given = size.is_symbol() && std::any_of(inputs.begin(), inputs.end(), [&](const PortInfo& port) {
       return std::find(port.shape.begin(), port.shape.end(), size) != port.shape.end();
@@ -472,23 +478,25 @@ class PlanBuilder {
     return frame;
   }
 
-  // From here on the size has its value.
-  void bind(Frame& frame, const Node& node, PlanSteps& steps) {
-    const std::string name = string_attribute(node, "symbol");
-    const DataSymbol& symbol = frame.graph->data_symbols.at(name);
+  // From here on the size that `value` holds has its value.
+  void bind(Frame& frame, const std::string& size, ValueId value, const Node& node, PlanSteps& steps) {
     PlanStep step;
     step.kind = PlanStep::Kind::Bind;
-    step.symbol = name;
-    step.bound = symbol.bound;
-    step.locations = {storages_.locate(place_of(frame, node.inputs[0]))};
-    step.label = text("size '", name, "' of node '", node.origin.node, "'");
+    step.symbol = size;
+    step.bound = frame.graph->data_symbols.at(size).bound;
+    step.locations = {storages_.locate(place_of(frame, value))};
+    step.label = text("size '", size, "' of node '", node.origin.node, "'");
     storages_.next_step();
-    frame.places[node.outputs[0]] = place_of(frame, node.inputs[0]);
     steps.push_back(std::move(step));
   }
 
+  void data_size(Frame& frame, const Node& node, PlanSteps& steps) {
+    frame.places[node.outputs[0]] = place_of(frame, node.inputs[0]);
+    bind(frame, string_attribute(node, "symbol"), node.outputs[0], node, steps);
+  }
+
   void control(Frame& frame, const Node& node, PlanSteps& steps) {
-    if (node.op->traits.control == OpTraits::Control::Size) return bind(frame, node, steps);
+    if (node.op->traits.control == OpTraits::Control::Size) return data_size(frame, node, steps);
     if (node.op->traits.control == OpTraits::Control::Branch) return branch(frame, node, steps);
     if (node.op->traits.control == OpTraits::Control::Scan) return scan(frame, node, steps);
     fail(ErrorKind::Unsupported, node.origin.str(), ": operator ", node.op->name,
@@ -520,6 +528,15 @@ class PlanBuilder {
     storages_.extend_over_loop(begin);
     storages_.next_step();
     steps.push_back(std::move(step));
+    bind_sizes(frame, node, steps);
+  }
+
+  // The sizes that the node's outputs hold.
+  void bind_sizes(Frame& frame, const Node& node, PlanSteps& steps) {
+    for (const auto& [name, symbol] : frame.graph->data_symbols) {
+      const bool here = std::find(node.outputs.begin(), node.outputs.end(), symbol.source) != node.outputs.end();
+      if (here) bind(frame, name, symbol.source, node, steps);
+    }
   }
 
   // Initial states are copied to where they live; what is scanned and given back is in use from before the loop.
@@ -626,6 +643,7 @@ class PlanBuilder {
   ConstantStore constants_;
   std::map<int, int> constant_storages_;
   std::map<std::string, Dim> bounds_;   // of the data symbols of the graphs that are being built, over the inputs' symbols
+  std::map<std::string, int64_t> limits_;   // of data symbols, by kernels that take no more
   int loops_ = 0;
 };
 

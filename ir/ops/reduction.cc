@@ -4,7 +4,7 @@
 #include <set>
 
 #include "ir/ops/equation.h"
-#include "ir/ops/rows.h"
+#include "ir/ops/selection.h"
 
 namespace tc {
 namespace {
@@ -231,6 +231,9 @@ void infer_top_k(InferContext& context) {
   context.set_output(1, DType::I64, shape);
 }
 
+// Rows that are longer are sorted.
+constexpr int64_t kLongestCounted = 1024;
+
 // Each element's rank is the number of elements before it in the order; the sorted row is scattered
 // by rank, and its first k are the result. NaN counts as infinity, so that ranks are a permutation.
 void lower_top_k(LowerContext& context) {
@@ -277,6 +280,31 @@ void lower_top_k(LowerContext& context) {
   }
 }
 
+// Long rows are sorted; in short ones it takes less to count for each element those before it.
+std::vector<Node> expand_top_k(Graph& graph, const Node& node) {
+  NodeBuilder build(graph, node);
+  const Shape shape = build.shape(node.inputs[0]);
+  const int64_t rank = static_cast<int64_t>(shape.size());
+  int64_t axis = int_attribute(node, "axis");
+  if (axis < 0) axis += rank;
+  if (dim_range(shape[axis], graph).high <= kLongestCounted) return {};
+  std::vector<int64_t> order;   // the axis last; this is its own inverse
+  for (int64_t i = 0; i < rank; ++i) order.push_back(i);
+  std::swap(order[axis], order.back());
+  const bool moved = axis != rank - 1;
+  const ValueId data = moved ? build.add("Transpose", {node.inputs[0]}, {{"perm", order}}) : node.inputs[0];
+  const ValueId sorted = sorted_order(build, data, int_attribute(node, "largest") != 0);
+  const ValueId best = build.add("Slice", {sorted}, {{"starts", std::vector<Dim>{Dim(0)}}, {"ends", std::vector<Dim>{dims_attribute(node, "k")[0]}},
+                                                     {"axes", std::vector<int64_t>{rank - 1}}});
+  auto give = [&](size_t output, ValueId value) {
+    if (moved) value = build.add("Transpose", {value}, {{"perm", order}});
+    build.give(output, value);
+  };
+  if (output_wanted(node, 0)) give(0, build.add("GatherElements", {data, best}, {{"axis", rank - 1}}));
+  if (output_wanted(node, 1)) give(1, best);
+  return build.take();
+}
+
 }  // namespace
 
 void register_reduction_ops(OpTable& table) {
@@ -311,7 +339,6 @@ void register_reduction_ops(OpTable& table) {
     OpRow row;
     row.name = sum ? "CumSum" : "CumProd";
     row.category = "reduction";
-    row.traits.row_program = true;
     row.doc = sum ? "Running sums along an axis." : "Running products along an axis.";
     row.equation = sum ? "O[i] = O[i-1] + X[i]" : "O[i] = O[i-1] * X[i]";
     row.onnx = {{row.name, 11, axis_to_attribute}};
@@ -338,6 +365,7 @@ void register_reduction_ops(OpTable& table) {
   top.attributes = {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"k", std::vector<int64_t>(), false, "", at_least(0)}, {"largest", int64_t{1}}, {"sorted", int64_t{1}}};
   top.infer = infer_top_k;
   top.lower = lower_top_k;
+  top.expand = expand_top_k;
   table.add(std::move(top));
 }
 

@@ -53,7 +53,10 @@ void collect_types(const Formula& formula, FormulaTypes& types) {
   for (const FormulaPtr& operand : formula.operands) collect_types(*operand, types);
 }
 
-// A name for a size that the node computes, which is no identifier of another size in sight.
+}  // namespace
+
+std::string fresh_symbol(const Graph& graph, const Node& node);
+
 std::string fresh_symbol(const Graph& graph, const Node& node) {
   std::set<std::string> taken;
   for (const Value& value : graph.values) {
@@ -73,8 +76,6 @@ std::string fresh_symbol(const Graph& graph, const Node& node) {
   for (int suffix = 1; taken.count(name); ++suffix) name = text(base, "_count_", suffix);
   return name;
 }
-
-}  // namespace
 
 void require_float(InferContext& context) { check_types(context, {kFloats, {}, false}); }
 

@@ -257,5 +257,67 @@ def test_detector():
     data = detector()
     module = tc.compile(data, threads=2)
     rng = np.random.default_rng(10)
-    for scale in (1, 0.01, 3, 0):
+    for scale in (1, 0.5, 0.01, 0):
         check(data, {"image": (scale * rng.standard_normal((1, 3, 40, 48))).astype(np.float32)}, module)
+
+
+# --- branches whose results differ in size -------------------------------------------------------
+
+def branches():
+    """The positions of positive numbers where any is above 2; else a row of zeros."""
+    found = helper.make_graph(
+        [helper.make_node("Greater", ["x", "nought"], ["mask"]), helper.make_node("NonZero", ["mask"], ["where"], name="search"),
+         helper.make_node("Transpose", ["where"], ["tuples"]), helper.make_node("GatherND", ["x", "tuples"], ["picked"]),
+         helper.make_node("Mul", ["picked", "picked"], ["squares"])],
+        "found", [], [helper.make_tensor_value_info("tuples", INT64, None), helper.make_tensor_value_info("squares", FLOAT, None)])
+    none = helper.make_graph(
+        [helper.make_node("Identity", ["no_tuples"], ["blank"]), helper.make_node("Neg", ["x"], ["all"])],
+        "none", [], [helper.make_tensor_value_info("blank", INT64, None), helper.make_tensor_value_info("all", FLOAT, None)])
+    nodes = [helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0), helper.make_node("Greater", ["most", "limit"], ["go"]),
+             helper.make_node("If", ["go"], ["where_out", "numbers"], then_branch=found, else_branch=none, name="choose"),
+             helper.make_node("Add", ["numbers", "limit"], ["sums"]), helper.make_node("Shape", ["where_out"], ["shape"])]
+    return model(nodes, [("x", FLOAT, ["n"])], [("where_out", INT64, [None, 1]), ("sums", FLOAT, [None]), ("shape", INT64, [2])],
+                 {"nought": np.float32(0), "limit": np.float32(2), "no_tuples": np.zeros((1, 1), np.int64)})
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_branches_of_different_sizes(threads):
+    data = branches()
+    module = tc.compile(data, threads=threads)
+    rng = np.random.default_rng(11)
+    for n in (1, 8, 100, 3000):
+        for scale in (0.1, 3):
+            check(data, {"x": (scale * rng.standard_normal(n)).astype(np.float32)}, module)
+
+
+# --- sorting -------------------------------------------------------------------------------------
+
+def top(shape, axis, largest, type_=FLOAT):
+    return model([helper.make_node("TopK", ["x", "k"], ["best", "places"], axis=axis, largest=largest)], [("x", type_, shape)],
+                 [("best", type_, None), ("places", INT64, None)], {"k": np.array([10])})
+
+
+@pytest.mark.parametrize("shape, axis", [([8400], 0), ([2, 1500], 1), ([1100, 3], 0), ([4097], 0)])
+@pytest.mark.parametrize("largest", [0, 1])
+def test_long_rows_are_sorted(shape, axis, largest):
+    rng = np.random.default_rng(12)
+    data = top(shape, axis, largest)
+    module = tc.compile(data, threads=2)
+    check(data, {"x": rng.standard_normal(shape).astype(np.float32)}, module)
+    check(data, {"x": rng.integers(0, 9, shape).astype(np.float32)}, module)   # equal ones keep their order
+    check(data, {"x": np.full(shape, -np.inf, np.float32)}, module)
+
+
+def test_long_rows_of_integers_are_sorted():
+    rng = np.random.default_rng(13)
+    data = top([5000], 0, 1, INT64)
+    check(data, {"x": rng.integers(-2**62, 2**62, 5000)})
+    check(data, {"x": np.full(5000, -2**63)})
+
+
+def test_rows_of_any_length_are_sorted():
+    rng = np.random.default_rng(14)
+    data = top(["rows", "n"], 1, 1)
+    module = tc.compile(data, threads=2)
+    for rows, n in ((1, 10), (3, 64), (2, 65), (1, 8400), (5, 129)):
+        check(data, {"x": rng.standard_normal((rows, n)).astype(np.float32)}, module)
