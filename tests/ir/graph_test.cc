@@ -60,7 +60,7 @@ const char* const kSizes =
     "graph g {\n"
     "  size found of x_count in [0, 4*rows]\n"
     "  input x f32[rows, 4]\n"
-    "  where i64[2, found], x_count i64[] elements [found] = NonZero(x) {symbol = \"found\"}\n"
+    "  where i64[2, found], x_count i64[] elements [found] = NonZero(x) {\"symbol\" = \"found\"}\n"
     "  z f32[found] = ConstantOfShape() {shape = dims[found], value = tensor f32[1] = [1]}\n"
     "  output where z\n"
     "}\n";
