@@ -1,5 +1,5 @@
 // What the sizes that a graph computes are at most.
-#include "ir/graph.h"
+#include "ir/size_bounds.h"
 
 #include "ir/error.h"
 

@@ -6,88 +6,21 @@
 #include <set>
 
 #include "frontend/pipeline/constant_store.h"
+#include "frontend/pipeline/kernel_names.h"
 #include "frontend/pipeline/kernel_schedules.h"
 #include "frontend/pipeline/layout.h"
+#include "frontend/pipeline/scan_loop.h"
 #include "frontend/pipeline/storages.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"
 #include "ir/passes/group.h"
+#include "ir/size_bounds.h"
 
 namespace tc {
-
-std::map<std::string, Dim> size_bounds(const Graph& graph);
 
 namespace {
 
 using Movement = OpTraits::Movement;
-
-// Places of the body's inputs: states first, then slices of what is scanned.
-struct ScanLoop {
-  const Node& node;
-  GraphPtr body;
-  size_t states = 0, scans = 0;
-  std::vector<int64_t> in_directions, out_directions;   // 1: backwards
-  PlanStep step;
-  std::vector<Place> states_at;
-  std::vector<Place> formal;
-
-  // The element of this iteration.
-  Place slice(const Place& whole, const Dim& bytes, bool backwards) const {
-    const Dim t = Dim::symbol(step.symbol);
-    return {whole.storage, whole.offset + (backwards ? step.trip - Dim(1) - t : t) * bytes};
-  }
-  bool wants(size_t output) const { return output < node.outputs.size() && node.outputs[output] != kNoValue; }
-  bool is_backwards(size_t output) const { return out_directions[output - states] != 0; }
-  const Value& value_of(ValueId id) const { return (*body)[id]; }
-};
-
-std::vector<int64_t> directions_of(const Node& node, const char* name, size_t count) {
-  std::vector<int64_t> result(count, 0);
-  if (!has_attribute(node, name)) return result;
-  const auto given = ints_attribute(node, name);
-  std::copy_n(given.begin(), std::min(given.size(), count), result.begin());
-  return result;
-}
-
-ScanLoop scan_loop(const Graph& graph, const Node& node, const std::string& symbol) {
-  ScanLoop loop{node, std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at("body"))), 0, 0, {}, {}, {}, {}, {}};
-  loop.scans = static_cast<size_t>(int_attribute(node, "num_scan_inputs"));
-  loop.states = loop.body->inputs.size() - loop.scans;
-  loop.in_directions = directions_of(node, "scan_input_directions", loop.scans);
-  loop.out_directions = directions_of(node, "scan_output_directions", loop.body->outputs.size() - loop.states);
-  loop.step.kind = PlanStep::Kind::Loop;
-  loop.step.symbol = symbol;
-  loop.step.label = node.origin.node;
-  loop.step.trip = (*graph[node.inputs[loop.states]].shape)[0];
-  return loop;
-}
-
-std::string label_of(const Graph& graph, const Group& group) {
-  std::string label;
-  std::set<std::string> named;   // a node of the model may stand for many here, as those of a GRU's step
-  for (int node : group.nodes) {
-    const Node& n = graph.nodes[node];
-    if (!n.origin.node.empty() && !named.insert(n.origin.node).second) continue;
-    if (!label.empty()) label += " + ";
-    label += n.origin.node.empty() ? n.op->name : n.origin.node;
-    if (n.op->traits.movement == OpTraits::Movement::Layout) label += " (reorder)";
-  }
-  return label;
-}
-
-void rename_buffers(Kernel& kernel) {
-  std::map<Scope, std::pair<const char*, int>> roles = {
-      {Scope::Input, {"in", 0}},
-      {Scope::Constant, {"const", 0}},
-      {Scope::Output, {"out", 0}},
-      {Scope::Local, {"tmp", 0}}};
-  std::map<std::string, std::string> names;
-  for (Buffer& buffer : kernel.buffers) {
-    auto& [stem, count] = roles.at(buffer.scope);
-    names[buffer.name] = text(stem, count++);
-    buffer.name = names[buffer.name];
-  }
-}
 
 // Sizes that a run computes may be no larger than kernels take.
 void apply_limits(PlanSteps& steps, const std::map<std::string, int64_t>& limits) {

@@ -3,11 +3,9 @@
 
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/selection.h"
+#include "ir/size_bounds.h"
 
 namespace tc {
-
-std::map<std::string, Dim> size_bounds(const Graph& graph);
-std::string fresh_symbol(const Graph& graph, const Node& node);
 
 namespace {
 
@@ -23,8 +21,7 @@ bool is_outside(const Dim& size, const std::map<std::string, Dim>& inside) { ret
 // Gives a branch a further output, which holds one of its sizes.
 void give_size(Graph& body, const Node& node, const Dim& size) {
   NodeBuilder build(body, node);
-  const ValueId one = build.add("Range", {}, {{"range", std::vector<Dim>{size, size + Dim(1), Dim(1)}}});
-  body.outputs.push_back(build.add("Reshape", {one}, {{"shape", std::vector<Dim>{}}, {"allowzero", int64_t{1}}}));
+  body.outputs.push_back(value_of(build, size));
   for (Node& made : build.take()) body.nodes.push_back(std::move(made));
 }
 

@@ -231,6 +231,21 @@ void infer_top_k(InferContext& context) {
   context.set_output(1, DType::I64, shape);
 }
 
+// A number that a node computes is a size, at most that of the axis.
+void computed_k(Graph& graph, Node& node) {
+  if (!input_given(node, 1) || known_elements(graph[node.inputs[1]]) || !is_computed(graph, node.inputs[1])) return;
+  const Shape shape = *graph[node.inputs[0]].shape;
+  const int64_t rank = static_cast<int64_t>(shape.size());
+  int64_t axis = has_attribute(node, "axis") ? unchecked_attribute<int64_t>(node, "axis") : -1;
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank || element_count(*graph[node.inputs[1]].shape) != Dim(1)) return;
+  NodeBuilder build(graph, node);
+  const ValueId k = build.add("Reshape", {node.inputs[1]}, {{"shape", std::vector<Dim>{}}});
+  node.attributes["k"] = std::vector<Dim>{build.size(build.cast(k, DType::I64), shape[static_cast<size_t>(axis)])};
+  node.inputs.resize(1);
+  for (Node& made : build.take()) graph.nodes.push_back(std::move(made));
+}
+
 // Rows that are longer are sorted.
 constexpr int64_t kLongestCounted = 1024;
 
@@ -358,7 +373,7 @@ void register_reduction_ops(OpTable& table) {
     if (!has_attribute(node, "k")) fail(ErrorKind::Model, node.origin.str(), " lacks attribute 'k', which TopK needs");
     node.attributes["k"] = std::vector<int64_t>{unchecked_attribute<int64_t>(node, "k")};
   };
-  top.onnx = {{"TopK", 1, old_k}, {"TopK", 10, input_to_dims(1, "k")}};
+  top.onnx = {{"TopK", 1, old_k}, {"TopK", 10, all_of({computed_k, input_to_dims(1, "k")})}};
   top.maximum_inputs = 2;
   top.outputs = 2;
   top.types = {{kNumbers, {0}}};

@@ -7,6 +7,7 @@
 
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/equation.h"
+#include "ir/ops/selection.h"
 
 namespace tc {
 namespace {
@@ -54,8 +55,6 @@ void collect_types(const Formula& formula, FormulaTypes& types) {
 }
 
 }  // namespace
-
-std::string fresh_symbol(const Graph& graph, const Node& node);
 
 std::string fresh_symbol(const Graph& graph, const Node& node) {
   std::set<std::string> taken;

@@ -321,3 +321,42 @@ def test_rows_of_any_length_are_sorted():
     module = tc.compile(data, threads=2)
     for rows, n in ((1, 10), (3, 64), (2, 65), (1, 8400), (5, 129)):
         check(data, {"x": rng.standard_normal((rows, n)).astype(np.float32)}, module)
+
+
+# --- operands that a run computes ----------------------------------------------------------------
+
+def computed_operands():
+    """How many numbers are positive decides how many are sorted, and where slices begin and end."""
+    nodes = [helper.make_node("Greater", ["x", "nought"], ["mask"]), helper.make_node("Cast", ["mask"], ["ones"], to=INT64),
+             helper.make_node("ReduceSum", ["ones", "axes"], ["count"], keepdims=1), helper.make_node("Neg", ["count"], ["back"]),
+             helper.make_node("TopK", ["x", "count"], ["best", "places"], name="top"),
+             helper.make_node("Slice", ["x", "axes", "count"], ["front"]),
+             helper.make_node("Slice", ["x", "back", "far"], ["rear"]),
+             helper.make_node("Slice", ["x", "count", "back"], ["middle"]),
+             helper.make_node("Mul", ["front", "front"], ["squares"])]
+    return model(nodes, [("x", FLOAT, ["n"])], [(name, FLOAT, [None]) for name in ("best", "front", "rear", "middle", "squares")],
+                 {"nought": np.float32(0), "axes": np.array([0]), "far": np.array([2**62])})
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_computed_operands(threads):
+    data = computed_operands()
+    module = tc.compile(data, threads=threads)
+    rng = np.random.default_rng(15)
+    for n in (1, 7, 50, 2000):
+        for shift in (-3, -1, 0, 1):
+            check(data, {"x": (rng.standard_normal(n) + shift).astype(np.float32)}, module)
+
+
+def test_sizes_out_of_bounds():
+    """More elements are asked for than there are: an error of the run, after which the module works."""
+    nodes = [helper.make_node("ReduceMax", ["x"], ["most"], keepdims=1), helper.make_node("Cast", ["most"], ["k"], to=INT64),
+             helper.make_node("TopK", ["x", "k"], ["best", "places"], name="top")]
+    module = tc.compile(model(nodes, [("x", FLOAT, [5])], [("best", FLOAT, [None])]), threads=2)
+    x = np.array([1, 2, 0, 1, 2], np.float32)
+    np.testing.assert_array_equal(module(x), [2, 2])
+    for wrong in (9, -1):
+        with pytest.raises(tc.ShapeError) as told:
+            module(np.full(5, wrong, np.float32))
+        assert str(told.value) == f"model 'sizes': size 'top_count' of node 'top' is {wrong} for these inputs; it may be 0 to 5"
+        np.testing.assert_array_equal(module(x), [2, 2])
