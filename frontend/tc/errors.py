@@ -14,10 +14,12 @@ class ModelError(Error):
 class UnsupportedError(Error):
     """The model uses something that tc cannot compile; the text lists all of it with node names.
 
-    inputs  of the model, whose values would decide what a run computes; empty for other reasons
+    inputs    of the model, whose values would decide what a run computes; empty for other reasons
+    problems  of a model of PyTorch, a sentence each; empty for other models
     """
 
     inputs = ()
+    problems = ()
 
 
 class ShapeError(Error):

@@ -27,6 +27,7 @@ std::map<std::string, OpRow> make_table() {
   register_einsum_ops(table);
   register_gather_ops(table);
   register_loss_ops(table);
+  register_machine_learning_ops(table);
   register_matmul_ops(table);
   register_movement_ops(table);
   register_ngram_ops(table);
@@ -45,6 +46,7 @@ std::map<std::string, OpRow> make_table() {
   register_sorting_ops(table);
   register_suppression_ops(table);
   register_transformer_ops(table);
+  register_tree_ops(table);
   register_signal_ops(table);
   register_unpooling_ops(table);
   register_view_ops(table);
