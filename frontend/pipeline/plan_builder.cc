@@ -22,6 +22,18 @@ namespace {
 
 using Movement = OpTraits::Movement;
 
+Dim bytes_of(const Value& value) {
+  return element_count(*value.shape) * Dim(size_of(value.dtype));
+}
+
+// The product of the dimensions before `axis` is 1, so that parts along it are contiguous.
+bool outermost(const Shape& shape, int64_t axis) {
+  for (int64_t i = 0; i < axis; ++i) {
+    if (shape[i] != Dim(1)) return false;
+  }
+  return true;
+}
+
 // Sizes that a run computes may be no larger than kernels take.
 void apply_limits(PlanSteps& steps, const std::map<std::string, int64_t>& limits) {
   for (PlanStep& step : steps) {
@@ -73,8 +85,7 @@ class PlanBuilder {
     }
     plan.steps = build_steps(frame, /*top=*/true);
     apply_limits(plan.steps, limits_);
-    find_bounds(graph);
-    keep_output_sizes(plan, bounds_);
+    keep_output_sizes(plan, size_bounds(graph));
     for (size_t i = 0; i < graph.outputs.size(); ++i) copy_output(frame, static_cast<int>(i), plan.steps);
     storages_.finish(plan);
     plan.constants = constants_.take();
@@ -91,9 +102,6 @@ class PlanBuilder {
     std::map<ValueId, std::pair<ValueId, Dim>> aliases;  // part of a concat: whole value, byte offset
   };
 
-  static Dim bytes_of(const Value& value) {
-    return element_count(*value.shape) * Dim(size_of(value.dtype));
-  }
   Dim stored_bytes(const Frame& frame, ValueId id) const {
     const Value& value = (*frame.graph)[id];
     auto found = frame.layouts.find(id);
@@ -106,10 +114,6 @@ class PlanBuilder {
   // What the bytes are at most for all sizes that the run computes: memory is planned for that, and touched as far as it
   // is used.
   Dim reserved(const Dim& bytes) const { return bounds_.empty() ? bytes : largest(bytes, bounds_); }
-
-  void find_bounds(const Graph& graph) {
-    for (const auto& [name, bound] : size_bounds(graph)) bounds_[name] = reserved(bound);
-  }
 
   // The memory of constant `index`; `name` is of the value that it was made from.
   Place constant_place(int index, const std::string& name) {
@@ -165,14 +169,6 @@ class PlanBuilder {
     steps.push_back(storages_.copy_step(to, from, bytes_of(graph[id]), "copy " + graph[id].name));
   }
 
-  // The product of the dimensions before `axis` is 1, so that parts along it are contiguous.
-  static bool outermost(const Shape& shape, int64_t axis) {
-    for (int64_t i = 0; i < axis; ++i) {
-      if (shape[i] != Dim(1)) return false;
-    }
-    return true;
-  }
-
   // Bytes of one step along the axis; 0 where a blocked layout does not allow parts there.
   Dim stride_bytes(const Frame& frame, ValueId id, int64_t axis) const {
     const Value& value = (*frame.graph)[id];
@@ -218,7 +214,7 @@ class PlanBuilder {
   PlanSteps build_steps(Frame& frame, bool top) {
     if (frame.graph->data_symbols.empty()) return build_plain_steps(frame, top);
     const std::map<std::string, Dim> outside = bounds_;
-    find_bounds(*frame.graph);
+    for (const auto& [name, bound] : size_bounds(*frame.graph)) bounds_[name] = reserved(bound);
     PlanSteps steps = build_plain_steps(frame, top);
     bounds_ = outside;
     return steps;
@@ -423,13 +419,11 @@ class PlanBuilder {
     steps.push_back(std::move(step));
   }
 
-  void data_size(Frame& frame, const Node& node, PlanSteps& steps) {
-    frame.places[node.outputs[0]] = place_of(frame, node.inputs[0]);
-    bind(frame, string_attribute(node, "symbol"), node.outputs[0], node, steps);
-  }
-
   void control(Frame& frame, const Node& node, PlanSteps& steps) {
-    if (node.op->traits.control == OpTraits::Control::Size) return data_size(frame, node, steps);
+    if (node.op->traits.control == OpTraits::Control::Size) {
+      frame.places[node.outputs[0]] = place_of(frame, node.inputs[0]);
+      return bind_sizes(frame, node, steps);
+    }
     if (node.op->traits.control == OpTraits::Control::Branch) return branch(frame, node, steps);
     if (node.op->traits.control == OpTraits::Control::Scan) return scan(frame, node, steps);
     fail(ErrorKind::Unsupported, node.origin.str(), ": operator ", node.op->name,

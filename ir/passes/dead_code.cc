@@ -8,6 +8,54 @@
 namespace tc {
 namespace {
 
+// Drops values that nothing mentions, so that their constants free their memory, and renumbers the others; gives back the
+// positions of the captures that are kept.
+std::vector<size_t> drop_values(Graph& graph, bool drop_captures) {
+  std::vector<bool> mentioned(graph.values.size(), false);
+  auto mention = [&](const std::vector<ValueId>& ids) {
+    for (ValueId id : ids) {
+      if (id != kNoValue) mentioned[id] = true;
+    }
+  };
+  mention(graph.inputs);
+  mention(graph.outputs);
+  if (!drop_captures) {
+    for (const auto& capture : graph.captures) mention({capture.second});
+  }
+  for (const Node& node : graph.nodes) {
+    mention(node.inputs);
+    mention(node.outputs);
+  }
+  std::vector<ValueId> renumbered(graph.values.size(), kNoValue);
+  std::vector<Value> values;
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    if (!mentioned[i]) continue;
+    renumbered[i] = static_cast<ValueId>(values.size());
+    values.push_back(std::move(graph.values[i]));
+  }
+  graph.values = std::move(values);
+  auto renumber = [&](std::vector<ValueId>& ids) {
+    for (ValueId& id : ids) id = id == kNoValue ? id : renumbered[id];
+  };
+  renumber(graph.inputs);
+  renumber(graph.outputs);
+  for (Node& node : graph.nodes) {
+    renumber(node.inputs);
+    renumber(node.outputs);
+  }
+  for (auto& [name, symbol] : graph.data_symbols) symbol.source = renumbered[symbol.source];
+  std::vector<size_t> kept;
+  std::vector<std::pair<std::string, ValueId>> captures;
+  for (size_t c = 0; c < graph.captures.size(); ++c) {
+    const ValueId id = renumbered[graph.captures[c].second];
+    if (id == kNoValue) continue;
+    kept.push_back(c);
+    captures.push_back({graph.captures[c].first, id});
+  }
+  graph.captures = std::move(captures);
+  return kept;
+}
+
 // Drops what no output needs, captures only where told to; gives back the positions of those kept.
 std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
   std::vector<bool> live(graph.values.size(), false);
@@ -50,53 +98,10 @@ std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
     }
     while (node.outputs.size() > 1 && node.outputs.back() == kNoValue) node.outputs.pop_back();
   }
-  // Values that nothing mentions go, so that their constants free their memory.
-  std::vector<bool> mentioned(graph.values.size(), false);
-  auto mention = [&](const std::vector<ValueId>& ids) {
-    for (ValueId id : ids) {
-      if (id != kNoValue) mentioned[id] = true;
-    }
-  };
-  mention(graph.inputs);
-  mention(graph.outputs);
-  if (!drop_captures) {
-    for (const auto& capture : graph.captures) mention({capture.second});
-  }
-  for (const Node& node : graph.nodes) {
-    mention(node.inputs);
-    mention(node.outputs);
-  }
   for (auto symbol = graph.data_symbols.begin(); symbol != graph.data_symbols.end();) {
     symbol = live[symbol->second.source] ? std::next(symbol) : graph.data_symbols.erase(symbol);
   }
-  std::vector<ValueId> renumbered(graph.values.size(), kNoValue);
-  std::vector<Value> values;
-  for (size_t i = 0; i < graph.values.size(); ++i) {
-    if (!mentioned[i]) continue;
-    renumbered[i] = static_cast<ValueId>(values.size());
-    values.push_back(std::move(graph.values[i]));
-  }
-  graph.values = std::move(values);
-  auto renumber = [&](std::vector<ValueId>& ids) {
-    for (ValueId& id : ids) id = id == kNoValue ? id : renumbered[id];
-  };
-  renumber(graph.inputs);
-  renumber(graph.outputs);
-  for (Node& node : graph.nodes) {
-    renumber(node.inputs);
-    renumber(node.outputs);
-  }
-  for (auto& [name, symbol] : graph.data_symbols) symbol.source = renumbered[symbol.source];
-  std::vector<size_t> kept;
-  std::vector<std::pair<std::string, ValueId>> captures;
-  for (size_t c = 0; c < graph.captures.size(); ++c) {
-    const ValueId id = renumbered[graph.captures[c].second];
-    if (id == kNoValue) continue;
-    kept.push_back(c);
-    captures.push_back({graph.captures[c].first, id});
-  }
-  graph.captures = std::move(captures);
-  return kept;
+  return drop_values(graph, drop_captures);
 }
 
 }  // namespace

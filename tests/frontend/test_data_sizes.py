@@ -218,6 +218,14 @@ def test_suppression_of_any_number_of_boxes():
         check(data, random_boxes(rng, batch, boxes, 2), module)
 
 
+def test_boxes_that_do_not_fit():
+    data = model([helper.make_node("NonMaxSuppression", ["boxes", "scores"], ["chosen"], name="nms")],
+                 [("boxes", FLOAT, [1, 5, 4]), ("scores", FLOAT, [1, 2, 6])], [("chosen", INT64, [None, 3])])
+    with pytest.raises(tc.ShapeError) as told:
+        tc.compile(data)
+    assert "boxes of shape [1, 5, 4] and scores of shape [1, 2, 6] do not fit together" in str(told.value)
+
+
 def detector():
     """Distances from anchors become boxes; the best of each class are chosen, and their boxes, scores and classes given."""
     rng = np.random.default_rng(9)

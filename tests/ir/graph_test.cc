@@ -185,6 +185,22 @@ TEST(Graph, SymbolsAreMentionedAndSubstituted) {
   EXPECT_EQ(str(dims_attribute(graph.nodes[1], "shape")), "[3]");
 }
 
+// Sizes in graphs that nothing has checked.
+TEST(GraphInference, SizesThatDoNotFit) {
+  auto refusal = [](const std::string& lines) {
+    Graph graph = parse_graph("graph g {\n size n of s in [0, 3]\n" + lines + "\n}");
+    return error_of([&] { infer_shapes(graph); });
+  };
+  EXPECT_EQ(refusal("input x i32[]\n s i64[?] = DataSize(x) {\"symbol\" = \"n\"}\n output s"), "node '': the size has type i32; i64 is needed");
+  EXPECT_EQ(refusal("input s i64[]\n input x i64[]\n y i64[?] = DataSize(x) {\"symbol\" = \"m\"}\n output y"),
+            "node '': names size 'm', which its graph does not declare");
+  EXPECT_EQ(refusal("input s i64[]\n input x bool[]\n y f32[?] = If(x) {sizes = strings[], shapes = dims[2], then_branch = graph a {\n"
+                    "constant k f32[1, 2] = [1, 2]\n output k\n }, else_branch = graph b {\n constant k f32[1, 2] = [1, 2]\n output k\n }}\n output y"),
+            "node '': has results of a higher rank than attribute 'shapes' says");
+  EXPECT_EQ(refusal("input s i64[]\n input c f32[2, 3, 4, 5]\n input n i64[2, 4]\n input t f32[]\n y bool[?] = Suppress(c, n, t)\n output y"),
+            "node '': corners of shape [2, 3, 4, 5] and counts of shape [2, 4] do not fit together");
+}
+
 TEST(Dim, LargestOverSomeSymbols) {
   const Dim n = Dim::symbol("n"), m = Dim::symbol("m"), rows = Dim::symbol("rows");
   const std::map<std::string, Dim> bounds = {{"n", rows * Dim(4)}, {"m", Dim(7)}};
