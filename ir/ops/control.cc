@@ -98,6 +98,17 @@ void infer_body(Graph& body) {
   }
 }
 
+// The slices that iterations give are of one size, known before the loop.
+void check_slice(const InferContext& context, const Graph& body, const Shape& shape, size_t output) {
+  if (body.data_symbols.empty()) return;
+  const std::map<std::string, Dim> inside = size_bounds(body);
+  for (const Dim& size : shape) {
+    if (is_outside(size, inside)) continue;
+    context.unsupported("output ", output, " is put together of parts of shape ", str(shape), ", where each iteration computes '", size.str(),
+                        "'; parts of equal sizes are needed");
+  }
+}
+
 void infer_branches(InferContext& context) {
   const GraphPtr then_body = graph_attribute(context.node(), "then_branch");
   const GraphPtr else_body = graph_attribute(context.node(), "else_branch");
@@ -162,6 +173,7 @@ void infer_scan(InferContext& context) {
                             str(shape), " in an iteration");
       }
     } else {
+      check_slice(context, *body, shape, i);
       shape.insert(shape.begin(), trip);
     }
     context.set_output(static_cast<int>(i), value.dtype, shape);
@@ -214,6 +226,7 @@ void infer_loop(InferContext& context) {
       }
     } else {
       if (!trip || trip->size() != 1) throw DependsOnData(context.node(), context.graph(), context.node().inputs[0], "trip count");
+      check_slice(context, *body, shape, i - 1);
       shape.insert(shape.begin(), (*trip)[0]);
     }
     context.set_output(static_cast<int>(i) - 1, value.dtype, shape);

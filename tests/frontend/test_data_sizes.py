@@ -368,3 +368,33 @@ def test_sizes_out_of_bounds():
             module(np.full(5, wrong, np.float32))
         assert str(told.value) == f"model 'sizes': size 'top_count' of node 'top' is {wrong} for these inputs; it may be 0 to 5"
         np.testing.assert_array_equal(module(x), [2, 2])
+
+
+# --- loops ---------------------------------------------------------------------------------------
+
+def loop(output):
+    """In each iteration the numbers above its number are summed; `output` is collected."""
+    port = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("Cast", ["i"], ["limit"], to=FLOAT), helper.make_node("Greater", ["x", "limit"], ["mask"]),
+         helper.make_node("NonZero", ["mask"], ["where"], name="inner"), helper.make_node("Transpose", ["where"], ["tuples"]),
+         helper.make_node("GatherND", ["x", "tuples"], ["picked"]), helper.make_node("ReduceSum", ["picked"], ["sum"], keepdims=0),
+         helper.make_node("Add", ["total", "sum"], ["next"]), helper.make_node("Identity", ["go"], ["on"])],
+        "body", [port("i", INT64, []), port("go", BOOL, []), port("total", FLOAT, [])],
+        [port("on", BOOL, []), port("next", FLOAT, []), port(output, FLOAT, None)])
+    return model([helper.make_node("Loop", ["trips", "", "nought"], ["all", "each"], body=body, name="repeat")],
+                 [("x", FLOAT, ["n"])], [("all", FLOAT, []), ("each", FLOAT, None)], {"trips": np.array(4), "nought": np.float32(0)})
+
+
+def test_sizes_inside_of_a_loop():
+    data = loop("sum")
+    module = tc.compile(data, threads=2)
+    for n in (1, 9, 500):
+        check(data, {"x": np.random.default_rng(n).uniform(-1, 5, n).astype(np.float32)}, module)
+
+
+def test_iterations_of_different_sizes_are_refused():
+    with pytest.raises(tc.UnsupportedError) as told:
+        tc.compile(loop("picked"))
+    assert ("node 'repeat' (Loop, opset 18) of model.onnx: output 1 is put together of parts of shape [inner_count], where each "
+            "iteration computes 'inner_count'; parts of equal sizes are needed") in str(told.value)
