@@ -117,6 +117,10 @@ class PlanEmitter {
     DimEmitter dims(builder_, true);
     load_symbols(dims, bind_->getArg(0));
     llvm::Value* bad = builder_.getFalse();
+    // The sizes that a run computes count as the largest.
+    std::map<std::string, llvm::Value*> most;
+    for (const auto& [name, bound] : plan_.data_symbols) most[name] = dims.emit(bound);
+    dims.symbols.insert(most.begin(), most.end());
     for (const auto& [name, range] : plan_.symbols) {
       llvm::Value* value = dims.symbols.at(name);
       bad = builder_.CreateOr(bad, builder_.CreateICmpSLT(value, i64(range.first)));
@@ -129,7 +133,8 @@ class PlanEmitter {
       return value;
     };
     for (const PortInfo& port : plan_.outputs) {
-      for (const Dim& dim : port.shape) {
+      for (const Dim& exact : port.shape) {
+        const Dim dim = largest(exact, plan_.data_symbols);
         builder_.CreateStore(size(dim), builder_.CreateConstInBoundsGEP1_64(
                                             i64_, bind_->getArg(1), static_cast<uint64_t>(index++)));
       }
@@ -180,19 +185,58 @@ class PlanEmitter {
     DimEmitter dims(builder_, false);
     load_symbols(dims, symbols);
     steps(plan_.steps, dims);
+    if (!plan_.data_symbols.empty()) guarded(first_, [&] { store_output_dims(dims); });
     builder_.CreateRetVoid();
+  }
+
+  // The sizes that the run has computed, and the others.
+  void store_output_dims(DimEmitter& dims) {
+    llvm::Value* sizes = frame_field(pointer_, offsetof(tc_frame, output_dims), "output_dims");
+    uint64_t index = 0;
+    for (const PortInfo& port : plan_.outputs) {
+      for (const Dim& dim : port.shape) {
+        builder_.CreateStore(dims.emit(dim), builder_.CreateConstInBoundsGEP1_64(i64_, sizes, index++));
+      }
+    }
+  }
+
+  // All threads read the size, which they agree on, and return together where it is out of bounds.
+  void bind(const PlanStep& item, uint32_t number, DimEmitter& dims) {
+    TC_CHECK(item.locations.size() == 1 && dims.symbols.count(item.symbol) == 0, "in step '", item.label, "'");
+    llvm::Value* size = builder_.CreateLoad(i64_, address(item.locations[0], dims), item.symbol);
+    llvm::Value* bound = dims.emit(item.bound);
+    llvm::Value* wrong = builder_.CreateOr(builder_.CreateICmpSLT(size, i64(0)), builder_.CreateICmpSGT(size, bound));
+    llvm::BasicBlock* leave = block("wrong.size");
+    llvm::BasicBlock* after = block("size");
+    builder_.CreateCondBr(wrong, leave, after);
+    builder_.SetInsertPoint(leave);
+    guarded(first_, [&] {
+      auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_, i32_, i64_, i64_}, false);
+      builder_.CreateCall(type, frame_field(pointer_, offsetof(tc_frame, wrong_size), "wrong_size"),
+                          {frame_, builder_.getInt32(number), size, bound});
+    });
+    builder_.CreateRetVoid();
+    builder_.SetInsertPoint(after);
+    dims.symbols[item.symbol] = size;
   }
 
   // Steps have the numbers of all_steps().
   void steps(const PlanSteps& list, DimEmitter& dims) {
+    std::vector<std::string> bound;
     for (const PlanStep& item : list) {
       const uint32_t number = next_step_++;
+      if (item.kind == PlanStep::Kind::Bind) {
+        bind(item, number, dims);
+        bound.push_back(item.symbol);
+      }
       step(item, dims);
       guarded(profiled_, [&] {
         auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_, i32_}, false);
         builder_.CreateCall(type, step_done_, {frame_, builder_.getInt32(number)});
       });
     }
+    if (&list == &plan_.steps) return;   // their sizes are those of the outputs
+    for (const std::string& symbol : bound) dims.symbols.erase(symbol);
   }
 
   void step(const PlanStep& item, DimEmitter& dims) {
@@ -201,6 +245,7 @@ class PlanEmitter {
       case PlanStep::Kind::Copy: copy(item, dims); break;
       case PlanStep::Kind::Loop: repeat(item, dims); break;
       case PlanStep::Kind::If: branch(item, dims); break;
+      case PlanStep::Kind::Bind: break;
     }
     guarded(several_, [&] {
       auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_}, false);
@@ -367,6 +412,10 @@ class PlanEmitter {
                                     llvm::ConstantArray::get(type, rows), name);
   }
 
+  bool computed_by_run(const Dim& dim) const {
+    return !plan_.data_symbols.empty() && largest(dim, plan_.data_symbols) != dim;
+  }
+
   llvm::Constant* port(const PortInfo& info, bool input) {
     std::vector<llvm::Constant*> dims;
     for (const Dim& dim : info.shape) {
@@ -374,6 +423,8 @@ class PlanEmitter {
       int32_t symbol = -1;
       if (dim.is_constant()) {
         value = dim.constant();
+      } else if (computed_by_run(dim)) {
+        symbol = -3;
       } else if (dim.is_symbol()) {
         const auto found = plan_.symbols.find(dim.str());
         TC_CHECK(found != plan_.symbols.end(), "for the port '", info.name, "': symbol ", dim.str());
@@ -387,6 +438,12 @@ class PlanEmitter {
     }
     return record({string(info.name), number(static_cast<int32_t>(info.dtype)),
                    number(static_cast<int32_t>(info.shape.size())), table(dims, "dims")});
+  }
+
+  static bool binds_sizes(const PlanSteps& steps) {
+    return std::any_of(steps.begin(), steps.end(), [](const PlanStep& step) {
+      return step.kind == PlanStep::Kind::Bind || binds_sizes(step.body) || binds_sizes(step.otherwise);
+    });
   }
 
   // Field by field as tc_descriptor declares them.
@@ -404,7 +461,7 @@ class PlanEmitter {
     }
     auto count = [&](size_t value) { return number(static_cast<int32_t>(value)); };
     llvm::Constant* descriptor = record({
-        number(static_cast<int32_t>(TC_ABI_MAGIC)), number(TC_ABI_VERSION),
+        number(static_cast<int32_t>(TC_ABI_MAGIC)), number(binds_sizes(plan_.steps) ? TC_ABI_VERSION : 1),
         i64(sizeof(tc_descriptor)), string(plan_.model), string(plan_.target), string(features_),
         string(plan_.provenance), count(inputs.size()), count(outputs.size()),
         count(symbols.size()), count(labels.size()), table(inputs, "inputs"),

@@ -451,6 +451,55 @@ Dim parse_sum(TextCursor& cursor) {
 
 }  // namespace
 
+namespace {
+
+bool mentions(const Dim& dim, const std::map<std::string, Dim>& bounds) {
+  std::set<std::string> names;
+  dim.collect_symbols(names);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return bounds.count(name) > 0; });
+}
+
+// The largest or the least value.
+Dim extreme(const Dim& dim, const std::map<std::string, Dim>& bounds, bool most);
+
+// Where a symbol of the bounds is in it.
+Dim extreme(const Dim::Atom& atom, const std::map<std::string, Dim>& bounds, bool most) {
+  const auto left = [&] { return extreme(atom.left, bounds, most); };
+  const auto right = [&](bool larger) { return extreme(atom.right, bounds, larger); };
+  switch (atom.kind) {
+    case Dim::AtomKind::Symbol: return most ? bounds.at(atom.name) : Dim(0);
+    case Dim::AtomKind::Min: return min(left(), right(most));
+    case Dim::AtomKind::Max: return max(left(), right(most));
+    case Dim::AtomKind::Mod: return most ? max(right(true) - Dim(1), Dim(0)) : Dim(0);
+    case Dim::AtomKind::FloorDiv: {
+      // A size that divides is at least 1 wherever the division means something.
+      const Dim divisor = right(!most);
+      return floor_div(left(), divisor == Dim(0) ? Dim(1) : divisor);
+    }
+  }
+  fail(ErrorKind::Internal, "a dimension of no kind");
+}
+
+Dim extreme(const Dim& dim, const std::map<std::string, Dim>& bounds, bool most) {
+  Dim result;
+  for (const Dim::Term& term : dim.terms()) {
+    // Factors are not negative, so that a product is largest where they are.
+    Dim product = term.coefficient;
+    for (const Dim::AtomPtr& atom : term.factors) {
+      const Dim factor = atom_dim(atom);
+      product = product * (mentions(factor, bounds) ? extreme(*atom, bounds, most == (term.coefficient > 0)) : factor);
+    }
+    result = result + product;
+  }
+  return result;
+}
+
+}  // namespace
+
+Dim largest(const Dim& dim, const std::map<std::string, Dim>& bounds) {
+  return mentions(dim, bounds) ? extreme(dim, bounds, true) : dim;
+}
+
 Dim parse_dim(TextCursor& cursor) { return parse_sum(cursor); }
 
 Dim parse_dim(const std::string& text) {

@@ -74,6 +74,9 @@ Dim mod(const Dim& a, const Dim& b);
 Dim min(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);
 
+// What a sum of products is at most, over the other symbols, where each symbol of `bounds` is 0 to what it is given.
+Dim largest(const Dim& dim, const std::map<std::string, Dim>& bounds);
+
 // Reads what str() writes; throws a Model error with the position otherwise.
 Dim parse_dim(const std::string& text);
 

@@ -36,8 +36,8 @@ void expand_all(Graph& graph) {
 // Values of one graph while it runs.
 class Evaluation {
  public:
-  Evaluation(const Graph& graph, const Symbols& symbols, const EvaluateOptions& options)
-      : graph_(graph), symbols_(symbols), options_(options), values_(graph.values.size()) {
+  Evaluation(const Graph& graph, Symbols symbols, const EvaluateOptions& options)
+      : graph_(graph), symbols_(std::move(symbols)), options_(options), values_(graph.values.size()) {
     for (size_t i = 0; i < graph.values.size(); ++i) values_[i] = graph.values[i].constant;
   }
 
@@ -51,6 +51,7 @@ class Evaluation {
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i] != kNoValue) values_[node.outputs[i]] = outputs.at(i);
       }
+      bind_sizes(node);
     }
     std::vector<TensorPtr> result;
     for (ValueId id : graph_.outputs) result.push_back(get(id));
@@ -63,8 +64,20 @@ class Evaluation {
     return values_[id];
   }
 
+  // The sizes that the node's outputs hold.
+  void bind_sizes(const Node& node) {
+    for (const auto& [name, symbol] : graph_.data_symbols) {
+      if (std::find(node.outputs.begin(), node.outputs.end(), symbol.source) == node.outputs.end()) continue;
+      const int64_t size = get(symbol.source)->as_int(0), bound = symbol.bound.evaluate(symbols_);
+      if (size < 0 || size > bound) {
+        fail(ErrorKind::Shape, node.origin.str(), ": size '", name, "' is ", size, "; it may be 0 to ", bound);
+      }
+      symbols_[name] = size;
+    }
+  }
+
   const Graph& graph_;
-  const Symbols& symbols_;
+  Symbols symbols_;
   const EvaluateOptions& options_;
   std::vector<TensorPtr> values_;
 };
@@ -183,6 +196,7 @@ std::vector<TensorPtr> run_kernel(const Graph& graph, const Node& node, const st
   // The group is lowered from a graph that holds this node alone, with the given constants left out.
   Graph single;
   single.symbols = graph.symbols;
+  single.data_symbols = graph.data_symbols;
   Node copy = node;
   std::map<ValueId, ValueId> ids;
   std::vector<TensorPtr> tensors;
@@ -234,6 +248,7 @@ std::vector<TensorPtr> evaluate_node(const Graph& graph, const Node& node, const
     case OpTraits::Control::Branch: return run_branch(node, inputs, symbols, options);
     case OpTraits::Control::Scan: return run_scan(node, inputs, symbols, options);
     case OpTraits::Control::Loop: return run_loop(node, inputs, symbols, options);
+    case OpTraits::Control::Size: return {std::make_shared<Tensor>(*inputs.at(0))};
     case OpTraits::Control::None: break;
   }
   TC_CHECK(node.op->kind == OpRow::Kind::Compute || node.op->kind == OpRow::Kind::View, "an operator that can run, not ", node.op->name);

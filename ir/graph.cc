@@ -30,7 +30,73 @@ const T& typed_attribute(const Node& node, const std::string& name, const char* 
   return *value;
 }
 
+void collect(const Value& value, std::set<std::string>& names) {
+  if (value.shape) {
+    for (const Dim& dim : *value.shape) dim.collect_symbols(names);
+  }
+  if (value.elements) {
+    for (const Dim& dim : *value.elements) dim.collect_symbols(names);
+  }
+}
+
+// The symbols that a graph mentions and does not define.
+std::set<std::string> free_symbols(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Value& value : graph.values) collect(value, names);
+  for (const Node& node : graph.nodes) {
+    for (const auto& [name, attribute] : node.attributes) {
+      if (const auto* dims = std::get_if<std::vector<Dim>>(&attribute)) {
+        for (const Dim& dim : *dims) dim.collect_symbols(names);
+      } else if (const auto* body = std::get_if<GraphPtr>(&attribute)) {
+        names.merge(free_symbols(**body));
+      }
+    }
+  }
+  for (const auto& [name, symbol] : graph.data_symbols) {
+    symbol.bound.collect_symbols(names);
+    names.erase(name);
+  }
+  return names;
+}
+
+void substitute(std::vector<Dim>& dims, const std::map<std::string, Dim>& sizes) {
+  for (Dim& dim : dims) {
+    if (!dim.is_constant()) dim = dim.substitute(sizes);
+  }
+}
+
 }  // namespace
+
+std::set<std::string> mentioned_symbols(const Graph& graph, const Node& node) {
+  std::set<std::string> names;
+  for (const auto* ids : {&node.inputs, &node.outputs}) {
+    for (ValueId id : *ids) {
+      if (id != kNoValue) collect(graph[id], names);
+    }
+  }
+  for (const auto& [name, attribute] : node.attributes) {
+    if (const auto* dims = std::get_if<std::vector<Dim>>(&attribute)) {
+      for (const Dim& dim : *dims) dim.collect_symbols(names);
+    } else if (const auto* body = std::get_if<GraphPtr>(&attribute)) {
+      names.merge(free_symbols(**body));
+    }
+  }
+  return names;
+}
+
+void substitute_symbols(Graph& graph, const std::map<std::string, Dim>& sizes) {
+  for (Value& value : graph.values) {
+    if (value.shape) substitute(*value.shape, sizes);
+    if (value.elements) substitute(*value.elements, sizes);
+  }
+  for (auto& [name, symbol] : graph.data_symbols) symbol.bound = symbol.bound.substitute(sizes);
+  for (Node& node : graph.nodes) {
+    for (auto& [name, attribute] : node.attributes) {
+      if (auto* dims = std::get_if<std::vector<Dim>>(&attribute)) substitute(*dims, sizes);
+      else if (auto* body = std::get_if<GraphPtr>(&attribute)) substitute_symbols(**body, sizes);
+    }
+  }
+}
 
 std::string Origin::str() const {
   std::string result = "node '" + node + "'";

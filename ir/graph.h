@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -54,6 +55,13 @@ struct Node {
   Origin origin;
 };
 
+// A size that a node computes. In shapes it stands like a symbol of an input; it has its value once `source` has been
+// computed, which comes before every node that mentions the symbol.
+struct DataSymbol {
+  ValueId source = kNoValue;       // one i64 that a node makes, with the symbol as its known element
+  Dim bound;                       // it is 0 to this, which symbols that have their values by then give
+};
+
 // Nodes are in topological order. A subgraph (attribute of If, Scan, Loop) reads values of the
 // enclosing graph through `captures`: pairs (outer value's name when it was imported, for people;
 // own value that stands for it, which is no formal input). The node that holds the subgraphs lists
@@ -67,6 +75,8 @@ struct Graph {
   std::vector<std::pair<std::string, ValueId>> captures;
   // Symbols of the input shapes with the range each may take.
   std::map<std::string, std::pair<int64_t, int64_t>> symbols;
+  // Sizes that nodes of this graph compute. Its subgraphs may mention them; their own are theirs alone.
+  std::map<std::string, DataSymbol> data_symbols;
 
   ValueId add_value(std::string name, DType dtype, std::optional<Shape> shape = std::nullopt);
   // A new value named `base`, or `base_1`, `base_2`, … where taken.
@@ -81,6 +91,13 @@ struct Graph {
   // not counted.
   std::vector<std::vector<int>> consumers() const;
 };
+
+// Symbols in the shapes and known elements of what the node reads and makes, in its lists of dimensions, and the same of
+// its subgraphs, but for those that these define.
+std::set<std::string> mentioned_symbols(const Graph& graph, const Node& node);
+
+// Puts sizes in the place of symbols wherever the graph and its subgraphs, which must be its own, mention them.
+void substitute_symbols(Graph& graph, const std::map<std::string, Dim>& sizes);
 
 // Attribute of the node, or the row's default; Model error where neither exists or the kind differs.
 int64_t int_attribute(const Node& node, const std::string& name);

@@ -2,6 +2,7 @@
 //
 //   graph net {
 //     symbol batch in [1, 64]
+//     size count of found in [0, 3*batch]
 //     input x f32[batch, 3]
 //     constant w f32[3, 100] #9ae16a3b2f90404f
 //     constant b f32[2] = [0.5, -1]
@@ -28,7 +29,7 @@ constexpr int64_t kMostZeros = int64_t{1} << 24;   // elements of those that com
 
 std::string name_text(const std::string& name) {
   static const std::set<std::string> words = {"graph",  "symbol", "input", "constant",
-                                              "output", "capture", "_"};
+                                              "output", "capture", "size", "_"};
   return is_identifier(name) && !words.count(name) ? name : quote(name);
 }
 
@@ -140,6 +141,9 @@ void print(const Graph& graph, int depth, std::string& out) {
   for (const auto& [name, range] : graph.symbols) {
     out += text(indent, "symbol ", name_text(name), " in [", range.first, ", ", range.second, "]\n");
   }
+  for (const auto& [name, symbol] : graph.data_symbols) {
+    out += text(indent, "size ", name_text(name), " of ", name_text(graph[symbol.source].name), " in [0, ", symbol.bound.str(), "]\n");
+  }
   for (ValueId id : graph.inputs) out += indent + "input " + typed_name(graph[id]) + "\n";
   for (const auto& [outer, id] : graph.captures) {
     out += indent + "capture " + typed_name(graph[id]) + " of " + quote(outer) + "\n";
@@ -172,6 +176,7 @@ class Parser {
     cursor_.expect("graph");
     Graph graph;
     std::map<std::string, ValueId> values;
+    std::map<std::string, std::string> sources;   // of sizes, by name: they are defined later
     graph.name = name();
     cursor_.expect("{");
     while (!cursor_.try_token("}")) {
@@ -182,6 +187,16 @@ class Parser {
         int64_t low = cursor_.integer();
         cursor_.expect(",");
         graph.symbols[symbol] = {low, cursor_.integer()};
+        cursor_.expect("]");
+      } else if (cursor_.try_token("size")) {
+        const std::string size = name();
+        cursor_.expect("of");
+        sources[size] = name();
+        cursor_.expect("in");
+        cursor_.expect("[");
+        cursor_.expect("0");
+        cursor_.expect(",");
+        graph.data_symbols[size] = {kNoValue, parse_dim(cursor_)};
         cursor_.expect("]");
       } else if (cursor_.try_token("input")) {
         graph.inputs.push_back(value(graph, values));
@@ -201,6 +216,11 @@ class Parser {
       } else {
         node(graph, values);
       }
+    }
+    for (const auto& [size, source] : sources) {
+      const auto found = values.find(source);
+      if (found == values.end()) cursor_.error("value '", source, "', which gives size '", size, "', is not defined");
+      graph.data_symbols[size].source = found->second;
     }
     return graph;
   }

@@ -25,6 +25,7 @@ class Verifier {
     }
     for (const Node& node : graph_.nodes) check_node(node);
     node_ = nullptr;
+    check_sizes();
     for (ValueId id : graph_.outputs) {
       require(is_value(id), "an output refers to value ", id, ", which does not exist");
       require(is_defined(id), "output '", graph_[id].name, "' is never defined");
@@ -63,6 +64,28 @@ class Verifier {
             data.count(), " elements of data");
   }
 
+  // Each data symbol is what its source is known to hold.
+  void check_sizes() const {
+    for (const auto& [name, symbol] : graph_.data_symbols) {
+      require(!graph_.symbols.count(name), "size '", name, "' is a symbol of the inputs too");
+      require(is_value(symbol.source), "size '", name, "' refers to value ", symbol.source, ", which does not exist");
+      require(is_defined(symbol.source), "size '", name, "' is of value '", graph_[symbol.source].name, "', which is never defined");
+      const Value& source = graph_[symbol.source];
+      require(source.dtype == DType::I64 && source.elements && *source.elements == std::vector<Dim>{Dim::symbol(name)},
+              "value '", source.name, "' does not hold size '", name, "'");
+    }
+  }
+
+  // What the node mentions has its value before it.
+  void check_mentions(const Node& node) const {
+    if (graph_.data_symbols.empty()) return;
+    for (const std::string& name : mentioned_symbols(graph_, node)) {
+      const auto symbol = graph_.data_symbols.find(name);
+      if (symbol == graph_.data_symbols.end() || !is_value(symbol->second.source)) continue;
+      require(is_defined(symbol->second.source), "size '", name, "' is mentioned before '", graph_[symbol->second.source].name, "' gives it");
+    }
+  }
+
   void check_node(const Node& node) {
     node_ = &node;
     require(node.op != nullptr, "the node has no op");
@@ -90,6 +113,7 @@ class Verifier {
     for (ValueId id : node.outputs) {
       if (id != kNoValue) define(id, "a result");
     }
+    check_mentions(node);
     for (const AttributeRow& row : op.attributes) {
       auto given = node.attributes.find(row.name);
       require(given != node.attributes.end() || !row.required, "attribute '", row.name,

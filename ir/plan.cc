@@ -47,6 +47,7 @@ void print_steps(const PlanSteps& steps, const Plan& plan, int depth, std::strin
         break;
       case PlanStep::Kind::Loop: out += "loop " + step.symbol + " < " + step.trip.str(); break;
       case PlanStep::Kind::If: out += "if " + str(step.locations); break;
+      case PlanStep::Kind::Bind: out += "bind " + step.symbol + " <= " + step.bound.str() + " to " + str(step.locations); break;
     }
     if (!step.label.empty()) out += "  # " + step.label;
     out += "\n";
@@ -68,6 +69,7 @@ std::string str(const Plan& plan) {
   for (const auto& [name, range] : plan.symbols) {
     result += text("symbol ", name, " in [", range.first, ", ", range.second, "]\n");
   }
+  for (const auto& [name, bound] : plan.data_symbols) result += "size " + name + " <= " + bound.str() + "\n";
   for (const PortInfo& port : plan.inputs) result += "input " + str(port) + "\n";
   for (const PortInfo& port : plan.outputs) result += "output " + str(port) + "\n";
   for (size_t i = 0; i < plan.constants.size(); ++i) {

@@ -28,15 +28,17 @@ struct PlanStep {
   // Call: run kernel `kernel` with one location per argument buffer (in the order of the kernel's
   // Input, Output and Constant buffers). Copy: `bytes` from locations[1] to locations[0].
   // Loop: body for symbol = 0 .. trip-1. If: body where the bool at locations[0] is true, else
-  // otherwise. All threads reach a barrier after each step.
-  enum class Kind : uint8_t { Call, Copy, Loop, If };
+  // otherwise. Bind: the symbol takes the i64 at locations[0], from here to the end of the list of steps; the run ends
+  // with an error where that is not 0 to `bound`. All threads reach a barrier after each step.
+  enum class Kind : uint8_t { Call, Copy, Loop, If, Bind };
   Kind kind = Kind::Call;
   int kernel = -1;
   std::vector<Location> locations;
   std::vector<Dim> parameters;     // Call: values of the kernel's parameters, in order
   Dim bytes;                       // Copy
-  std::string symbol;              // Loop
+  std::string symbol;              // Loop, Bind
   Dim trip;                        // Loop
+  Dim bound;                       // Bind
   PlanSteps body, otherwise;
   bool single_thread = false;      // Call: too small to divide; thread 0 runs it
   std::string label;               // origin, for profiles
@@ -59,6 +61,8 @@ struct Plan {
   std::string model;
   std::string target;              // canonical target string
   std::map<std::string, std::pair<int64_t, int64_t>> symbols;  // range of each
+  // What the sizes in the outputs' shapes that a step binds are at most; over the symbols above.
+  std::map<std::string, Dim> data_symbols;
   std::vector<PortInfo> inputs, outputs;
   std::vector<PlanConstant> constants;    // each stored once
   std::vector<ScheduledKernel> kernels;   // unique ones; calls refer to them

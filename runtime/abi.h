@@ -10,7 +10,9 @@ extern "C" {
 #endif
 
 #define TC_ABI_MAGIC 0x30314354u /* "TC10" */
-#define TC_ABI_VERSION 1u
+/* A runtime takes models of all versions up to its own. Version 2 has sizes that a run computes; models without any
+ * are still of version 1. */
+#define TC_ABI_VERSION 2u
 /* Symbol of the descriptor in a shared artefact. Static artefacts use tc_model_<name>. */
 #define TC_DESCRIPTOR_SYMBOL "tc_model_descriptor"
 
@@ -35,10 +37,16 @@ typedef struct tc_frame {
   /* Called by thread 0 after step `step` where not null (profiling). */
   void (*step_done)(const struct tc_frame*, int32_t step);
   void* owner;              /* the runtime's */
+  /* From version 2 on. run() writes the sizes of all dimensions of all outputs, in order, here. */
+  int64_t* output_dims;
+  /* Called by thread 0 where step `step` finds a size that is not 0 to `bound`; run() returns on all threads then. */
+  void (*wrong_size)(const struct tc_frame*, int32_t step, int64_t size, int64_t bound);
 } tc_frame;
 
 /* A dimension of an input or output: a number (symbol == -1) or the value of a symbol (inputs);
- * for outputs that are neither, symbol == -2 and bind() tells. */
+ * for outputs that are neither, symbol == -2 and bind() tells. From version 2 on, -3 is a dimension of an output
+ * that the run computes: bind() tells what it is at most, and run() what it is. Its elements lie densely at the begin
+ * of the buffer. */
 typedef struct tc_dim { int64_t value; int32_t symbol; int32_t reserved; } tc_dim;
 typedef struct tc_port { const char* name; int32_t dtype; int32_t rank; const tc_dim* dims; } tc_port;
 typedef struct tc_symbol { const char* name; int64_t minimum, maximum; } tc_symbol;

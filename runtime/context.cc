@@ -24,8 +24,13 @@ struct tc_context {
   int64_t* symbols = nullptr;
   int64_t* input_dims = nullptr;   // all dimensions of all inputs, in order
   int64_t* output_dims = nullptr;
+  int64_t* result_dims = nullptr;  // of the last run's outputs
   int64_t* input_bytes = nullptr;  // per input
   int64_t* output_bytes = nullptr;
+  bool has_results = false;        // `result_dims` are set
+  // What a run finds wrong: the step that reads a size, -1 for none.
+  int32_t wrong_step = -1;
+  int64_t wrong_size = 0, size_bound = 0;
   const void** inputs = nullptr;   // per run
   void** outputs = nullptr;
   tc_frame* frames = nullptr;      // per thread
@@ -215,6 +220,7 @@ tc_status bind_shapes(tc_context& context, const tc_shape* shapes) {
   if (status != TC_OK) return status;
   status = reserve(context, arena_bytes);
   context.bound = status == TC_OK;
+  context.has_results = false;
   return status;
 }
 
@@ -246,6 +252,7 @@ void destroy(tc_context* context) {
   free(context->symbols);
   free(context->input_dims);
   free(context->output_dims);
+  free(context->result_dims);
   free(context->input_bytes);
   free(context->output_bytes);
   free(context->inputs);
@@ -258,6 +265,13 @@ void destroy(tc_context* context) {
 
 void meet(const tc_frame* frame) {
   if (frame->threads > 1) static_cast<tc_context*>(frame->owner)->barrier.arrive_and_wait();
+}
+
+void note_wrong_size(const tc_frame* frame, int32_t step, int64_t size, int64_t bound) {
+  tc_context& context = *static_cast<tc_context*>(frame->owner);
+  context.wrong_step = step;
+  context.wrong_size = size;
+  context.size_bound = bound;
 }
 
 void report_step(const tc_frame* frame, int32_t step) {
@@ -320,12 +334,38 @@ void run_frames(tc_context& context) {
     frame.barrier = meet;
     frame.step_done = context.step_done != nullptr ? report_step : nullptr;
     frame.owner = &context;
+    frame.output_dims = context.result_dims;
+    frame.wrong_size = note_wrong_size;
   }
+  context.wrong_step = -1;
+  memcpy(context.result_dims, context.output_dims,
+         sizeof(int64_t) * static_cast<size_t>(total_rank(d.outputs, d.output_count)));
   const FloatMode mode = set_default_float_mode();
   start(context.team, d.run, context.frames + 1);
   d.run(context.frames);
   finish(context.team, spin);
   restore_float_mode(mode);
+}
+
+// Whether the run came to its end, with outputs that fit their buffers.
+tc_status check_results(tc_context& context) {
+  const tc_descriptor& d = *context.model->descriptor;
+  if (context.wrong_step >= 0) {
+    const char* step = context.wrong_step < d.step_count ? d.steps[context.wrong_step] : "a size";
+    return fail(TC_ERROR_SIZE,
+                "model '%s': %s is %lld for these inputs; it may be 0 to %lld", d.model, step,
+                static_cast<long long>(context.wrong_size), static_cast<long long>(context.size_bound));
+  }
+  const int64_t* dims = context.result_dims;
+  for (int32_t i = 0; i < d.output_count; ++i) {
+    const int64_t bytes = byte_count(dims, d.outputs[i].rank, d.outputs[i].dtype);
+    if (bytes < 0 || bytes > context.output_bytes[i])
+      return fail(TC_ERROR_MODEL, "model '%s': output '%s' does not fit its buffer; compile the model again",
+                  d.model, d.outputs[i].name);
+    dims += d.outputs[i].rank;
+  }
+  context.has_results = true;
+  return TC_OK;
 }
 
 // Marks the context as running for its own lifetime; `taken` is false where another thread has it.
@@ -404,6 +444,7 @@ tc_status tc_context_create(tc_model* model, int32_t threads, tc_context** conte
   if (!allocate(made->symbols, d.symbol_count) ||
       !allocate(made->input_dims, total_rank(d.inputs, d.input_count)) ||
       !allocate(made->output_dims, total_rank(d.outputs, d.output_count)) ||
+      !allocate(made->result_dims, total_rank(d.outputs, d.output_count)) ||
       !allocate(made->input_bytes, d.input_count) || !allocate(made->output_bytes, d.output_count) ||
       !allocate(made->inputs, d.input_count) || !allocate(made->outputs, d.output_count) ||
       !allocate(made->frames, made->threads)) {
@@ -455,6 +496,22 @@ tc_status tc_context_output_shape(const tc_context* context, int32_t index, int6
   return port_shape("tc_context_output_shape", *context, outputs, index, {dims, rank, bytes});
 }
 
+tc_status tc_context_result_shape(const tc_context* context, int32_t index, int64_t* dims,
+                                  int32_t* rank, uint64_t* bytes) {
+  if (!valid(context)) return bad_context("tc_context_result_shape");
+  if (context->bound && !context->has_results)
+    return fail(TC_ERROR_ARGUMENT, "tc_context_result_shape: model '%s' has no results yet; call "
+                "tc_context_run first", context->model->descriptor->model);
+  const tc_descriptor& d = *context->model->descriptor;
+  const Ports outputs = {d.outputs, d.output_count, context->result_dims, context->output_bytes};
+  const tc_status status =
+      port_shape("tc_context_result_shape", *context, outputs, index, {dims, rank, nullptr});
+  if (status == TC_OK && bytes != nullptr)
+    *bytes = static_cast<uint64_t>(byte_count(context->result_dims + total_rank(d.outputs, index),
+                                              d.outputs[index].rank, d.outputs[index].dtype));
+  return status;
+}
+
 tc_status tc_context_memory(const tc_context* context, tc_memory_info* info) {
   if (!valid(context)) return bad_context("tc_context_memory");
   tc_memory_info filled = {};
@@ -481,8 +538,9 @@ tc_status tc_context_run(tc_context* context, const tc_input_buffer* inputs, int
                 "tc_context_bind first", d.model);
   if (const tc_status status = check_buffers(*context, inputs, outputs); status != TC_OK)
     return status;
+  context->has_results = false;
   run_frames(*context);
-  return TC_OK;
+  return check_results(*context);
 }
 
 int32_t tc_context_threads_used(const tc_context* context) {

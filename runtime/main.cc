@@ -308,6 +308,11 @@ void run(Program& program) {
       stop(program, kWrongInput, "%s", tc_last_error());
     program.nanoseconds[i] = now_nanoseconds() - begin;
   }
+  for (int32_t i = 0; i < program.output_count; ++i) {
+    NpyArray& array = program.outputs[i].array;
+    if (tc_context_result_shape(program.context, i, array.dims, &array.rank, &array.bytes) != TC_OK)
+      stop(program, kWrongInput, "%s", tc_last_error());
+  }
   qsort(program.nanoseconds, static_cast<size_t>(program.options.repeat), sizeof(uint64_t),
         compare_times);
 }

@@ -36,7 +36,7 @@ const char* port_fault(const tc_descriptor& d, const tc_port& port, bool input, 
   if (port.rank > 0 && port.dims == nullptr) return "a port without sizes";
   for (int32_t i = 0; i < port.rank; ++i) {
     const tc_dim& dim = port.dims[i];
-    if (dim.symbol >= d.symbol_count || dim.symbol < (input ? -1 : -2))
+    if (dim.symbol >= d.symbol_count || dim.symbol < (input ? -1 : d.abi_version < 2 ? -2 : -3))
       return "a port's symbol is out of range";
     if (dim.symbol == -1 && (dim.value < 0 || dim.value > kMaxBytes))
       return "a port's size is out of range";
@@ -120,9 +120,9 @@ tc_status make_model(const tc_descriptor* descriptor, const char* origin, tc_mod
   if (d.magic != TC_ABI_MAGIC)
     return fail(TC_ERROR_MODEL, "%s: not a compiled model (its descriptor starts with %08x)",
                 origin, d.magic);
-  if (d.abi_version != TC_ABI_VERSION)
+  if (d.abi_version < 1 || d.abi_version > TC_ABI_VERSION)
     return fail(TC_ERROR_MODEL,
-                "%s: the model has interface version %u, this runtime (%s) version %u; compile the "
+                "%s: the model has interface version %u, this runtime (%s) takes 1 to %u; compile the "
                 "model again, or use the runtime of its compiler",
                 origin, d.abi_version, tc_runtime_version(), TC_ABI_VERSION);
   if (d.struct_size < sizeof d) return damaged(origin, "it is too short");

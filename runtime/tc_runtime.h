@@ -29,7 +29,8 @@ typedef enum tc_status {
   TC_ERROR_TARGET = 3,   /* this machine cannot run the artefact's code */
   TC_ERROR_SHAPE = 4,    /* an input's shape does not fit the model */
   TC_ERROR_MEMORY = 5,   /* memory that the model needs cannot be had */
-  TC_ERROR_BUSY = 6      /* the context is running in another thread */
+  TC_ERROR_BUSY = 6,     /* the context is running in another thread */
+  TC_ERROR_SIZE = 7      /* the run computed a size that is out of its bounds; the context stays usable */
 } tc_status;
 
 typedef struct tc_model tc_model;
@@ -147,6 +148,10 @@ tc_status tc_context_bind(tc_context* context, const tc_shape* shapes, int32_t c
 tc_status tc_context_input_shape(const tc_context* context, int32_t index, int64_t* dims,
                                  int32_t* rank, uint64_t* bytes);
 tc_status tc_context_output_shape(const tc_context* context, int32_t index, int64_t* dims,
+                                  int32_t* rank, uint64_t* bytes);
+/* Sizes of an output that the last run gave: those of tc_context_output_shape, but where the run computes a size that is
+ * what a buffer must have room for at most. The elements lie densely at the buffer's begin. */
+tc_status tc_context_result_shape(const tc_context* context, int32_t index, int64_t* dims,
                                   int32_t* rank, uint64_t* bytes);
 tc_status tc_context_memory(const tc_context* context, tc_memory_info* info);
 

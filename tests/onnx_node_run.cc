@@ -129,7 +129,14 @@ class NativeModel {
       broken("run");
     }
     Tensors outputs;
-    for (size_t i = 0; i < results.size(); ++i) outputs[names[i]] = std::move(results[i]);
+    for (size_t i = 0; i < results.size(); ++i) {
+      // What the run computes may be smaller than its room.
+      int32_t rank = 0;
+      uint64_t bytes = 0;
+      if (tc_context_result_shape(context.get(), static_cast<int32_t>(i), results[i].shape.data(), &rank, &bytes) != TC_OK) broken("result");
+      results[i].bytes.resize(bytes);
+      outputs[names[i]] = std::move(results[i]);
+    }
     return outputs;
   }
 

@@ -6,58 +6,53 @@
 #include <set>
 
 #include "frontend/pipeline/constant_store.h"
+#include "frontend/pipeline/kernel_names.h"
 #include "frontend/pipeline/kernel_schedules.h"
 #include "frontend/pipeline/layout.h"
+#include "frontend/pipeline/scan_loop.h"
 #include "frontend/pipeline/storages.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"
 #include "ir/passes/group.h"
+#include "ir/size_bounds.h"
 
 namespace tc {
+
 namespace {
 
 using Movement = OpTraits::Movement;
 
-// A Scan while its loop is built. Places of the body's inputs: states first, then slices of what is scanned.
-struct ScanLoop {
-  const Node& node;
-  GraphPtr body;
-  size_t states = 0, scans = 0;
-  std::vector<int64_t> in_directions, out_directions;   // 1: backwards
-  PlanStep step;
-  std::vector<Place> states_at;
-  std::vector<Place> formal;
-
-  // The element of this iteration.
-  Place slice(const Place& whole, const Dim& bytes, bool backwards) const {
-    const Dim t = Dim::symbol(step.symbol);
-    return {whole.storage, whole.offset + (backwards ? step.trip - Dim(1) - t : t) * bytes};
-  }
-  bool wants(size_t output) const { return output < node.outputs.size() && node.outputs[output] != kNoValue; }
-  bool is_backwards(size_t output) const { return out_directions[output - states] != 0; }
-  const Value& value_of(ValueId id) const { return (*body)[id]; }
-};
-
-std::vector<int64_t> directions_of(const Node& node, const char* name, size_t count) {
-  std::vector<int64_t> result(count, 0);
-  if (!has_attribute(node, name)) return result;
-  const auto given = ints_attribute(node, name);
-  std::copy_n(given.begin(), std::min(given.size(), count), result.begin());
-  return result;
+Dim bytes_of(const Value& value) {
+  return element_count(*value.shape) * Dim(size_of(value.dtype));
 }
 
-// `symbol` counts its iterations.
-ScanLoop scan_loop(const Graph& graph, const Node& node, const std::string& symbol) {
-  ScanLoop loop{node, std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at("body"))), 0, 0, {}, {}, {}, {}, {}};
-  loop.scans = static_cast<size_t>(int_attribute(node, "num_scan_inputs"));
-  loop.states = loop.body->inputs.size() - loop.scans;
-  loop.in_directions = directions_of(node, "scan_input_directions", loop.scans);
-  loop.out_directions = directions_of(node, "scan_output_directions", loop.body->outputs.size() - loop.states);
-  loop.step.kind = PlanStep::Kind::Loop;
-  loop.step.symbol = symbol;
-  loop.step.label = node.origin.node;
-  loop.step.trip = (*graph[node.inputs[loop.states]].shape)[0];
-  return loop;
+// The product of the dimensions before `axis` is 1, so that parts along it are contiguous.
+bool outermost(const Shape& shape, int64_t axis) {
+  for (int64_t i = 0; i < axis; ++i) {
+    if (shape[i] != Dim(1)) return false;
+  }
+  return true;
+}
+
+// Sizes that a run computes may be no larger than kernels take.
+void apply_limits(PlanSteps& steps, const std::map<std::string, int64_t>& limits) {
+  for (PlanStep& step : steps) {
+    const auto limit = step.kind == PlanStep::Kind::Bind ? limits.find(step.symbol) : limits.end();
+    if (limit != limits.end()) step.bound = min(step.bound, Dim(limit->second));
+    apply_limits(step.body, limits);
+    apply_limits(step.otherwise, limits);
+  }
+}
+
+// Of the bounds those that the outputs' shapes mention.
+void keep_output_sizes(Plan& plan, const std::map<std::string, Dim>& bounds) {
+  std::set<std::string> names;
+  for (const PortInfo& port : plan.outputs) {
+    for (const Dim& dim : port.shape) dim.collect_symbols(names);
+  }
+  for (const auto& [name, bound] : bounds) {
+    if (names.count(name)) plan.data_symbols[name] = bound;
+  }
 }
 
 class PlanBuilder {
@@ -89,6 +84,8 @@ class PlanBuilder {
           Place{storages_.add(Location::Kind::Input, static_cast<int>(i), value.name, bytes_of(value)), 0};
     }
     plan.steps = build_steps(frame, /*top=*/true);
+    apply_limits(plan.steps, limits_);
+    keep_output_sizes(plan, size_bounds(graph));
     for (size_t i = 0; i < graph.outputs.size(); ++i) copy_output(frame, static_cast<int>(i), plan.steps);
     storages_.finish(plan);
     plan.constants = constants_.take();
@@ -105,9 +102,6 @@ class PlanBuilder {
     std::map<ValueId, std::pair<ValueId, Dim>> aliases;  // part of a concat: whole value, byte offset
   };
 
-  static Dim bytes_of(const Value& value) {
-    return element_count(*value.shape) * Dim(size_of(value.dtype));
-  }
   Dim stored_bytes(const Frame& frame, ValueId id) const {
     const Value& value = (*frame.graph)[id];
     auto found = frame.layouts.find(id);
@@ -116,6 +110,10 @@ class PlanBuilder {
     shape[1] = ceil_div(shape[1], Dim(found->second)) * Dim(found->second);
     return element_count(shape) * Dim(size_of(value.dtype));
   }
+
+  // What the bytes are at most for all sizes that the run computes: memory is planned for that, and touched as far as it
+  // is used.
+  Dim reserved(const Dim& bytes) const { return bounds_.empty() ? bytes : largest(bytes, bounds_); }
 
   // The memory of constant `index`; `name` is of the value that it was made from.
   Place constant_place(int index, const std::string& name) {
@@ -138,7 +136,7 @@ class PlanBuilder {
       return *(frame.places[id] = Place{whole.storage, whole.offset + alias->second.second});
     }
     check_memory(*frame.graph, id, options_.memory_limit);
-    return *(place = Place{storages_.add(Location::Kind::Arena, 0, value.name, stored_bytes(frame, id)), 0});
+    return *(place = Place{storages_.add(Location::Kind::Arena, 0, value.name, reserved(stored_bytes(frame, id))), 0});
   }
 
   // Gives the producers of model outputs the caller's memory, through views where they lie between.
@@ -169,14 +167,6 @@ class PlanBuilder {
     if (storages_.is_output(from, index)) return;
     Place to{storages_.add(Location::Kind::Output, index, graph[id].name, bytes_of(graph[id])), 0};
     steps.push_back(storages_.copy_step(to, from, bytes_of(graph[id]), "copy " + graph[id].name));
-  }
-
-  // The product of the dimensions before `axis` is 1, so that parts along it are contiguous.
-  static bool outermost(const Shape& shape, int64_t axis) {
-    for (int64_t i = 0; i < axis; ++i) {
-      if (shape[i] != Dim(1)) return false;
-    }
-    return true;
   }
 
   // Bytes of one step along the axis; 0 where a blocked layout does not allow parts there.
@@ -211,6 +201,8 @@ class PlanBuilder {
         const Dim here = offset;
         offset = offset + (*graph[part].shape)[axis] * stride;
         const bool same_layout = frame.layouts.count(part) == frame.layouts.count(whole);
+        // Where a part lies has to be known when it is computed.
+        if (here != reserved(here)) continue;
         if (!computed[part] || outputs.count(part) || frame.aliases.count(part) || !same_layout) continue;
         if (std::count(node->inputs.begin(), node->inputs.end(), part) > 1) continue;
         frame.aliases[part] = {whole, here};
@@ -218,7 +210,17 @@ class PlanBuilder {
     }
   }
 
+  // With the bounds of the sizes that the graph computes.
   PlanSteps build_steps(Frame& frame, bool top) {
+    if (frame.graph->data_symbols.empty()) return build_plain_steps(frame, top);
+    const std::map<std::string, Dim> outside = bounds_;
+    for (const auto& [name, bound] : size_bounds(*frame.graph)) bounds_[name] = reserved(bound);
+    PlanSteps steps = build_plain_steps(frame, top);
+    bounds_ = outside;
+    return steps;
+  }
+
+  PlanSteps build_plain_steps(Frame& frame, bool top) {
     const std::vector<Group> groups = fuse_groups(*frame.graph);
     frame.places.resize(frame.graph->values.size());
     alias_concats(frame, groups);
@@ -314,36 +316,16 @@ class PlanBuilder {
 
   // --- kernels ---------------------------------------------------------------------------------
 
-  std::string label_of(const Graph& graph, const Group& group) const {
-    std::string label;
-    std::set<std::string> named;   // a node of the model may stand for many here, as those of a GRU's step
-    for (int node : group.nodes) {
-      const Node& n = graph.nodes[node];
-      if (!n.origin.node.empty() && !named.insert(n.origin.node).second) continue;
-      if (!label.empty()) label += " + ";
-      label += n.origin.node.empty() ? n.op->name : n.origin.node;
-      if (n.op->traits.movement == Movement::Layout) label += " (reorder)";
-    }
-    return label;
-  }
-
-  // Names by role, so that traces of equal kernels are equal: in0, const0, out0, tmp0, …
-  static void rename_buffers(Kernel& kernel) {
-    std::map<Scope, std::pair<const char*, int>> roles = {
-        {Scope::Input, {"in", 0}},
-        {Scope::Constant, {"const", 0}},
-        {Scope::Output, {"out", 0}},
-        {Scope::Local, {"tmp", 0}}};
-    std::map<std::string, std::string> names;
-    for (Buffer& buffer : kernel.buffers) {
-      auto& [stem, count] = roles.at(buffer.scope);
-      names[buffer.name] = text(stem, count++);
-      buffer.name = names[buffer.name];
-    }
-  }
-
   // A kernel's scratch memory holds its intermediate results up to this size, so the model takes no larger one.
   void limit_size(const Dim& size, int64_t most, const std::string& kernel) {
+    if (size.is_symbol() && bounds_.count(size.str())) {
+      // A run that computes more of it ends with an error.
+      const auto [limit, fresh] = limits_.try_emplace(size.str(), most);
+      if (!fresh && most >= limit->second) return;
+      limit->second = most;
+      result_.notes.push_back(text("'", size.str(), "' may be at most ", most, ", for the intermediate results of kernel '", kernel, "'"));
+      return;
+    }
     const auto& inputs = result_.plan.inputs;
     const bool given = size.is_symbol() && std::any_of(inputs.begin(), inputs.end(), [&](const PortInfo& port) {
       return std::find(port.shape.begin(), port.shape.end(), size) != port.shape.end();
@@ -425,7 +407,23 @@ class PlanBuilder {
     return frame;
   }
 
+  // From here on the size that `value` holds has its value.
+  void bind(Frame& frame, const std::string& size, ValueId value, const Node& node, PlanSteps& steps) {
+    PlanStep step;
+    step.kind = PlanStep::Kind::Bind;
+    step.symbol = size;
+    step.bound = frame.graph->data_symbols.at(size).bound;
+    step.locations = {storages_.locate(place_of(frame, value))};
+    step.label = text("size '", size, "' of node '", node.origin.node, "'");
+    storages_.next_step();
+    steps.push_back(std::move(step));
+  }
+
   void control(Frame& frame, const Node& node, PlanSteps& steps) {
+    if (node.op->traits.control == OpTraits::Control::Size) {
+      frame.places[node.outputs[0]] = place_of(frame, node.inputs[0]);
+      return bind_sizes(frame, node, steps);
+    }
     if (node.op->traits.control == OpTraits::Control::Branch) return branch(frame, node, steps);
     if (node.op->traits.control == OpTraits::Control::Scan) return scan(frame, node, steps);
     fail(ErrorKind::Unsupported, node.origin.str(), ": operator ", node.op->name,
@@ -457,13 +455,22 @@ class PlanBuilder {
     storages_.extend_over_loop(begin);
     storages_.next_step();
     steps.push_back(std::move(step));
+    bind_sizes(frame, node, steps);
+  }
+
+  // The sizes that the node's outputs hold.
+  void bind_sizes(Frame& frame, const Node& node, PlanSteps& steps) {
+    for (const auto& [name, symbol] : frame.graph->data_symbols) {
+      const bool here = std::find(node.outputs.begin(), node.outputs.end(), symbol.source) != node.outputs.end();
+      if (here) bind(frame, name, symbol.source, node, steps);
+    }
   }
 
   // Initial states are copied to where they live; what is scanned and given back is in use from before the loop.
   void enter_scan(Frame& frame, ScanLoop& loop, PlanSteps& steps) {
     for (size_t i = 0; i < loop.states; ++i) {
       const Value& inner = loop.value_of(loop.body->inputs[i]);
-      Place place{storages_.add(Location::Kind::Arena, 0, inner.name, bytes_of(inner)), 0};
+      Place place{storages_.add(Location::Kind::Arena, 0, inner.name, reserved(bytes_of(inner))), 0};
       steps.push_back(storages_.copy_step(place, place_of(frame, loop.node.inputs[i]), bytes_of(inner), "initial state"));
       loop.formal.push_back(place);
       loop.states_at.push_back(place);
@@ -516,7 +523,7 @@ class PlanBuilder {
         return place.storage == from.storage && place.storage != loop.states_at[i].storage;
       });
       if (other) {
-        const Place temporary{storages_.add(Location::Kind::Arena, 0, "state", bytes), 0};
+        const Place temporary{storages_.add(Location::Kind::Arena, 0, "state", reserved(bytes)), 0};
         loop.step.body.push_back(storages_.copy_step(temporary, from, bytes, "state"));
         from = temporary;
       }
@@ -562,6 +569,8 @@ class PlanBuilder {
   KernelSchedules schedules_;
   ConstantStore constants_;
   std::map<int, int> constant_storages_;
+  std::map<std::string, Dim> bounds_;   // of the data symbols of the graphs that are being built, over the inputs' symbols
+  std::map<std::string, int64_t> limits_;   // of data symbols, by kernels that take no more
   int loops_ = 0;
 };
 

@@ -36,7 +36,8 @@ void count_calls(const PlanSteps& steps, int64_t trips, std::map<int, int64_t>& 
   for (const PlanStep& step : steps) {
     switch (step.kind) {
       case PlanStep::Kind::Call: calls[step.kernel] += trips; break;
-      case PlanStep::Kind::Copy: break;
+      case PlanStep::Kind::Copy:
+      case PlanStep::Kind::Bind: break;
       case PlanStep::Kind::Loop:
         count_calls(step.body, trips * (step.trip.is_constant() ? step.trip.constant() : 1), calls);
         break;

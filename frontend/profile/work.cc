@@ -176,6 +176,11 @@ class Walker {
           symbols_[step.symbol] = std::max<int64_t>(0, step.trip.evaluate(symbols_) - 1) / 2;
           break;
         case PlanStep::Kind::If: work.kind = "branch"; break;
+        case PlanStep::Kind::Bind:
+          // As much as there may be.
+          work.kind = "size";
+          symbols_[step.symbol] = step.bound.evaluate(symbols_);
+          break;
       }
       if (work.what.empty()) work.what = work.kind;
       found_.push_back(std::move(work));

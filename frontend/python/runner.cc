@@ -26,6 +26,7 @@ void check(tc_status status) {
     case TC_ERROR_MODEL: fail(ErrorKind::Model, tc_last_error());
     case TC_ERROR_TARGET: fail(ErrorKind::Target, tc_last_error());
     case TC_ERROR_SHAPE: fail(ErrorKind::Shape, tc_last_error());
+    case TC_ERROR_SIZE: fail(ErrorKind::Shape, tc_last_error());
     default: fail(ErrorKind::Internal, tc_last_error());
   }
 }
@@ -151,9 +152,11 @@ bool has_type(const Py_buffer& buffer, int32_t dtype) {
 class Context {
  public:
   // `convert(index, object)` returns an array that is dense, aligned and of input `index`'s type, or
-  // raises. `empty(index, shape)` makes output `index`.
-  Context(const Model& model, int threads, py::object convert, py::object empty)
-      : model_(model), convert_(std::move(convert)), empty_(std::move(empty)) {
+  // raises.
+  // `empty(index, shape)` makes output `index`; `filled(array, shape)` is its part that a run has filled, where that is
+  // smaller.
+  Context(const Model& model, int threads, py::object convert, py::object empty, py::object filled)
+      : model_(model), convert_(std::move(convert)), empty_(std::move(empty)), filled_(std::move(filled)) {
     tc_context* handle = nullptr;
     check(tc_context_create(model.handle(), threads, &handle));
     handle_.reset(handle);
@@ -227,7 +230,7 @@ class Context {
     std::unique_ptr<View[]> output_views(new View[static_cast<size_t>(output_count_)]);
     std::vector<tc_output_buffer> outputs(static_cast<size_t>(output_count_));
     for (int i = 0; i < output_count_; ++i) {
-      py::object array = empty_(i, output_shape(i));
+      py::object array = empty_(i, port_shape(tc_context_output_shape, i));
       View& view = output_views[static_cast<size_t>(i)];
       TC_CHECK(view.acquire(array.ptr(), PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE), "for output ", i);
       outputs[static_cast<size_t>(i)] = {view->buf, static_cast<uint64_t>(view->len)};
@@ -236,6 +239,12 @@ class Context {
     {
       py::gil_scoped_release release;
       execute(inputs, outputs);
+    }
+    for (int i = 0; i < output_count_; ++i) {
+      const py::tuple shape = port_shape(tc_context_result_shape, i);
+      if (shape.equal(port_shape(tc_context_output_shape, i))) continue;
+      output_views[static_cast<size_t>(i)].release();
+      results[static_cast<size_t>(i)] = filled_(results[static_cast<size_t>(i)], shape);
     }
     return results;
   }
@@ -351,17 +360,18 @@ class Context {
     }
   }
 
-  py::tuple output_shape(int index) const {
+  template <class Get>
+  py::tuple port_shape(Get get, int index) const {
     int64_t dims[TC_MAX_RANK];
     int32_t rank = 0;
-    check(tc_context_output_shape(handle_.get(), index, dims, &rank, nullptr));
+    check(get(handle_.get(), index, dims, &rank, nullptr));
     py::tuple shape(static_cast<size_t>(rank));
     for (int32_t i = 0; i < rank; ++i) shape[static_cast<size_t>(i)] = dims[i];
     return shape;
   }
 
   Model model_;
-  py::object convert_, empty_;
+  py::object convert_, empty_, filled_;
   std::unique_ptr<tc_context, Destroy> handle_;
   std::vector<tc_port_info> inputs_;
   int output_count_ = 0;
@@ -376,7 +386,7 @@ void add_runner(py::module_& module) {
       .def("inputs", [](const Model& model) { return model.ports(true); })
       .def("outputs", [](const Model& model) { return model.ports(false); });
   py::class_<Context>(module, "Context")
-      .def(py::init<const Model&, int, py::object, py::object>())
+      .def(py::init<const Model&, int, py::object, py::object, py::object>())
       .def("run", &Context::run)
       .def("profile", &Context::profile)
       .def("memory", &Context::memory)

@@ -129,7 +129,7 @@ class Module:
             return self._idle.pop()
         except IndexError:
             self._need_runnable()
-        return runtime.Context(self._model, self._threads, self._convert, self._empty)
+        return runtime.Context(self._model, self._threads, self._convert, self._empty, self._filled)
 
     def _need_runnable(self):
         if self._model is None:
@@ -143,6 +143,14 @@ class Module:
             return np.empty(shape, self._empty_types[index])
         except MemoryError as error:
             raise error_of(error) from error
+
+    @staticmethod
+    def _filled(array, shape):
+        """The begin of an output that was reserved for the largest size, as what the run made of it."""
+        count = int(np.prod(shape, dtype=np.int64))
+        part = array.reshape(-1)[:count].reshape(shape)
+        # A small part does not keep the whole alive.
+        return part if 2 * count >= array.size else part.copy()
 
     def _convert(self, index, value):
         """A dense, aligned array of the input's type; converts values that state no type (Python

@@ -1,14 +1,91 @@
 // Control flow: operators that hold subgraphs.
+#include <algorithm>
+
 #include "ir/ops/depends_on_data.h"
-#include "ir/ops/rows.h"
+#include "ir/ops/selection.h"
+#include "ir/size_bounds.h"
 
 namespace tc {
+
 namespace {
 
 // Trip counts and conditions are one element.
 void check_single(InferContext& context, int input, const char* what) {
   if (!context.has_input(input) || element_count(context.shape(input)) == Dim(1)) return;
   context.error(what, " has shape ", str(context.shape(input)), "; one element is needed");
+}
+
+// Whether the size is the same before the branch as in it.
+bool is_outside(const Dim& size, const std::map<std::string, Dim>& inside) { return largest(size, inside) == size; }
+
+// Gives a branch a further output, which holds one of its sizes.
+void give_size(Graph& body, const Node& node, const Dim& size) {
+  NodeBuilder build(body, node);
+  body.outputs.push_back(value_of(build, size));
+  for (Node& made : build.take()) body.nodes.push_back(std::move(made));
+}
+
+// A size of a result that depends on the branch that is taken becomes one that the node computes: an output behind the
+// others holds it.
+void normalize_branches(Graph& graph, Node& node) {
+  Graph& then_body = *graph_attribute(node, "then_branch");
+  Graph& else_body = *graph_attribute(node, "else_branch");
+  for (const char* ours : {"shapes", "sizes"}) node.attributes.erase(ours);   // no file's
+  const size_t outputs = then_body.outputs.size();
+  if (outputs != else_body.outputs.size() || outputs != node.outputs.size()) return;
+  const std::map<std::string, Dim> then_sizes = size_bounds(then_body), else_sizes = size_bounds(else_body);
+  std::vector<Dim> shapes;
+  std::vector<std::string> sizes;
+  std::vector<std::pair<Dim, Dim>> given;
+  for (size_t i = 0; i < outputs; ++i) {
+    const Value a = then_body[then_body.outputs[i]], b = else_body[else_body.outputs[i]];
+    if (a.dtype != b.dtype || a.shape->size() != b.shape->size()) return;
+    for (size_t axis = 0; axis < a.shape->size(); ++axis) {
+      const Dim x = (*a.shape)[axis], y = (*b.shape)[axis];
+      if (x == y && is_outside(x, then_sizes) && is_outside(y, else_sizes)) {
+        shapes.push_back(x);
+        continue;
+      }
+      const auto same = std::find(given.begin(), given.end(), std::pair(x, y));
+      if (same != given.end()) {
+        shapes.push_back(Dim::symbol(sizes[static_cast<size_t>(same - given.begin())]));
+        continue;
+      }
+      const std::string name = fresh_symbol(graph, node);
+      node.outputs.push_back(graph.fresh_value(name, DType::I64, Shape{}));
+      graph.data_symbols[name] = {node.outputs.back(), max(largest(x, then_sizes), largest(y, else_sizes))};
+      sizes.push_back(name);
+      given.emplace_back(x, y);
+      shapes.push_back(Dim::symbol(name));
+    }
+  }
+  if (sizes.empty()) return;
+  for (const auto& [x, y] : given) {
+    give_size(then_body, node, x);
+    give_size(else_body, node, y);
+  }
+  node.attributes["shapes"] = shapes;
+  node.attributes["sizes"] = sizes;
+}
+
+// Results whose sizes depend on the branch: their shapes one after the other, and outputs that hold the sizes.
+void infer_sized_branches(InferContext& context, const Graph& body) {
+  const std::vector<Dim> shapes = dims_attribute(context.node(), "shapes");
+  const auto& sizes = unchecked_attribute<std::vector<std::string>>(context.node(), "sizes");
+  auto next = shapes.begin();
+  for (size_t i = 0; i < body.outputs.size(); ++i) {
+    const Value& value = body[body.outputs[i]];
+    const auto rank = static_cast<std::ptrdiff_t>(value.shape->size());
+    if (i + sizes.size() >= body.outputs.size()) {
+      const std::string& name = sizes[i + sizes.size() - body.outputs.size()];
+      context.set_output(static_cast<int>(i), DType::I64, {});
+      context.set_elements(static_cast<int>(i), {Dim::symbol(name)});
+      continue;
+    }
+    if (shapes.end() - next < rank) context.fail_at(ErrorKind::Model, "has results of a higher rank than attribute 'shapes' says");
+    context.set_output(static_cast<int>(i), value.dtype, Shape(next, next + rank));
+    next += rank;
+  }
 }
 
 // What an operand inside of the body decides is no question to whoever holds the node: the operand is a value of the
@@ -18,6 +95,17 @@ void infer_body(Graph& body) {
     infer_shapes(body);
   } catch (const DependsOnData& error) {
     throw Error(error);
+  }
+}
+
+// The slices that iterations give are of one size, known before the loop.
+void check_slice(const InferContext& context, const Graph& body, const Shape& shape, size_t output) {
+  if (body.data_symbols.empty()) return;
+  const std::map<std::string, Dim> inside = size_bounds(body);
+  for (const Dim& size : shape) {
+    if (is_outside(size, inside)) continue;
+    context.unsupported("output ", output, " is put together of parts of shape ", str(shape), ", where each iteration computes '", size.str(),
+                        "'; parts of equal sizes are needed");
   }
 }
 
@@ -32,6 +120,7 @@ void infer_branches(InferContext& context) {
   infer_body(*then_body);
   infer_body(*else_body);
   check_single(context, 0, "the condition");
+  if (has_attribute(context.node(), "sizes")) return infer_sized_branches(context, *then_body);
   const auto known = context.elements(0);
   for (size_t i = 0; i < outputs; ++i) {
     const Value& a = (*then_body)[then_body->outputs[i]];
@@ -84,6 +173,7 @@ void infer_scan(InferContext& context) {
                             str(shape), " in an iteration");
       }
     } else {
+      check_slice(context, *body, shape, i);
       shape.insert(shape.begin(), trip);
     }
     context.set_output(static_cast<int>(i), value.dtype, shape);
@@ -136,10 +226,18 @@ void infer_loop(InferContext& context) {
       }
     } else {
       if (!trip || trip->size() != 1) throw DependsOnData(context.node(), context.graph(), context.node().inputs[0], "trip count");
+      check_slice(context, *body, shape, i - 1);
       shape.insert(shape.begin(), (*trip)[0]);
     }
     context.set_output(static_cast<int>(i) - 1, value.dtype, shape);
   }
+}
+
+// The operand is the size.
+void infer_data_size(InferContext& context) {
+  check_single(context, 0, "the size");
+  if (context.dtype(0) != DType::I64) context.error("the size has type ", name_of(context.dtype(0)), "; i64 is needed");
+  infer_size(context);
 }
 
 OpRow control_row(const std::string& name, OpTraits::Control control, int since, const std::string& doc,
@@ -164,7 +262,9 @@ OpRow control_row(const std::string& name, OpTraits::Control control, int since,
 void register_control_ops(OpTable& table) {
   using Control = OpTraits::Control;
   OpRow branch = control_row("If", Control::Branch, 1, "One of two subgraphs.",
-                             {{"then_branch", GraphPtr(), true}, {"else_branch", GraphPtr(), true}}, infer_branches);
+                             {{"then_branch", GraphPtr(), true}, {"else_branch", GraphPtr(), true},
+                              {"shapes", std::vector<int64_t>()}, {"sizes", std::vector<std::string>()}}, infer_branches);
+  branch.onnx = {{"If", 1, normalize_branches}};
   branch.types = {{kBools, {0}}};
   table.add(std::move(branch));
   OpRow scan = control_row("Scan", Control::Scan, 9, "A subgraph per element of axis 0, with states carried along.",
@@ -178,6 +278,11 @@ void register_control_ops(OpTable& table) {
                            {{"body", GraphPtr(), true}}, infer_loop);
   loop.types = {{kIndices, {0}}, {kBools, {1}}};
   table.add(std::move(loop));
+  OpRow size = control_row("DataSize", Control::Size, 1, "Binds the symbol of a size that its operand holds; operators whose results' sizes depend on data expand into it.",
+                           {{"symbol", std::string(), true}}, infer_data_size);
+  size.onnx = {};
+  size.maximum_inputs = size.outputs = 1;
+  table.add(std::move(size));
 }
 
 }  // namespace tc

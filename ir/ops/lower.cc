@@ -16,8 +16,9 @@ int64_t saturated(__int128 value) {
 Interval range_of_atom(const Dim::Atom& atom, const Graph& graph) {
   if (atom.kind == Dim::AtomKind::Symbol) {
     auto found = graph.symbols.find(atom.name);
-    if (found == graph.symbols.end()) return {0, kLargestDim};
-    return {found->second.first, found->second.second};
+    if (found != graph.symbols.end()) return {found->second.first, found->second.second};
+    auto size = graph.data_symbols.find(atom.name);
+    return {0, size == graph.data_symbols.end() ? kLargestDim : std::max<int64_t>(dim_range(size->second.bound, graph).high, 0)};
   }
   const Interval a = dim_range(atom.left, graph), b = dim_range(atom.right, graph);
   switch (atom.kind) {
@@ -95,8 +96,40 @@ void drop_unused_buffers(Kernel& kernel, std::vector<ValueId>& arguments) {
 
 }  // namespace
 
-// Factors are not negative.
+namespace {
+
+// c * floor(a / c) is a less 0 to c - 1: where the sum has multiples of it, it is written so, which tells more where the
+// rest of the sum has the symbols of a. `less` gets what is to be subtracted at most.
+Dim without_rounding(const Dim& dim, int64_t& less) {
+  Dim result = dim;
+  for (const Dim::Term& term : dim.terms()) {
+    if (term.factors.size() != 1 || term.factors[0]->kind != Dim::AtomKind::FloorDiv) continue;
+    const Dim::Atom& atom = *term.factors[0];
+    if (!atom.right.is_constant() || atom.right.constant() < 1 || term.coefficient < 1 || term.coefficient % atom.right.constant() != 0) continue;
+    const int64_t times = term.coefficient / atom.right.constant();
+    result = result - Dim(term.coefficient) * atom_as_dim(atom) + Dim(times) * atom.left;
+    less = saturated(less + static_cast<__int128>(times) * (atom.right.constant() - 1));
+  }
+  return result;
+}
+
+Interval range_of_sum(const Dim& dim, const Graph& graph);
+
+}  // namespace
+
 Interval dim_range(const Dim& dim, const Graph& graph) {
+  const Interval range = range_of_sum(dim, graph);
+  int64_t less = 0;
+  const Dim other = without_rounding(dim, less);
+  if (less == 0) return range;
+  const Interval closer = range_of_sum(other, graph);
+  return {std::max(range.low, saturated(static_cast<__int128>(closer.low) - less)), std::min(range.high, closer.high)};
+}
+
+namespace {
+
+// Factors are not negative.
+Interval range_of_sum(const Dim& dim, const Graph& graph) {
   __int128 low = 0, high = 0;
   for (const Dim::Term& term : dim.terms()) {
     int64_t least = 1, most = 1;
@@ -110,6 +143,8 @@ Interval dim_range(const Dim& dim, const Graph& graph) {
   }
   return {saturated(low), saturated(high)};
 }
+
+}  // namespace
 
 LowerContext::LowerContext(const Graph& graph, const Node& node, Kernel& kernel,
                            const std::map<ValueId, int>& buffers, std::map<std::string, std::string>& parameters)

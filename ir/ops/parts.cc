@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ir/ops/rows.h"
+#include "ir/ops/selection.h"
 
 namespace tc {
 namespace {
@@ -187,6 +187,58 @@ std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Grap
   return ranges;
 }
 
+// Places along the axes that nodes compute: one counted from the end, or beyond it, is brought to 0 .. extent.
+std::vector<Dim> computed_places(NodeBuilder& build, ValueId places, const std::vector<Dim>& extents) {
+  std::vector<Dim> result;
+  const ValueId numbers = build.cast(places, DType::I64);
+  for (size_t i = 0; i < extents.size(); ++i) {
+    const ValueId given = build.add("Gather", {numbers, build.integer(DType::I64, static_cast<int64_t>(i))}, {{"axis", int64_t{0}}});
+    const ValueId extent = value_of(build, extents[i]), zero = build.integer(DType::I64, 0);
+    const ValueId at = build.add("Where", {build.add("Less", {given, zero}), build.add("Add", {given, extent}), given});
+    result.push_back(build.size(build.add("Max", {build.add("Min", {at, extent}), zero}), extents[i]));
+  }
+  return result;
+}
+
+// Starts and ends that nodes compute are sizes, at most those of their axes.
+void computed_slice(Graph& graph, Node& node) {
+  if (!input_given(node, 1) || !input_given(node, 2)) return;
+  const Shape shape = *graph[node.inputs[0]].shape;
+  const int64_t rank = static_cast<int64_t>(shape.size());
+  std::vector<int64_t> axes = has_attribute(node, "axes") ? unchecked_attribute<std::vector<int64_t>>(node, "axes") : std::vector<int64_t>();
+  const std::vector<int64_t> steps = has_attribute(node, "steps") ? unchecked_attribute<std::vector<int64_t>>(node, "steps") : std::vector<int64_t>();
+  if (std::any_of(steps.begin(), steps.end(), [](int64_t step) { return step < 1; })) return;
+  const Shape& starts = *graph[node.inputs[1]].shape;
+  if (starts.size() != 1 || !starts[0].is_constant() || starts[0].constant() > rank || *graph[node.inputs[2]].shape != starts) return;
+  if (axes.empty()) {
+    axes.resize(static_cast<size_t>(starts[0].constant()));
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  std::vector<Dim> extents;
+  for (int64_t axis : axes) {
+    if (axis < -rank || axis >= rank) return;
+    extents.push_back(shape[static_cast<size_t>(axis < 0 ? axis + rank : axis)]);
+  }
+  if (Dim(static_cast<int64_t>(axes.size())) != starts[0]) return;
+  bool any = false;
+  for (int input : {1, 2}) {
+    const bool known = known_elements(graph[node.inputs[input]]).has_value();
+    if (!known && !is_computed(graph, node.inputs[input])) return;
+    any = any || !known;
+  }
+  if (!any) return;
+  NodeBuilder build(graph, node);
+  std::vector<Dim> places[2];
+  for (int i : {0, 1}) {
+    const auto known = known_elements(graph[node.inputs[i + 1]]);
+    places[i] = known ? *known : computed_places(build, node.inputs[i + 1], extents);
+  }
+  node.attributes["starts"] = places[0];
+  node.attributes["ends"] = places[1];
+  node.inputs.resize(1);
+  for (Node& made : build.take()) graph.nodes.push_back(std::move(made));
+}
+
 void infer_slice(InferContext& context) {
   const std::vector<Range> ranges = slice_ranges(context.node(), context.shape(0), context.graph());
   Shape shape;
@@ -292,7 +344,7 @@ void register_part_ops(OpTable& table) {
   table.add(std::move(split));
 
   OpRow slice = movement("Slice", "Every step-th element between starts and ends.");
-  slice.onnx = {{"Slice", 1}, {"Slice", 10, all_of({input_to_ints(4, "steps"), input_to_ints(3, "axes"),
+  slice.onnx = {{"Slice", 1}, {"Slice", 10, all_of({input_to_ints(4, "steps"), input_to_ints(3, "axes"), computed_slice,
                                                      input_to_dims(2, "ends"), input_to_dims(1, "starts")})}};
   slice.maximum_inputs = 5;
   slice.attributes = {{"starts", std::vector<int64_t>(), true}, {"ends", std::vector<int64_t>(), true},

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "ir/ops/equation.h"
-#include "ir/ops/rows.h"
+#include "ir/ops/selection.h"
 
 namespace tc {
 namespace {
@@ -186,19 +186,33 @@ void axis_to_attribute(Graph& graph, Node& node) {
   }
 }
 
+// Each element is the one before it and its own, or where it is exclusive the operand of the one before.
 void lower_cumulative(LowerContext& context, Reduction reduction) {
   const Shape& shape = context.shape(0);
   const Node& node = context.node();
   int64_t axis = int_attribute(node, "axis");
   if (axis < 0) axis += static_cast<int64_t>(shape.size());
+  const bool exclusive = int_attribute(node, "exclusive") != 0, reverse = int_attribute(node, "reverse") != 0;
+  const DType stored = context.dtype(0), type = LowerContext::compute_type(stored);
+  const int total = type == stored ? context.output(0) : context.local("total", type, shape);
   auto space = context.space("i", shape);
-  std::vector<Affine> source = space.position;
-  std::vector<Iterator> inner = {{"k", context.dim(shape[axis])}};
-  source[axis] = Affine::variable("k");
-  const Affine exclusive = int_attribute(node, "exclusive") ? 1 : 0;
-  const Affine distance = int_attribute(node, "reverse") ? source[axis] - space.position[axis] : space.position[axis] - source[axis];
-  context.reduce("total", {space.iterators, inner, {distance - exclusive}}, context.output(0), space.position, reduction,
-                 context.read_buffer(context.input(0), source));
+  const Affine step = space.position[axis];
+  // The place of the element that is `back` steps before this one.
+  auto place = [&](int64_t back) {
+    std::vector<Affine> at = space.position;
+    at[axis] = reverse ? context.dim(shape[axis]) - Affine(1) - step + Affine(back) : step - Affine(back);
+    return at;
+  };
+  const ExprPtr x = context.read_buffer(context.input(0), place(exclusive ? 1 : 0));
+  const ExprPtr first = exclusive ? identity(reduction, type) : x;
+  if (shape[axis] == Dim(1)) {
+    context.assign("first", space.iterators, context.output(0), space.position, first);
+    return;
+  }
+  context.assign("first", space.iterators, total, place(0), first, {Affine(0) - step});
+  const BinaryOp op = reduction == Reduction::Sum ? BinaryOp::Add : BinaryOp::Mul;
+  context.assign("next", space.iterators, total, place(0), binary(op, context.read_buffer(total, place(1)), x), {step - Affine(1)});
+  if (type != stored) context.assign("store", space.iterators, context.output(0), space.position, context.read_buffer(total, space.position));
 }
 
 // --- the largest k -------------------------------------------------------------------------------
@@ -216,6 +230,24 @@ void infer_top_k(InferContext& context) {
   context.set_output(0, context.dtype(0), shape);
   context.set_output(1, DType::I64, shape);
 }
+
+// A number that a node computes is a size, at most that of the axis.
+void computed_k(Graph& graph, Node& node) {
+  if (!input_given(node, 1) || known_elements(graph[node.inputs[1]]) || !is_computed(graph, node.inputs[1])) return;
+  const Shape shape = *graph[node.inputs[0]].shape;
+  const int64_t rank = static_cast<int64_t>(shape.size());
+  int64_t axis = has_attribute(node, "axis") ? unchecked_attribute<int64_t>(node, "axis") : -1;
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank || element_count(*graph[node.inputs[1]].shape) != Dim(1)) return;
+  NodeBuilder build(graph, node);
+  const ValueId k = build.add("Reshape", {node.inputs[1]}, {{"shape", std::vector<Dim>{}}});
+  node.attributes["k"] = std::vector<Dim>{build.size(build.cast(k, DType::I64), shape[static_cast<size_t>(axis)])};
+  node.inputs.resize(1);
+  for (Node& made : build.take()) graph.nodes.push_back(std::move(made));
+}
+
+// Rows that are longer are sorted.
+constexpr int64_t kLongestCounted = 1024;
 
 // Each element's rank is the number of elements before it in the order; the sorted row is scattered
 // by rank, and its first k are the result. NaN counts as infinity, so that ranks are a permutation.
@@ -263,6 +295,31 @@ void lower_top_k(LowerContext& context) {
   }
 }
 
+// Long rows are sorted; in short ones it takes less to count for each element those before it.
+std::vector<Node> expand_top_k(Graph& graph, const Node& node) {
+  NodeBuilder build(graph, node);
+  const Shape shape = build.shape(node.inputs[0]);
+  const int64_t rank = static_cast<int64_t>(shape.size());
+  int64_t axis = int_attribute(node, "axis");
+  if (axis < 0) axis += rank;
+  if (dim_range(shape[axis], graph).high <= kLongestCounted) return {};
+  std::vector<int64_t> order;   // the axis last; this is its own inverse
+  for (int64_t i = 0; i < rank; ++i) order.push_back(i);
+  std::swap(order[axis], order.back());
+  const bool moved = axis != rank - 1;
+  const ValueId data = moved ? build.add("Transpose", {node.inputs[0]}, {{"perm", order}}) : node.inputs[0];
+  const ValueId sorted = sorted_order(build, data, int_attribute(node, "largest") != 0);
+  const ValueId best = build.add("Slice", {sorted}, {{"starts", std::vector<Dim>{Dim(0)}}, {"ends", std::vector<Dim>{dims_attribute(node, "k")[0]}},
+                                                     {"axes", std::vector<int64_t>{rank - 1}}});
+  auto give = [&](size_t output, ValueId value) {
+    if (moved) value = build.add("Transpose", {value}, {{"perm", order}});
+    build.give(output, value);
+  };
+  if (output_wanted(node, 0)) give(0, build.add("GatherElements", {data, best}, {{"axis", rank - 1}}));
+  if (output_wanted(node, 1)) give(1, best);
+  return build.take();
+}
+
 }  // namespace
 
 void register_reduction_ops(OpTable& table) {
@@ -297,9 +354,8 @@ void register_reduction_ops(OpTable& table) {
     OpRow row;
     row.name = sum ? "CumSum" : "CumProd";
     row.category = "reduction";
-    row.traits.row_program = true;
     row.doc = sum ? "Running sums along an axis." : "Running products along an axis.";
-    row.equation = sum ? "O[i] += X[k] where k <= i" : "O[i] *= X[k] where k <= i";
+    row.equation = sum ? "O[i] = O[i-1] + X[i]" : "O[i] = O[i-1] * X[i]";
     row.onnx = {{row.name, 11, axis_to_attribute}};
     row.maximum_inputs = 2;
     row.attributes = {{"axis", int64_t{0}, false, "", axis_of(0)}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}};
@@ -317,13 +373,14 @@ void register_reduction_ops(OpTable& table) {
     if (!has_attribute(node, "k")) fail(ErrorKind::Model, node.origin.str(), " lacks attribute 'k', which TopK needs");
     node.attributes["k"] = std::vector<int64_t>{unchecked_attribute<int64_t>(node, "k")};
   };
-  top.onnx = {{"TopK", 1, old_k}, {"TopK", 10, input_to_dims(1, "k")}};
+  top.onnx = {{"TopK", 1, old_k}, {"TopK", 10, all_of({computed_k, input_to_dims(1, "k")})}};
   top.maximum_inputs = 2;
   top.outputs = 2;
   top.types = {{kNumbers, {0}}};
   top.attributes = {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"k", std::vector<int64_t>(), false, "", at_least(0)}, {"largest", int64_t{1}}, {"sorted", int64_t{1}}};
   top.infer = infer_top_k;
   top.lower = lower_top_k;
+  top.expand = expand_top_k;
   table.add(std::move(top));
 }
 

@@ -2,10 +2,12 @@
 #include "ir/ops/rows.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/equation.h"
+#include "ir/ops/selection.h"
 
 namespace tc {
 namespace {
@@ -16,6 +18,9 @@ const char* const kKernelLetters[] = {"q", "r", "s"};
 
 // Contents longer than this are data, not shapes.
 constexpr int64_t kMostElements = 1024;
+
+// Letters of a node's name that the names of its sizes begin with.
+constexpr size_t kLongestStem = 40;
 
 // `convert` gives nothing where the content is not known.
 Normalize input_to(int input, std::string attribute,
@@ -50,6 +55,26 @@ void collect_types(const Formula& formula, FormulaTypes& types) {
 }
 
 }  // namespace
+
+std::string fresh_symbol(const Graph& graph, const Node& node) {
+  std::set<std::string> taken;
+  for (const Value& value : graph.values) {
+    for (const Dim& dim : value.shape.value_or(Shape())) dim.collect_symbols(taken);
+    for (const Dim& dim : value.elements.value_or(std::vector<Dim>())) dim.collect_symbols(taken);
+  }
+  for (const auto& [name, range] : graph.symbols) taken.insert(name);
+  for (const auto& [name, symbol] : graph.data_symbols) taken.insert(name);
+  std::string base;
+  for (char c : node.origin.node) {
+    if (base.size() >= kLongestStem) break;
+    if (std::isalnum(static_cast<unsigned char>(c))) base += c;
+    else if (!base.empty() && base.back() != '_') base += '_';
+  }
+  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "size_" + base;
+  std::string name = base + "_count";
+  for (int suffix = 1; taken.count(name); ++suffix) name = text(base, "_count_", suffix);
+  return name;
+}
 
 void require_float(InferContext& context) { check_types(context, {kFloats, {}, false}); }
 
@@ -276,6 +301,16 @@ ValueId NodeBuilder::integer(DType dtype, int64_t value) {
   return constant(tensor);
 }
 
+Dim NodeBuilder::size(ValueId value, const Dim& bound) {
+  const auto known = known_elements(graph_[value]);
+  if (known && known->size() == 1) return (*known)[0];
+  const std::string name = fresh_symbol(graph_, model_);
+  const ValueId holder = graph_.fresh_value(name, DType::I64, Shape{});
+  graph_.data_symbols[name] = {holder, bound};
+  add_to("DataSize", {value}, {holder}, {{"symbol", name}});
+  return Dim::symbol(name);
+}
+
 ValueId NodeBuilder::cast(ValueId value, DType to) {
   return dtype(value) == to ? value : add("Cast", {value}, {{"to", std::string(name_of(to))}});
 }
@@ -312,6 +347,29 @@ void require_not_negative(InferContext& context, const Dim& size, const std::str
     context.unsupported(what, " may be too small for some sizes; bind the symbols to numbers");
   }
   symbol->second.first = std::max(symbol->second.first, least);
+}
+
+void add_size(Graph& graph, Node& node, const Dim& bound) {
+  const size_t place = static_cast<size_t>(node.op->outputs) - 1;
+  if (node.outputs.size() > place) {
+    fail(ErrorKind::Model, node.origin.str(), " has ", node.outputs.size(), " outputs; ", place, place == 1 ? " is possible" : " are possible");
+  }
+  const std::string name = fresh_symbol(graph, node);
+  node.outputs.resize(place, kNoValue);
+  node.outputs.push_back(graph.fresh_value(name, DType::I64, Shape{}));
+  node.attributes["symbol"] = name;
+  graph.data_symbols[name] = {node.outputs.back(), bound};
+}
+
+Dim infer_size(InferContext& context) {
+  const std::string name = string_attribute(context.node(), "symbol");
+  if (!context.graph().data_symbols.count(name)) {
+    context.fail_at(ErrorKind::Model, text("names size '", name, "', which its graph does not declare"));
+  }
+  const int place = context.node().op->outputs - 1;
+  context.set_output(place, DType::I64, {});
+  context.set_elements(place, {Dim::symbol(name)});
+  return Dim::symbol(name);
 }
 
 void infer_same(InferContext& context) { context.set_output(0, context.dtype(0), context.shape(0)); }

@@ -36,7 +36,10 @@ void register_region_ops(OpTable& table);
 void register_reduction_ops(OpTable& table);
 void register_resize_ops(OpTable& table);
 void register_sampling_ops(OpTable& table);
+void register_selection_ops(OpTable& table);
 void register_shape_ops(OpTable& table);
+void register_sorting_ops(OpTable& table);
+void register_suppression_ops(OpTable& table);
 void register_transformer_ops(OpTable& table);
 void register_tree_ops(OpTable& table);
 void register_signal_ops(OpTable& table);
@@ -87,6 +90,12 @@ Interval dim_range(const Dim& dim, const Graph& graph);
 // have. Unsupported error, `what` may be too small, where that would not do.
 void require_not_negative(InferContext& context, const Dim& size, const std::string& what);
 
+// Declares a size that the node, whose row has a last output for it, computes: a data symbol of the graph, which the
+// attribute `symbol` names. For normalisation.
+void add_size(Graph& graph, Node& node, const Dim& bound);
+// For inference: the symbol that add_size declared, which the last output that the row has takes as its element.
+Dim infer_size(InferContext& context);
+
 // Appends `node` with one new output to `nodes` and gives back its output.
 class NodeBuilder {
  public:
@@ -103,6 +112,8 @@ class NodeBuilder {
   ValueId number(DType dtype, double value);
   ValueId integer(DType dtype, int64_t value);
   ValueId constant(TensorPtr tensor);
+  // The size that a value, an i64, holds: what is known of it, or a new data symbol of at most `bound`.
+  Dim size(ValueId value, const Dim& bound);
   ValueId cast(ValueId value, DType to);   // the value itself where it has the type
   const Shape& shape(ValueId id) const { return *graph_[id].shape; }
   DType dtype(ValueId id) const { return graph_[id].dtype; }

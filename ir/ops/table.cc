@@ -41,7 +41,10 @@ std::map<std::string, OpRow> make_table() {
   register_reduction_ops(table);
   register_resize_ops(table);
   register_sampling_ops(table);
+  register_selection_ops(table);
   register_shape_ops(table);
+  register_sorting_ops(table);
+  register_suppression_ops(table);
   register_transformer_ops(table);
   register_tree_ops(table);
   register_signal_ops(table);

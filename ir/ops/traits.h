@@ -24,8 +24,8 @@ struct OpTraits {
   Movement movement = Movement::None;
 
   // The subgraphs that a node of kind Control runs: one of two; one per iteration while a condition
-  // holds; one per element of axis 0.
-  enum class Control : uint8_t { None, Branch, Loop, Scan };
+  // holds; one per element of axis 0. Size runs none: it binds the data symbol `symbol` to its operand.
+  enum class Control : uint8_t { None, Branch, Loop, Scan, Size };
   Control control = Control::None;
 
   // How the result may have blocked channels, where neither `contraction`, `movement` nor `elementwise`

@@ -8,41 +8,9 @@
 namespace tc {
 namespace {
 
-// Drops what no output needs, captures only where told to; gives back the positions of those kept.
-std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
-  std::vector<bool> live(graph.values.size(), false);
-  for (ValueId id : graph.outputs) live[id] = true;
-  std::vector<bool> removed(graph.nodes.size(), false);
-  for (size_t i = graph.nodes.size(); i > 0; --i) {
-    Node& node = graph.nodes[i - 1];
-    const bool needed = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return id != kNoValue && live[id]; });
-    removed[i - 1] = !needed;
-    if (!needed) continue;
-    const std::vector<GraphPtr> bodies = subgraphs_of(node);
-    size_t first = node.inputs.size();
-    for (const GraphPtr& body : bodies) first -= body->captures.size();
-    std::vector<ValueId> inputs(node.inputs.begin(), node.inputs.begin() + static_cast<int64_t>(first));
-    for (const GraphPtr& body : bodies) {
-      const size_t count = body->captures.size();
-      for (size_t kept : keep_live(*body, true)) inputs.push_back(node.inputs[first + kept]);
-      first += count;
-    }
-    node.inputs = inputs;
-    for (ValueId id : node.inputs) {
-      if (id != kNoValue) live[id] = true;
-    }
-  }
-  remove_nodes(graph, removed);
-  for (Node& node : graph.nodes) {
-    // Optional outputs that nobody reads are not computed; control flow and splits keep their numbering.
-    const bool numbered = node.op->kind == OpRow::Kind::Control || node.op->traits.movement == OpTraits::Movement::Split;
-    if (numbered || node.outputs.size() < 2) continue;
-    for (size_t o = 1; o < node.outputs.size(); ++o) {
-      if (node.outputs[o] != kNoValue && !live[node.outputs[o]]) node.outputs[o] = kNoValue;
-    }
-    while (node.outputs.size() > 1 && node.outputs.back() == kNoValue) node.outputs.pop_back();
-  }
-  // Values that nothing mentions go, so that their constants free their memory.
+// Drops values that nothing mentions, so that their constants free their memory, and renumbers the others; gives back the
+// positions of the captures that are kept.
+std::vector<size_t> drop_values(Graph& graph, bool drop_captures) {
   std::vector<bool> mentioned(graph.values.size(), false);
   auto mention = [&](const std::vector<ValueId>& ids) {
     for (ValueId id : ids) {
@@ -75,6 +43,7 @@ std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
     renumber(node.inputs);
     renumber(node.outputs);
   }
+  for (auto& [name, symbol] : graph.data_symbols) symbol.source = renumbered[symbol.source];
   std::vector<size_t> kept;
   std::vector<std::pair<std::string, ValueId>> captures;
   for (size_t c = 0; c < graph.captures.size(); ++c) {
@@ -85,6 +54,54 @@ std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
   }
   graph.captures = std::move(captures);
   return kept;
+}
+
+// Drops what no output needs, captures only where told to; gives back the positions of those kept.
+std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
+  std::vector<bool> live(graph.values.size(), false);
+  for (ValueId id : graph.outputs) live[id] = true;
+  // What gives a size lives as long as something mentions it.
+  auto keep_sizes = [&](const std::set<std::string>& mentioned) {
+    for (const std::string& name : mentioned) {
+      const auto symbol = graph.data_symbols.find(name);
+      if (symbol != graph.data_symbols.end()) live[symbol->second.source] = true;
+    }
+  };
+  std::vector<bool> removed(graph.nodes.size(), false);
+  for (size_t i = graph.nodes.size(); i > 0; --i) {
+    Node& node = graph.nodes[i - 1];
+    const bool needed = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return id != kNoValue && live[id]; });
+    removed[i - 1] = !needed;
+    if (!needed) continue;
+    const std::vector<GraphPtr> bodies = subgraphs_of(node);
+    size_t first = node.inputs.size();
+    for (const GraphPtr& body : bodies) first -= body->captures.size();
+    std::vector<ValueId> inputs(node.inputs.begin(), node.inputs.begin() + static_cast<int64_t>(first));
+    for (const GraphPtr& body : bodies) {
+      const size_t count = body->captures.size();
+      for (size_t kept : keep_live(*body, true)) inputs.push_back(node.inputs[first + kept]);
+      first += count;
+    }
+    node.inputs = inputs;
+    if (!graph.data_symbols.empty()) keep_sizes(mentioned_symbols(graph, node));
+    for (ValueId id : node.inputs) {
+      if (id != kNoValue) live[id] = true;
+    }
+  }
+  remove_nodes(graph, removed);
+  for (Node& node : graph.nodes) {
+    // Optional outputs that nobody reads are not computed; control flow and splits keep their numbering.
+    const bool numbered = node.op->kind == OpRow::Kind::Control || node.op->traits.movement == OpTraits::Movement::Split;
+    if (numbered || node.outputs.size() < 2) continue;
+    for (size_t o = 1; o < node.outputs.size(); ++o) {
+      if (node.outputs[o] != kNoValue && !live[node.outputs[o]]) node.outputs[o] = kNoValue;
+    }
+    while (node.outputs.size() > 1 && node.outputs.back() == kNoValue) node.outputs.pop_back();
+  }
+  for (auto symbol = graph.data_symbols.begin(); symbol != graph.data_symbols.end();) {
+    symbol = live[symbol->second.source] ? std::next(symbol) : graph.data_symbols.erase(symbol);
+  }
+  return drop_values(graph, drop_captures);
 }
 
 }  // namespace

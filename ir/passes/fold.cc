@@ -88,6 +88,7 @@ bool fold_node(Graph& graph, const Node& node, double most_operations) {
   graph.nodes.push_back(node);
   const Kernel kernel = lower_group(graph, {static_cast<int>(graph.nodes.size()) - 1}, node.outputs, &arguments);
   graph.nodes.pop_back();
+  if (!kernel.parameters.empty()) return false;   // a number that a size decides
   if (flop_count(kernel, {}) > most_operations) return false;
   std::map<std::string, Tensor> buffers;
   for_each_argument(kernel, [&](const Buffer& buffer, size_t argument) {

@@ -26,6 +26,7 @@ class Grouper {
       : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()),
         owner_(graph.nodes.size(), -1) {
     for (ValueId id : graph.outputs) graph_outputs_.insert(id);
+    if (!graph.data_symbols.empty()) find_sizes();
   }
 
   std::vector<Group> run() {
@@ -61,6 +62,29 @@ class Grouper {
     return id == kNoValue || !graph_[id].shape ? nullptr : &*graph_[id].shape;
   }
 
+  // The nodes that give the sizes that each node mentions.
+  void find_sizes() {
+    sizes_.resize(graph_.nodes.size());
+    for (int node = 0; node < count(); ++node) {
+      for (const std::string& name : mentioned_symbols(graph_, graph_.nodes[node])) {
+        const auto symbol = graph_.data_symbols.find(name);
+        if (symbol == graph_.data_symbols.end()) continue;
+        const int maker = producers_[symbol->second.source];
+        if (maker >= 0 && maker != node) sizes_[node].push_back(maker);
+      }
+    }
+  }
+
+  // The nodes that come before `node`: what makes its inputs, and the sizes that it mentions.
+  std::vector<int> before(int node) const {
+    std::vector<int> result;
+    for (ValueId id : graph_.nodes[node].inputs) {
+      if (id != kNoValue && producers_[id] >= 0) result.push_back(producers_[id]);
+    }
+    if (!sizes_.empty()) result.insert(result.end(), sizes_[node].begin(), sizes_[node].end());
+    return result;
+  }
+
   // Values that nodes of the set make and that something outside reads.
   std::vector<ValueId> outputs_of(const std::set<int>& set) const {
     std::vector<ValueId> result;
@@ -81,9 +105,7 @@ class Grouper {
     std::vector<int> open;
     std::set<int> seen;
     auto push_inputs = [&](int of) {
-      for (ValueId id : graph_.nodes[of].inputs) {
-        if (id == kNoValue || producers_[id] < 0) continue;
-        int maker = producers_[id];
+      for (int maker : before(of)) {
         if (maker > first && !set.count(maker) && seen.insert(maker).second) open.push_back(maker);
       }
     };
@@ -91,8 +113,8 @@ class Grouper {
     while (!open.empty()) {
       int at = open.back();
       open.pop_back();
-      for (ValueId id : graph_.nodes[at].inputs) {
-        if (id != kNoValue && producers_[id] >= 0 && set.count(producers_[id])) return true;
+      for (int maker : before(at)) {
+        if (set.count(maker)) return true;
       }
       push_inputs(at);
     }
@@ -208,9 +230,8 @@ class Grouper {
     std::vector<std::set<int>> after(groups_.size());
     std::vector<int> waiting(groups_.size(), 0);
     for (int node = 0; node < count(); ++node) {
-      for (ValueId id : graph_.nodes[node].inputs) {
-        if (id == kNoValue || producers_[id] < 0) continue;
-        int from = owner_[producers_[id]], to = owner_[node];
+      for (int maker : before(node)) {
+        int from = owner_[maker], to = owner_[node];
         if (from != to && after[from].insert(to).second) ++waiting[to];
       }
     }
@@ -236,6 +257,7 @@ class Grouper {
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
   std::set<ValueId> graph_outputs_;
+  std::vector<std::vector<int>> sizes_;   // empty where the graph computes none
   std::vector<int> owner_;
   std::vector<Group> groups_;
 };

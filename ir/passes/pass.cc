@@ -42,6 +42,7 @@ const std::vector<Pass>& pass_table() {
       {"counted_loops", "Makes Scans of loops whose number of iterations follows from shapes.", counted_loops},
       {"fold_shapes", "Makes constants of values that follow from shapes.", fold_shapes},
       {"fold_constants", "Computes nodes whose inputs are all constant.", fold_constants},
+      {"bind_sizes", "Puts sizes that turned out to be known in the place of those that a run computes.", bind_sizes},
       // Weights that become constant above are packed only where the subgraph knows them.
       {"sink_constants", "Gives subgraphs the constants that they capture.", sink_constants},
       // Before batch normalisation is folded: dropouts and identities hide the pairs.
@@ -54,6 +55,7 @@ const std::vector<Pass>& pass_table() {
       // The scale and shift of batch normalisation are constants of the weights' shape.
       {"fold_again", "Computes what earlier passes made constant.", fold_constants},
       {"merge_duplicates", "Computes once what is computed twice.", merge_duplicates},
+      {"bind_sizes_again", "Makes one of sizes that are computed from the same value.", bind_sizes},
       {"recover_normalizations", "Recognises layer normalisation spelled out.", recover_normalizations},
       {"dead_code", "Drops nodes and values that no output needs.", dead_code},
   };

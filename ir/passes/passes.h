@@ -25,6 +25,10 @@ bool fold_node(Graph& graph, const Node& node, double most_operations);
 // Values whose elements follow from shapes become constants.
 void fold_shapes(Graph& graph);
 
+// Sizes that nodes were thought to compute: a number or what shapes give takes the place of one that turned out to be
+// known, and one computed from the same value as another is the other.
+void bind_sizes(Graph& graph);
+
 // Readers take the source; a node that makes a graph output goes where its source can take the name.
 void eliminate(Graph& graph);
 

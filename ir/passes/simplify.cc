@@ -98,6 +98,43 @@ void fold_shapes(Graph& graph) {
   remove_nodes(graph, removed);
 }
 
+void bind_sizes(Graph& graph) {
+  if (graph.data_symbols.empty()) return;
+  std::map<ValueId, std::string> first;   // the size of each operand
+  std::vector<bool> removed(graph.nodes.size(), false);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node node = graph.nodes[i];
+    if (node.op->traits.control != OpTraits::Control::Size) continue;
+    const std::string name = string_attribute(node, "symbol");
+    const ValueId operand = node.inputs[0], size = node.outputs[0];
+    Dim known;
+    if (const auto elements = known_elements(graph[operand]); elements && elements->size() == 1) {
+      known = (*elements)[0];
+    } else {
+      const auto [found, fresh] = first.try_emplace(operand, name);
+      if (fresh) continue;
+      known = Dim::symbol(found->second);
+    }
+    const Dim bound = graph.data_symbols.at(name).bound;
+    if (known.is_constant() && (known.constant() < 0 || (bound.is_constant() && known.constant() > bound.constant()))) {
+      fail(ErrorKind::Shape, node.origin.str(), ": size '", name, "' is ", known.str(), "; it may be 0 to ", bound.str());
+    }
+    graph.data_symbols.erase(name);
+    substitute_symbols(graph, {{name, known}});
+    if (known.is_constant()) {
+      auto data = std::make_shared<Tensor>(DType::I64, std::vector<int64_t>{});
+      data->set_int(0, known.constant());
+      graph[size].constant = data;
+      removed[i] = true;
+      continue;
+    }
+    // What reads the size takes it from the same place as before.
+    graph.nodes[i].op = find_op("Reshape");
+    graph.nodes[i].attributes = {{"shape", std::vector<Dim>{}}};
+  }
+  remove_nodes(graph, removed);
+}
+
 void sink_constants(Graph& graph) {
   for (Node& node : graph.nodes) {
     std::vector<Graph*> bodies;

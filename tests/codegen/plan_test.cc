@@ -110,7 +110,7 @@ TEST(CodegenPlan, DescriptorTellsThePlan) {
   const Loaded model(plan);
   const tc_descriptor& d = *model.descriptor;
   EXPECT_EQ(d.magic, TC_ABI_MAGIC);
-  EXPECT_EQ(d.abi_version, TC_ABI_VERSION);
+  EXPECT_EQ(d.abi_version, 1u);
   EXPECT_EQ(d.struct_size, sizeof(tc_descriptor));
   EXPECT_STREQ(d.model, "small");
   EXPECT_STREQ(d.target, "test");
@@ -212,6 +212,89 @@ TEST(CodegenPlan, RunsWithThreads) {
               << i << " of " << seq << ", threads " << threads;
         }
         EXPECT_EQ(y.back(), -99);
+      }
+    }
+  }
+}
+
+// The first n elements of x, where n is the first input.
+Plan sized_plan() {
+  using Kind = Location::Kind;
+  Plan plan;
+  plan.model = "sized";
+  plan.target = "test";
+  plan.symbols["seq"] = {1, 5000};
+  const Dim seq = Dim::symbol("seq"), n = Dim::symbol("n");
+  plan.data_symbols["n"] = seq;
+  plan.inputs = {{"count", DType::I64, {}}, {"x", DType::F32, {seq}}};
+  plan.outputs = {{"y", DType::F32, {n}}, {"z", DType::F32, {seq + n}}};
+  PlanStep bind;
+  bind.kind = PlanStep::Kind::Bind;
+  bind.symbol = "n";
+  bind.bound = seq;
+  bind.locations = {at(Kind::Input, 0)};
+  bind.label = "size 'n'";
+  PlanStep copy;
+  copy.kind = PlanStep::Kind::Copy;
+  copy.locations = {at(Kind::Output, 0), at(Kind::Input, 1)};
+  copy.bytes = n * 4;
+  plan.steps = {bind, copy};
+  return plan;
+}
+
+struct WrongSize {
+  std::barrier<>* barrier;
+  std::vector<int64_t> told;
+};
+
+TEST(CodegenPlan, BindsSizesThatARunComputes) {
+  const Loaded model(sized_plan());
+  const tc_descriptor& d = *model.descriptor;
+  EXPECT_EQ(d.abi_version, 2u);
+  EXPECT_EQ(Loaded(small_plan()).descriptor->abi_version, 1u);
+  EXPECT_EQ(d.outputs[0].dims[0].symbol, -3);
+  EXPECT_EQ(d.outputs[1].dims[0].symbol, -3);
+  const int64_t seq = 100;
+  int64_t most[2];
+  EXPECT_EQ(d.bind(&seq, most), 0);
+  EXPECT_EQ(most[0], 100);
+  EXPECT_EQ(most[1], 200);
+  const Tensor x = seeded(DType::F32, {seq}, 3);
+  for (const int threads : {1, 2, 3}) {
+    for (const int64_t n : {0, 7, 100, 101, -1}) {
+      std::vector<float> y(101, -99), z(201);
+      int64_t count = n, sizes[2] = {-5, -5};
+      void* inputs[] = {&count, const_cast<uint8_t*>(x.bytes.data())};
+      void* outputs[] = {y.data(), z.data()};
+      std::barrier<> barrier(threads);
+      WrongSize owner{&barrier, {}};
+      std::vector<std::thread> pool;
+      for (int thread = 0; thread < threads; ++thread) {
+        pool.emplace_back([&, thread] {
+          alignas(64) uint8_t scratch[64];
+          tc_frame frame = {};
+          frame.inputs = inputs;
+          frame.outputs = outputs;
+          frame.scratch = scratch;
+          frame.symbols = &seq;
+          frame.thread = thread;
+          frame.threads = threads;
+          frame.barrier = [](const tc_frame* f) { static_cast<WrongSize*>(f->owner)->barrier->arrive_and_wait(); };
+          frame.owner = &owner;
+          frame.output_dims = sizes;
+          frame.wrong_size = [](const tc_frame* f, int32_t step, int64_t size, int64_t bound) {
+            static_cast<WrongSize*>(f->owner)->told = {step, size, bound};
+          };
+          d.run(&frame);
+        });
+      }
+      for (std::thread& thread : pool) thread.join();
+      const bool right = n >= 0 && n <= seq;
+      EXPECT_EQ(owner.told, right ? std::vector<int64_t>() : (std::vector<int64_t>{0, n, seq}));
+      EXPECT_EQ(sizes[0], right ? n : -5);
+      EXPECT_EQ(sizes[1], right ? seq + n : -5);
+      for (int64_t i = 0; i <= 100; ++i) {
+        ASSERT_EQ(y[static_cast<size_t>(i)], right && i < n ? x.data<float>()[i] : -99.0f) << i << " of " << n;
       }
     }
   }

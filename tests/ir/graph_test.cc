@@ -55,6 +55,26 @@ TEST(GraphText, ReadsBack) {
   EXPECT_EQ(std::get<GraphPtr>(graph.nodes[2].attributes["i"])->captures[0].first, "outer \"u\"");
 }
 
+// What a node finds, how many, and what has as many elements.
+const char* const kSizes =
+    "graph g {\n"
+    "  size found of x_count in [0, 4*rows]\n"
+    "  input x f32[rows, 4]\n"
+    "  where i64[2, found], x_count i64[] elements [found] = NonZero(x) {\"symbol\" = \"found\"}\n"
+    "  z f32[found] = ConstantOfShape() {shape = dims[found], value = tensor f32[1] = [1]}\n"
+    "  output where z\n"
+    "}\n";
+
+TEST(GraphText, SizesReadBack) {
+  const Graph graph = parse_graph(kSizes);
+  EXPECT_EQ(str(graph), kSizes);
+  EXPECT_EQ(graph.data_symbols.at("found").source, graph.find("x_count"));
+  EXPECT_EQ(error_of([&] { verify(graph); }), "no error");
+  EXPECT_NE(error_of([] { parse_graph("graph g {\n size n of m in [0, 3]\n input x f32[2]\n output x\n}"); })
+                .find("value 'm', which gives size 'n', is not defined"), std::string::npos);
+  EXPECT_NE(error_of([] { parse_graph("graph g {\n size n in [0, 3]\n output\n}"); }).find("expected `of`"), std::string::npos);
+}
+
 TEST(GraphText, ErrorsSayWhere) {
   auto with = [](const std::string& line) {
     return error_of([&] { parse_graph("graph g {\n  input x f32[2]\n  " + line + "\n}\n"); });
@@ -137,6 +157,62 @@ TEST(GraphVerify, NamesTheRuleAndTheNode) {
             "says [2]");
   EXPECT_EQ(broken([](Graph& g) { g.outputs[0] = g.add_value("lost", DType::F32); }),
             "graph 'g': output 'lost' is never defined");
+}
+
+TEST(GraphVerify, SizesComeFromTheirSources) {
+  const Graph sound = parse_graph(kSizes);
+  auto broken = [&](auto change) {
+    Graph graph = sound;
+    change(graph);
+    return error_of([&] { verify(graph); });
+  };
+  EXPECT_EQ(broken([](Graph& g) { std::swap(g.nodes[0], g.nodes[1]); }),
+            "graph 'g', node '': size 'found' is mentioned before 'x_count' gives it");
+  EXPECT_EQ(broken([](Graph& g) { g.data_symbols["found"].source = g.find("where"); }),
+            "graph 'g': value 'where' does not hold size 'found'");
+  EXPECT_EQ(broken([](Graph& g) { g.data_symbols["found"].source = 77; }),
+            "graph 'g': size 'found' refers to value 77, which does not exist");
+  EXPECT_EQ(broken([](Graph& g) { g.symbols["found"] = {1, 2}; }), "graph 'g': size 'found' is a symbol of the inputs too");
+}
+
+TEST(Graph, SymbolsAreMentionedAndSubstituted) {
+  Graph graph = parse_graph(kSizes);
+  EXPECT_EQ(mentioned_symbols(graph, graph.nodes[0]), (std::set<std::string>{"found", "rows"}));
+  EXPECT_EQ(mentioned_symbols(graph, graph.nodes[1]), (std::set<std::string>{"found"}));
+  substitute_symbols(graph, {{"found", Dim(3)}, {"rows", Dim::symbol("n") * Dim(2)}});
+  EXPECT_EQ(str(*graph[graph.find("where")].shape), "[2, 3]");
+  EXPECT_EQ(graph.data_symbols.at("found").bound.str(), "8*n");
+  EXPECT_EQ(str(dims_attribute(graph.nodes[1], "shape")), "[3]");
+}
+
+// Sizes in graphs that nothing has checked.
+TEST(GraphInference, SizesThatDoNotFit) {
+  auto refusal = [](const std::string& lines) {
+    Graph graph = parse_graph("graph g {\n size n of s in [0, 3]\n" + lines + "\n}");
+    return error_of([&] { infer_shapes(graph); });
+  };
+  EXPECT_EQ(refusal("input x i32[]\n s i64[?] = DataSize(x) {\"symbol\" = \"n\"}\n output s"), "node '': the size has type i32; i64 is needed");
+  EXPECT_EQ(refusal("input s i64[]\n input x i64[]\n y i64[?] = DataSize(x) {\"symbol\" = \"m\"}\n output y"),
+            "node '': names size 'm', which its graph does not declare");
+  EXPECT_EQ(refusal("input s i64[]\n input x bool[]\n y f32[?] = If(x) {sizes = strings[], shapes = dims[2], then_branch = graph a {\n"
+                    "constant k f32[1, 2] = [1, 2]\n output k\n }, else_branch = graph b {\n constant k f32[1, 2] = [1, 2]\n output k\n }}\n output y"),
+            "node '': has results of a higher rank than attribute 'shapes' says");
+  EXPECT_EQ(refusal("input s i64[]\n input c f32[2, 3, 4, 5]\n input n i64[2, 4]\n input t f32[]\n y bool[?] = Suppress(c, n, t)\n output y"),
+            "node '': corners of shape [2, 3, 4, 5] and counts of shape [2, 4] do not fit together");
+}
+
+TEST(Dim, LargestOverSomeSymbols) {
+  const Dim n = Dim::symbol("n"), m = Dim::symbol("m"), rows = Dim::symbol("rows");
+  const std::map<std::string, Dim> bounds = {{"n", rows * Dim(4)}, {"m", Dim(7)}};
+  auto most = [&](const Dim& dim) { return largest(dim, bounds).str(); };
+  EXPECT_EQ(most(rows + Dim(1)), "rows + 1");
+  EXPECT_EQ(most(n * m + Dim(2)), "28*rows + 2");
+  EXPECT_EQ(most(rows - n), "rows");
+  EXPECT_EQ(most(min(n, Dim(100))), min(rows * Dim(4), Dim(100)).str());
+  EXPECT_EQ(most(max(m - Dim(9), Dim(3))), "3");
+  EXPECT_EQ(most(ceil_div(m, Dim(4))), "2");
+  EXPECT_EQ(most(floor_div(Dim(60), m)), "60");
+  EXPECT_EQ(most(mod(n, Dim(5))), "4");
 }
 
 TEST(PlanText, PrintsStepsAndMemory) {

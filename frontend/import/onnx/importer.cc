@@ -360,7 +360,8 @@ class OnnxImporter {
     const bool lacks_first = !node.outputs.empty() && node.outputs[0] == kNoValue && node.op->kind != OpRow::Kind::Expand;
     if (lacks_first) node.outputs[0] = graph.fresh_value("unnamed", DType::F32);
     make_canonical(graph, node, form);
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
+    // Behind those of the file a node may have an output for its size.
+    for (size_t i = 0; i < std::min(outputs.size(), node.outputs.size()); ++i) {
       if (node.outputs[i] != kNoValue && !outputs[i].empty()) define(outputs[i], node.outputs[i], scope);
     }
     if (!compute_at_once(graph, node)) graph.nodes.push_back(std::move(node));

@@ -1,0 +1,400 @@
+"""Sizes that a run computes: operators whose results depend on data, alone and with what reads their results, against
+numpy and ONNX Runtime."""
+
+import threading
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import tc
+
+BOOL, FLOAT, INT64 = TensorProto.BOOL, TensorProto.FLOAT, TensorProto.INT64
+
+
+def model(nodes, inputs, outputs, constants=(), opset=18):
+    """The bytes of a model; inputs and outputs as (name, type, shape)."""
+    graph = helper.make_graph(nodes, "sizes", [helper.make_tensor_value_info(*port) for port in inputs],
+                              [helper.make_tensor_value_info(*port) for port in outputs],
+                              [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in dict(constants).items()])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    made.ir_version = 9
+    return made.SerializeToString()
+
+
+def peer(data, inputs):
+    """What ONNX Runtime gives."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    return dict(zip([port.name for port in session.get_outputs()], session.run(None, inputs)))
+
+
+def check(data, inputs, module=None):
+    """tc's outputs equal ONNX Runtime's in shape and values."""
+    found = (module or tc.compile(data)).run(inputs)
+    expected = peer(data, inputs)
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        assert found[name].shape == array.shape, name
+        np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-6, err_msg=name)
+    return found
+
+
+def non_zero(shape, type_=FLOAT):
+    return model([helper.make_node("NonZero", ["x"], ["where"], name="find")], [("x", type_, shape)],
+                 [("where", INT64, [len(shape), None])])
+
+
+# --- NonZero and Compress ------------------------------------------------------------------------
+
+@pytest.mark.parametrize("shape", [[7], [3, 4], [2, 3, 5], [1], [64, 65]])
+def test_non_zero(shape):
+    module = tc.compile(non_zero(shape), threads=2)
+    rng = np.random.default_rng(1)
+    for kept in (0, 0.1, 0.5, 1):
+        x = np.where(rng.random(shape) < kept, rng.standard_normal(shape), 0).astype(np.float32)
+        found = module(x)
+        np.testing.assert_array_equal(found, np.array(np.nonzero(x)))
+        assert found.flags.c_contiguous and found.dtype == np.int64
+
+
+@pytest.mark.parametrize("type_, dtype", [(BOOL, bool), (INT64, np.int64), (TensorProto.UINT8, np.uint8), (TensorProto.DOUBLE, np.float64)])
+def test_non_zero_of_types(type_, dtype):
+    x = np.array([[0, 1, 0], [1, 0, 1]]).astype(dtype)
+    np.testing.assert_array_equal(tc.compile(non_zero([2, 3], type_))(x), np.array(np.nonzero(x)))
+
+
+def test_nan_is_not_zero():
+    x = np.array([0.0, np.nan, -0.0, 2.0], np.float32)
+    np.testing.assert_array_equal(tc.compile(non_zero([4]))(x), [[1, 3]])
+
+
+def test_sizes_of_inputs_and_of_runs():
+    """A size of an input that a run binds, and one that the run computes."""
+    module = tc.compile(non_zero(["rows", 3]), threads=2)
+    rng = np.random.default_rng(2)
+    for rows in (1, 2, 17, 1000, 5):
+        x = (rng.random((rows, 3)) < 0.3).astype(np.float32)
+        np.testing.assert_array_equal(module(x), np.array(np.nonzero(x)))
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_compress(axis):
+    shape = [5, 4]
+    attributes = {} if axis is None else {"axis": axis}
+    length = 20 if axis is None else shape[axis]
+    for given in (length, 3):
+        data = model([helper.make_node("Compress", ["x", "keep"], ["y"], **attributes)],
+                     [("x", FLOAT, shape), ("keep", BOOL, [given])], [("y", FLOAT, None)])
+        module = tc.compile(data)
+        rng = np.random.default_rng(3)
+        for kept in (0, 0.5, 1):
+            keep = rng.random(given) < kept
+            x = rng.standard_normal(shape).astype(np.float32)
+            np.testing.assert_array_equal(module(x, keep), np.compress(keep, x, axis))
+
+
+# --- what reads a size that the run computes -----------------------------------------------------
+
+def chosen_rows():
+    """Rows with a positive first column: gathered, doubled, multiplied by a matrix, summed; and how many there are."""
+    nodes = [helper.make_node("Slice", ["x", "zero", "one", "one"], ["column"]),
+             helper.make_node("Reshape", ["column", "flat"], ["scores"]),
+             helper.make_node("Greater", ["scores", "threshold"], ["mask"]),
+             helper.make_node("NonZero", ["mask"], ["where"]),
+             helper.make_node("Transpose", ["where"], ["tuples"]),
+             helper.make_node("GatherND", ["x", "tuples"], ["rows"]),
+             helper.make_node("Mul", ["rows", "two"], ["doubled"]),
+             helper.make_node("MatMul", ["doubled", "weights"], ["product"]),
+             helper.make_node("ReduceSum", ["product", "zero"], ["total"], keepdims=0),
+             helper.make_node("Shape", ["rows"], ["shape"]),
+             helper.make_node("ConstantOfShape", ["shape"], ["blank"]),
+             helper.make_node("Concat", ["doubled", "x"], ["both"], axis=0),
+             helper.make_node("Softmax", ["product"], ["soft"], axis=1)]
+    rng = np.random.default_rng(4)
+    constants = {"zero": np.array([0]), "one": np.array([1]), "flat": np.array([-1]), "threshold": np.float32(0),
+                 "two": np.float32(2), "weights": rng.standard_normal((6, 5)).astype(np.float32)}
+    return model(nodes, [("x", FLOAT, ["rows", 6])],
+                 [("product", FLOAT, [None, 5]), ("total", FLOAT, [5]), ("shape", INT64, [2]), ("blank", FLOAT, [None, 6]),
+                  ("both", FLOAT, [None, 6]), ("soft", FLOAT, [None, 5])], constants)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_operators_behind_a_size(threads):
+    data = chosen_rows()
+    module = tc.compile(data, threads=threads)
+    rng = np.random.default_rng(5)
+    for rows in (1, 3, 64, 301):
+        check(data, {"x": rng.standard_normal((rows, 6)).astype(np.float32)}, module)
+    check(data, {"x": -np.ones((9, 6), np.float32)}, module)
+    check(data, {"x": np.ones((9, 6), np.float32)}, module)
+
+
+def test_threads_of_the_caller():
+    """Runs of one module at once each have their own size."""
+    module = tc.compile(non_zero(["n"]), threads=2)
+    wrong = []
+
+    def run(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(50):
+            x = (rng.random(rng.integers(1, 2000)) < rng.random()).astype(np.float32)
+            if not np.array_equal(module(x), np.array(np.nonzero(x))):
+                wrong.append(seed)
+
+    callers = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+
+
+def test_equal_sizes_are_one():
+    """Two searches in the same values give one size, so that their results add up."""
+    nodes = [helper.make_node("NonZero", ["x"], ["a"]), helper.make_node("NonZero", ["x"], ["b"]),
+             helper.make_node("Shape", ["a"], ["s"]), helper.make_node("Shape", ["b"], ["t"])]
+    data = model(nodes, [("x", FLOAT, [8])], [("a", INT64, None), ("b", INT64, None), ("s", INT64, None), ("t", INT64, None)])
+    check(data, {"x": np.array([1, 0, 2, 0, 0, 3, 0, 4], np.float32)})
+
+
+def test_constant_data_give_a_fixed_size():
+    nodes = [helper.make_node("NonZero", ["mask"], ["where"]), helper.make_node("Transpose", ["where"], ["t"]),
+             helper.make_node("GatherND", ["x", "t"], ["y"])]
+    data = model(nodes, [("x", FLOAT, [4])], [("y", FLOAT, [None])], {"mask": np.array([True, False, True, True])})
+    module = tc.compile(data)
+    assert module.outputs[0].shape == (3,)
+    check(data, {"x": np.arange(4, dtype=np.float32)}, module)
+
+
+# --- Unique --------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("sort", [0, 1])
+def test_unique(axis, sort):
+    attributes = {} if axis is None else {"axis": axis}
+    outputs = ["y", "first", "inverse", "counts"]
+    data = model([helper.make_node("Unique", ["x"], outputs, sorted=sort, **attributes)], [("x", FLOAT, [6, 3])],
+                 [(name, FLOAT if name == "y" else INT64, None) for name in outputs])
+    module = tc.compile(data)
+    rng = np.random.default_rng(6)
+    for values in (1, 2, 4, 1000):
+        check(data, {"x": rng.integers(0, values, (6, 3)).astype(np.float32)}, module)
+
+
+# --- NonMaxSuppression ---------------------------------------------------------------------------
+
+def suppression(boxes, classes, limit, overlap, least, batch=2):
+    constants = {"limit": np.array([limit]), "overlap": np.array([overlap], np.float32)}
+    inputs = ["boxes", "scores", "limit", "overlap"]
+    if least is not None:
+        constants["least"] = np.array([least], np.float32)
+        inputs.append("least")
+    return model([helper.make_node("NonMaxSuppression", inputs, ["chosen"])],
+                 [("boxes", FLOAT, [batch, boxes, 4]), ("scores", FLOAT, [batch, classes, boxes])], [("chosen", INT64, [None, 3])], constants)
+
+
+def random_boxes(rng, batch, boxes, classes):
+    corners = rng.random((batch, boxes, 2)).astype(np.float32)
+    sizes = (0.05 + 0.3 * rng.random((batch, boxes, 2))).astype(np.float32)
+    return {"boxes": np.concatenate([corners, corners + sizes], 2), "scores": rng.random((batch, classes, boxes)).astype(np.float32)}
+
+
+@pytest.mark.parametrize("limit, overlap, least", [(3, 0.5, 0.2), (100, 0.3, None), (1000, 0.0, 0.9), (5, 0.7, 2.0), (0, 0.5, 0.1)])
+def test_suppression(limit, overlap, least):
+    data = suppression(60, 3, limit, overlap, least)
+    module = tc.compile(data, threads=2)
+    rng = np.random.default_rng(7)
+    for _ in range(3):
+        check(data, random_boxes(rng, 2, 60, 3), module)
+
+
+def test_suppression_of_any_number_of_boxes():
+    data = suppression("boxes", 2, 20, 0.4, 0.3, batch="batch")
+    module = tc.compile(data)
+    rng = np.random.default_rng(8)
+    for batch, boxes in ((1, 1), (3, 10), (1, 500), (2, 33)):
+        check(data, random_boxes(rng, batch, boxes, 2), module)
+
+
+def test_boxes_that_do_not_fit():
+    data = model([helper.make_node("NonMaxSuppression", ["boxes", "scores"], ["chosen"], name="nms")],
+                 [("boxes", FLOAT, [1, 5, 4]), ("scores", FLOAT, [1, 2, 6])], [("chosen", INT64, [None, 3])])
+    with pytest.raises(tc.ShapeError) as told:
+        tc.compile(data)
+    assert "boxes of shape [1, 5, 4] and scores of shape [1, 2, 6] do not fit together" in str(told.value)
+
+
+def detector():
+    """Distances from anchors become boxes; the best of each class are chosen, and their boxes, scores and classes given."""
+    rng = np.random.default_rng(9)
+    anchors = rng.random((120, 2)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["image", "filter"], ["map"], kernel_shape=[4, 4], strides=[4, 4]),
+             helper.make_node("Reshape", ["map", "rows"], ["channels"]),                  # 1, 9, 120
+             helper.make_node("Transpose", ["channels"], ["points"], perm=[0, 2, 1]),     # 1, 120, 9
+             helper.make_node("Split", ["points", "parts"], ["distances", "logits"], axis=2),
+             helper.make_node("Sigmoid", ["distances"], ["small"]),
+             helper.make_node("Split", ["small", "halves"], ["before", "after"], axis=2),
+             helper.make_node("Sub", ["anchors", "before"], ["least"]),
+             helper.make_node("Add", ["anchors", "after"], ["most"]),
+             helper.make_node("Concat", ["least", "most"], ["boxes"], axis=2),
+             helper.make_node("Sigmoid", ["logits"], ["probabilities"]),
+             helper.make_node("Transpose", ["probabilities"], ["scores"], perm=[0, 2, 1]),
+             helper.make_node("NonMaxSuppression", ["boxes", "scores", "limit", "overlap", "threshold"], ["chosen"]),
+             helper.make_node("Gather", ["chosen", "two"], ["box_number"], axis=1),
+             helper.make_node("Gather", ["chosen", "one"], ["class"], axis=1),
+             helper.make_node("Squeeze", ["boxes", "zero"], ["all_boxes"]),
+             helper.make_node("Gather", ["all_boxes", "box_number"], ["chosen_boxes"], axis=0),
+             helper.make_node("GatherND", ["scores", "chosen"], ["chosen_scores"]),
+             helper.make_node("Shape", ["chosen_scores"], ["count"]),
+             helper.make_node("Concat", ["count", "most_kept"], ["both"], axis=0),
+             helper.make_node("ReduceMin", ["both"], ["kept"], keepdims=1),
+             helper.make_node("TopK", ["chosen_scores", "kept"], ["best", "order"]),
+             helper.make_node("Gather", ["chosen_boxes", "order"], ["best_boxes"], axis=0),
+             helper.make_node("Gather", ["class", "order"], ["best_classes"], axis=0)]
+    constants = {"filter": 0.5 * rng.standard_normal((9, 3, 4, 4)).astype(np.float32), "rows": np.array([1, 9, 120]), "parts": np.array([4, 5]),
+                 "halves": np.array([2, 2]), "anchors": anchors[None], "limit": np.array([30]), "overlap": np.array([0.5], np.float32),
+                 "threshold": np.array([0.6], np.float32), "two": np.int64(2), "one": np.int64(1), "zero": np.array([0]),
+                 "most_kept": np.array([25])}
+    return model(nodes, [("image", FLOAT, [1, 3, 40, 48])],
+                 [("best", FLOAT, [None]), ("best_boxes", FLOAT, [None, 4]), ("best_classes", INT64, [None])], constants)
+
+
+def test_detector():
+    data = detector()
+    module = tc.compile(data, threads=2)
+    rng = np.random.default_rng(10)
+    for scale in (1, 0.5, 0.01, 0):
+        check(data, {"image": (scale * rng.standard_normal((1, 3, 40, 48))).astype(np.float32)}, module)
+
+
+# --- branches whose results differ in size -------------------------------------------------------
+
+def branches():
+    """The positions of positive numbers where any is above 2; else a row of zeros."""
+    found = helper.make_graph(
+        [helper.make_node("Greater", ["x", "nought"], ["mask"]), helper.make_node("NonZero", ["mask"], ["where"], name="search"),
+         helper.make_node("Transpose", ["where"], ["tuples"]), helper.make_node("GatherND", ["x", "tuples"], ["picked"]),
+         helper.make_node("Mul", ["picked", "picked"], ["squares"])],
+        "found", [], [helper.make_tensor_value_info("tuples", INT64, None), helper.make_tensor_value_info("squares", FLOAT, None)])
+    none = helper.make_graph(
+        [helper.make_node("Identity", ["no_tuples"], ["blank"]), helper.make_node("Neg", ["x"], ["all"])],
+        "none", [], [helper.make_tensor_value_info("blank", INT64, None), helper.make_tensor_value_info("all", FLOAT, None)])
+    nodes = [helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0), helper.make_node("Greater", ["most", "limit"], ["go"]),
+             helper.make_node("If", ["go"], ["where_out", "numbers"], then_branch=found, else_branch=none, name="choose"),
+             helper.make_node("Add", ["numbers", "limit"], ["sums"]), helper.make_node("Shape", ["where_out"], ["shape"])]
+    return model(nodes, [("x", FLOAT, ["n"])], [("where_out", INT64, [None, 1]), ("sums", FLOAT, [None]), ("shape", INT64, [2])],
+                 {"nought": np.float32(0), "limit": np.float32(2), "no_tuples": np.zeros((1, 1), np.int64)})
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_branches_of_different_sizes(threads):
+    data = branches()
+    module = tc.compile(data, threads=threads)
+    rng = np.random.default_rng(11)
+    for n in (1, 8, 100, 3000):
+        for scale in (0.1, 3):
+            check(data, {"x": (scale * rng.standard_normal(n)).astype(np.float32)}, module)
+
+
+# --- sorting -------------------------------------------------------------------------------------
+
+def top(shape, axis, largest, type_=FLOAT):
+    return model([helper.make_node("TopK", ["x", "k"], ["best", "places"], axis=axis, largest=largest)], [("x", type_, shape)],
+                 [("best", type_, None), ("places", INT64, None)], {"k": np.array([10])})
+
+
+@pytest.mark.parametrize("shape, axis", [([8400], 0), ([2, 1500], 1), ([1100, 3], 0), ([4097], 0)])
+@pytest.mark.parametrize("largest", [0, 1])
+def test_long_rows_are_sorted(shape, axis, largest):
+    rng = np.random.default_rng(12)
+    data = top(shape, axis, largest)
+    module = tc.compile(data, threads=2)
+    check(data, {"x": rng.standard_normal(shape).astype(np.float32)}, module)
+    check(data, {"x": rng.integers(0, 9, shape).astype(np.float32)}, module)   # equal ones keep their order
+    check(data, {"x": np.full(shape, -np.inf, np.float32)}, module)
+
+
+def test_long_rows_of_integers_are_sorted():
+    rng = np.random.default_rng(13)
+    data = top([5000], 0, 1, INT64)
+    check(data, {"x": rng.integers(-2**62, 2**62, 5000)})
+    check(data, {"x": np.full(5000, -2**63)})
+
+
+def test_rows_of_any_length_are_sorted():
+    rng = np.random.default_rng(14)
+    data = top(["rows", "n"], 1, 1)
+    module = tc.compile(data, threads=2)
+    for rows, n in ((1, 10), (3, 64), (2, 65), (1, 8400), (5, 129)):
+        check(data, {"x": rng.standard_normal((rows, n)).astype(np.float32)}, module)
+
+
+# --- operands that a run computes ----------------------------------------------------------------
+
+def computed_operands():
+    """How many numbers are positive decides how many are sorted, and where slices begin and end."""
+    nodes = [helper.make_node("Greater", ["x", "nought"], ["mask"]), helper.make_node("Cast", ["mask"], ["ones"], to=INT64),
+             helper.make_node("ReduceSum", ["ones", "axes"], ["count"], keepdims=1), helper.make_node("Neg", ["count"], ["back"]),
+             helper.make_node("TopK", ["x", "count"], ["best", "places"], name="top"),
+             helper.make_node("Slice", ["x", "axes", "count"], ["front"]),
+             helper.make_node("Slice", ["x", "back", "far"], ["rear"]),
+             helper.make_node("Slice", ["x", "count", "back"], ["middle"]),
+             helper.make_node("Mul", ["front", "front"], ["squares"])]
+    return model(nodes, [("x", FLOAT, ["n"])], [(name, FLOAT, [None]) for name in ("best", "front", "rear", "middle", "squares")],
+                 {"nought": np.float32(0), "axes": np.array([0]), "far": np.array([2**62])})
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_computed_operands(threads):
+    data = computed_operands()
+    module = tc.compile(data, threads=threads)
+    rng = np.random.default_rng(15)
+    for n in (1, 7, 50, 2000):
+        for shift in (-3, -1, 0, 1):
+            check(data, {"x": (rng.standard_normal(n) + shift).astype(np.float32)}, module)
+
+
+def test_sizes_out_of_bounds():
+    """More elements are asked for than there are: an error of the run, after which the module works."""
+    nodes = [helper.make_node("ReduceMax", ["x"], ["most"], keepdims=1), helper.make_node("Cast", ["most"], ["k"], to=INT64),
+             helper.make_node("TopK", ["x", "k"], ["best", "places"], name="top")]
+    module = tc.compile(model(nodes, [("x", FLOAT, [5])], [("best", FLOAT, [None])]), threads=2)
+    x = np.array([1, 2, 0, 1, 2], np.float32)
+    np.testing.assert_array_equal(module(x), [2, 2])
+    for wrong in (9, -1):
+        with pytest.raises(tc.ShapeError) as told:
+            module(np.full(5, wrong, np.float32))
+        assert str(told.value) == f"model 'sizes': size 'top_count' of node 'top' is {wrong} for these inputs; it may be 0 to 5"
+        np.testing.assert_array_equal(module(x), [2, 2])
+
+
+# --- loops ---------------------------------------------------------------------------------------
+
+def loop(output):
+    """In each iteration the numbers above its number are summed; `output` is collected."""
+    port = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("Cast", ["i"], ["limit"], to=FLOAT), helper.make_node("Greater", ["x", "limit"], ["mask"]),
+         helper.make_node("NonZero", ["mask"], ["where"], name="inner"), helper.make_node("Transpose", ["where"], ["tuples"]),
+         helper.make_node("GatherND", ["x", "tuples"], ["picked"]), helper.make_node("ReduceSum", ["picked"], ["sum"], keepdims=0),
+         helper.make_node("Add", ["total", "sum"], ["next"]), helper.make_node("Identity", ["go"], ["on"])],
+        "body", [port("i", INT64, []), port("go", BOOL, []), port("total", FLOAT, [])],
+        [port("on", BOOL, []), port("next", FLOAT, []), port(output, FLOAT, None)])
+    return model([helper.make_node("Loop", ["trips", "", "nought"], ["all", "each"], body=body, name="repeat")],
+                 [("x", FLOAT, ["n"])], [("all", FLOAT, []), ("each", FLOAT, None)], {"trips": np.array(4), "nought": np.float32(0)})
+
+
+def test_sizes_inside_of_a_loop():
+    data = loop("sum")
+    module = tc.compile(data, threads=2)
+    for n in (1, 9, 500):
+        check(data, {"x": np.random.default_rng(n).uniform(-1, 5, n).astype(np.float32)}, module)
+
+
+def test_iterations_of_different_sizes_are_refused():
+    with pytest.raises(tc.UnsupportedError) as told:
+        tc.compile(loop("picked"))
+    assert ("node 'repeat' (Loop, opset 18) of model.onnx: output 1 is put together of parts of shape [inner_count], where each "
+            "iteration computes 'inner_count'; parts of equal sizes are needed") in str(told.value)
