@@ -14,10 +14,12 @@ class ModelError(Error):
 class UnsupportedError(Error):
     """The model uses something that tc cannot compile; the text lists all of it with node names.
 
-    inputs  of the model, whose values would decide what a run computes; empty for other reasons
+    inputs   of the model, whose values would decide what a run computes; empty for other reasons
+    strings  whether the reason is that the model works on strings
     """
 
     inputs = ()
+    strings = False
 
 
 class ShapeError(Error):
