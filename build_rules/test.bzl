@@ -1,11 +1,11 @@
 """GoogleTest targets."""
 
-def tc_cc_test(name, size = "medium", data = [], deps = [], support = [":support"], **kwargs):
-    """The target of one file."""
+def tc_cc_test(name, size = "medium", srcs = None, data = [], deps = [], support = [":support"], **kwargs):
+    """The target of one file, that of its name where `srcs` has none."""
     native.cc_test(
         name = name,
         size = size,
-        srcs = [name + ".cc"],
+        srcs = srcs or [name + ".cc"],
         data = data,
         deps = deps + support,
         linkopts = ["-lgtest", "-lgtest_main", "-lpthread"],

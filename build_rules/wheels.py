@@ -10,6 +10,7 @@ Prints the path of each wheel, and a line for what is left out where packages of
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -61,13 +62,48 @@ def run(*command):
         raise SystemExit(f"{done.stdout}{command[0]} ended with {done.returncode}")
 
 
+# What the package is linked with statically; the rest is found by the programs' own lists of libraries.
+LINKED_PACKAGES = ("libcli11-dev", "libgrpc++-dev", "libisl-dev", "liblld-19-dev", "libprotobuf-dev", "libsqlite3-dev",
+                   "llvm-19-dev", "pybind11-dev", "libstdc++-12-dev")
+
+
+def packages_of(tree):
+    """Names of the Debian packages whose code is in the programs and extension modules below the folder, or that they
+    load."""
+    names = set(LINKED_PACKAGES)
+    libraries = set()
+    for path in tree.rglob("*"):
+        if path.is_file() and not path.is_symlink() and "riscv64" not in path.parts and path.read_bytes()[:4] == b"\x7fELF":
+            listed = subprocess.run(["ldd", path], capture_output=True, text=True, check=False).stdout
+            libraries.update(re.findall(r"=> (/\S+)", listed))
+    for library in sorted(libraries):
+        # Files are known by the folder of before or after /lib became a link to /usr/lib.
+        for known in library, os.path.realpath(library), library.removeprefix("/usr"):
+            owner = subprocess.run(["dpkg-query", "--search", known], capture_output=True, text=True, check=False)
+            if owner.returncode == 0:
+                names.add(owner.stdout.split(":")[0])
+                break
+        else:
+            raise SystemExit(f"no Debian package has the file {library}: its licence cannot be told")
+    return sorted(names)
+
+
+def add_licences(tree, record):
+    """Puts what each package's licence demands to be passed on beside the wheel's metadata."""
+    folder = record / "licenses"
+    folder.mkdir()
+    for name in packages_of(tree):
+        shutil.copyfile(f"/usr/share/doc/{name}/copyright", folder / f"{name}.txt")
+
+
 def full_wheel(package, work, folder, tag, level):
     """The wheel tc: auditwheel finds the libraries of every program in it, and gives each a name of its own."""
     tree = work / "full"
     shutil.copytree(package, tree / "tc", symlinks=True)
     plain = work / describe(tree, tag)
-    names = sorted(str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file())
     record, = tree.glob("*.dist-info")
+    add_licences(tree, record)
+    names = sorted(str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file())
     # Hashes come with auditwheel, which writes the list anew.
     (record / "RECORD").write_text("".join(f"{name},,\n" for name in names), encoding="utf-8")
     with zipfile.ZipFile(plain, "w", zipfile.ZIP_STORED) as archive:

@@ -1,4 +1,4 @@
-// Products of AVX-512's vectors: `vpdpbusd`, `vpdpwssd`, `vdpbf16ps`.
+// Products of vectors: `vpdpbusd`, `vpdpwssd`, `vdpbf16ps`.
 #include "codegen/matrix_unit.h"
 
 namespace tc {

@@ -106,15 +106,16 @@ Tensor::Tensor(DType dtype, std::vector<int64_t> shape) : dtype(dtype), shape(st
 int64_t Tensor::count() const { return static_cast<int64_t>(bytes.size()) / size_of(dtype); }
 
 double Tensor::as_double(int64_t index) const {
-  if (is_narrow_float(dtype)) return narrow_to_double(dtype, read<uint8_t>(bytes, index));
   switch (dtype) {
     case DType::F32: return read<float>(bytes, index);
     case DType::F64: return read<double>(bytes, index);
     case DType::F16: return half_to_float(read<uint16_t>(bytes, index));
     case DType::BF16: return bfloat_to_float(read<uint16_t>(bytes, index));
     case DType::U64: return static_cast<double>(read<uint64_t>(bytes, index));
-    default: return static_cast<double>(as_int(index));
+    default: break;
   }
+  if (is_narrow_float(dtype)) return narrow_to_double(dtype, read<uint8_t>(bytes, index));
+  return static_cast<double>(as_int(index));
 }
 
 int64_t Tensor::as_int(int64_t index) const {
@@ -134,7 +135,6 @@ int64_t Tensor::as_int(int64_t index) const {
 }
 
 void Tensor::set(int64_t index, double value) {
-  if (is_narrow_float(dtype)) return write(bytes, index, double_to_narrow(dtype, value));
   switch (dtype) {
     case DType::F32: return write(bytes, index, static_cast<float>(value));
     case DType::F64: return write(bytes, index, value);
@@ -144,8 +144,10 @@ void Tensor::set(int64_t index, double value) {
       return write(bytes, index, bits);
     }
     case DType::Bool: return write<uint8_t>(bytes, index, value != 0);
-    default: return set_int(index, wrap_to_int(value));
+    default: break;
   }
+  if (is_narrow_float(dtype)) return write(bytes, index, double_to_narrow(dtype, value));
+  return set_int(index, wrap_to_int(value));
 }
 
 void Tensor::set_int(int64_t index, int64_t value) {

@@ -56,7 +56,9 @@ class SchemaParser {
 
   void field(std::map<int, ProtoField>& fields) {
     ProtoField field;
-    field.repeated = take() == "repeated";
+    const std::string& label = tokens_.at(at_);   // proto3 has none but "repeated"
+    field.repeated = label == "repeated";
+    if (field.repeated || label == "optional" || label == "required") take();
     field.type = take();
     field.name = take();
     take();

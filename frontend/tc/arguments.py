@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import sys
 
 import numpy as np
 
@@ -28,11 +29,49 @@ BIT_TYPES = {name: np.uint16 if name == "bfloat16" else np.uint8
              for kind, name in NUMPY_NAMES.items() if name == "bfloat16" or kind[:2] in ("f8", "f4", "i4", "u4", "i2", "u2")}
 
 # Files of other formats that people may give, and how to come to ONNX from there.
-_OTHER_FORMATS = {
-    ".pt": "torch.onnx.export", ".pth": "torch.onnx.export", ".ts": "torch.onnx.export",
-    ".jit": "torch.onnx.export", ".pt2": "torch.onnx.export", ".tflite": "tf2onnx",
-    ".pb": "tf2onnx", ".h5": "tf2onnx", ".keras": "tf2onnx",
-}
+_OTHER_FORMATS = {".tflite": "tf2onnx", ".pb": "tf2onnx", ".h5": "tf2onnx", ".keras": "tf2onnx"}
+# Files of PyTorch, by their names; archives of other names are known by how they begin.
+_TORCH_SUFFIXES = (".pt", ".pth", ".ts", ".jit", ".pt2")
+_ZIP_MAGIC = b"PK\x03\x04"
+
+
+def is_torch_model(model):
+    """Whether PyTorch reads the model; it is not imported for the question."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(model, (torch.nn.Module, torch.export.ExportedProgram, torch.jit.ScriptFunction)):
+        return True
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return bytes(model[:4]) == _ZIP_MAGIC
+    if isinstance(model, compiler.Source) or hasattr(model, "SerializeToString"):
+        return False
+    try:
+        path = os.fspath(model)
+    except TypeError:
+        return False
+    if os.path.splitext(os.fsdecode(path))[1].lower() in _TORCH_SUFFIXES:
+        return True
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == _ZIP_MAGIC
+    except (OSError, ValueError):
+        return False
+
+
+def read_torch_model(model, inputs, shapes):
+    """A model of PyTorch, read."""
+    from .torch import read
+
+    return read(model, inputs, shapes)
+
+
+def described(model, inputs, shapes):
+    """(model, shapes) where a model of PyTorch has become a source, and shapes are those that the compiler is to bind."""
+    if is_torch_model(model):
+        read = read_torch_model(model, inputs, shapes)
+        return read.source, read.shapes
+    if inputs is not None:
+        raise ShapeError("inputs: only models of PyTorch take example inputs; an ONNX model states its own, and shapes={…} binds them")
+    return model, shapes
 
 
 def source_of(model):
@@ -47,8 +86,8 @@ def source_of(model):
     try:
         path = os.fspath(model)
     except TypeError:
-        raise ModelError(f"a model is the path of an ONNX file, its bytes or an onnx.ModelProto, not "
-                         f"a {type(model).__name__}") from None
+        raise ModelError(f"a model is the path of an ONNX or PyTorch file, its bytes, an onnx.ModelProto, a torch.nn.Module or an "
+                         f"ExportedProgram, not a {type(model).__name__}") from None
     suffix = os.path.splitext(path)[1].lower()
     if suffix in _OTHER_FORMATS:
         raise UnsupportedError(f"{path}: {suffix} files are not read; write the model as ONNX with "

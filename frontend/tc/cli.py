@@ -23,9 +23,17 @@ from .profile import limits_text, profile
 from .tuning import tune
 
 _SUFFIXES = {"shared": ".so", "static": ".a", "executable": "", "object": ".o"}
-_KERNEL_TEXTS = ("statements", "default", "trace", "tree", "loops", "llvm", "assembly")
-# The five texts that `--dump=all` prints for a kernel.
-_ALL_TEXTS = ("statements", "trace", "tree", "loops", "assembly")
+# The texts of a kernel, and which part of the compiler decides what each shows.
+_KERNEL_TEXTS = {
+    "statements": "fused by ir/passes/group.cc, lowered by the rows of ir/ops, in layouts of frontend/pipeline/layout.cc",
+    "default": "the strategies that scheduler/default/strategy.cc weighs, with predicted cycles",
+    "trace": "by default: packing, tile, order and threads, a primitive of scheduler/primitives a line",
+    "tree": "isl's schedule tree of the trace: scheduler/legality/isl.cc",
+    "loops": "what codegen gets: scheduler/generate",
+    "llvm": "codegen, before LLVM's passes",
+    "assembly": "codegen",
+}
+_ALL_TEXTS = [name for name in _KERNEL_TEXTS if name != "llvm"]
 
 
 def _shapes(arguments):
@@ -293,10 +301,11 @@ def _inspect_kernel(arguments):
     schedule = kernel.schedule()
     wanted = arguments.dump or "all"
     names = _ALL_TEXTS if wanted == "all" else (wanted,)
-    if not set(names) <= set(_KERNEL_TEXTS):
+    if not _KERNEL_TEXTS.keys() >= set(names):
         raise Error(f"--dump={wanted}: a kernel's texts are {', '.join(_KERNEL_TEXTS)}, or all")
-    result = {"label": kernel.label, "target": kernel.target}
-    text = []
+    threads = arguments.threads or 1
+    result = {"label": kernel.label, "target": kernel.target, "threads": threads}
+    text = [f"{kernel.label} for {kernel.target}, {threads} thread{'s'[:threads != 1]}, tolerance {arguments.tolerance:g}\n"]
     for name in names:
         if name == "statements":
             part = kernel.text
@@ -307,14 +316,14 @@ def _inspect_kernel(arguments):
         else:
             part = getattr(schedule, name)
         result[name] = part
-        title = name
+        title = f"{name} ({_KERNEL_TEXTS[name]})"
         runs = compiler.resolve_target(kernel.target)[1]
         if name == "assembly" and runs and kernel.multiply_adds and not arguments.no_time:
             timing = kernel.time(schedule)
             share = _peak_share(kernel, timing)
             result["seconds"], result["peak_share"] = timing.minimum, share
-            title += f" ({timing.minimum * 1e6:.1f} us on one thread"
-            title += ")" if share is None else f", {share * 100:.0f} % of the core's peak)"
+            title += f": measured {timing.minimum * 1e6:.1f} us on one thread"
+            title += "" if share is None else f", {share * 100:.0f} % of the core's peak"
         text.append(f"-- {title}\n{part.rstrip()}\n")
     return result, "\n".join(text).rstrip()
 

@@ -14,11 +14,13 @@ class ModelError(Error):
 class UnsupportedError(Error):
     """The model uses something that tc cannot compile; the text lists all of it with node names.
 
-    inputs   of the model, whose values would decide what a run computes; empty for other reasons
-    strings  whether the reason is that the model works on strings
+    inputs    of the model, whose values would decide what a run computes; empty for other reasons
+    problems  of a model of PyTorch, a sentence each; empty for other models
+    strings   whether the reason is that the model works on strings
     """
 
     inputs = ()
+    problems = ()
     strings = False
 
 

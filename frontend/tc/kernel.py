@@ -5,7 +5,7 @@ import typing
 
 import numpy as np
 
-from .arguments import Options, options_of, source_of
+from .arguments import Options, described, options_of, source_of
 from .errors import ScheduleError
 from .module import BIT_TYPES, Module
 from .native import compiler
@@ -201,8 +201,9 @@ def time_calls(call, seconds, repeat=None):
     return Timing(min(times), float(np.median(times)))
 
 
-def kernels(model, target="native", *, shapes=None, threads=1, tolerance=1e-4):
+def kernels(model, target="native", shapes=None, threads=1, tolerance=1e-4, inputs=None):
     """The fused groups of the model in the order of a run, as the compiler schedules them."""
+    model, shapes = described(model, inputs, shapes)
     options = options_of(Options(target=target, shapes=shapes, threads=threads, tolerance=tolerance))
     name = compiler.resolve_target(target)[0]
     return [Kernel(report, name, threads) for report in compiler.plan_kernels(source_of(model), options)]

@@ -8,7 +8,8 @@ import warnings
 
 import numpy as np
 
-from .arguments import BIT_TYPES, LIBRARY_FOLDER, NUMPY_NAMES, Options, options_of, set_values, source_of
+from .arguments import (BIT_TYPES, LIBRARY_FOLDER, NUMPY_NAMES, Options, described, is_torch_model, options_of,
+                        read_torch_model, set_values, source_of)
 from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError, bounded, error_of
 from .native import compiler, runtime
 
@@ -356,14 +357,18 @@ def _with_log(options, log):
     options.log, options.build = os.fspath(path), build_id()
 
 
-def compile(model, target="native", *, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
+def compile(model, target="native", *, inputs=None, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
             insecure=False, progress=None, build_threads=None, max_ram=None):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called.
 
-    model      path of an .onnx file, its bytes, or an onnx.ModelProto
+    model      path of an .onnx file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
+               file of these (.pt2, .pt, .jit)
+    inputs     of a torch.nn.Module or TorchScript: example inputs, a tuple of what the module is called with (or a dictionary
+               by name). The module that comes back is called likewise
     target     "native" or one of tc.targets(), with "+feature,-feature" after it
-    shapes     {"batch": 1} binds a symbolic dimension, {"input": (1, 3, 224, 224)} an input's shape.
+    shapes     {"batch": 1} binds a symbolic dimension, {"input": (1, 3, 224, 224)} an input's shape; with a model of PyTorch
+               {"input": ("batch", 3, 224, 224), "batch": (1, 64)} keeps a size open, and gives its range
                Of a sequence {"input": [(3, 4), (3, 5)]} the shapes of its tensors, of an optional the
                same or {"input": None}: an artefact takes each of them as an input ("input[0]", ...).
                Where these are not given, a version is compiled for each form on first use
@@ -381,6 +386,12 @@ def compile(model, target="native", *, shapes=None, values=None, threads=None, t
     max_ram    bytes that the model may use; None takes this machine's memory. A model that needs more is refused,
                where its sizes are known
     """
+    read = None
+    if is_torch_model(model):
+        read = read_torch_model(model, inputs, shapes)
+        model, shapes = read.source, read.shapes
+    elif inputs is not None:
+        described(model, inputs, shapes)     # says what is wrong
     if tune:
         from .tuning import tune as search
 
@@ -395,7 +406,11 @@ def compile(model, target="native", *, shapes=None, values=None, threads=None, t
         _with_log(made, log)
         return made
 
-    return _compiled(model, options, threads)
+    if read is None:
+        return _compiled(model, options, threads)
+    from .torch import module_of
+
+    return module_of(read, lambda source: _compiled(source, options, threads))
 
 
 @bounded
@@ -428,9 +443,15 @@ def load(path, *, threads=None):
 
 
 @bounded
-def check(model, *, shapes=None):
+def check(model, *, inputs=None, shapes=None):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
     where nothing does. Damaged files and wrong shapes raise."""
+    try:
+        model, shapes = described(model, inputs, shapes)
+    except UnsupportedError as error:
+        if not error.problems:
+            raise
+        return list(error.problems)
     source, options = source_of(model), options_of(Options(shapes=shapes))
     try:
         problems = compiler.unsupported(source, options)

@@ -10,7 +10,7 @@ import tempfile
 import typing
 
 from . import fleet
-from .arguments import LIBRARY_FOLDER, Options, options_of, source_of
+from .arguments import LIBRARY_FOLDER, Options, described, options_of, source_of
 from .errors import Error
 from .log import build_id, default_path
 from .native import compiler
@@ -169,7 +169,7 @@ def _work_folder():
             yield folder
 
 
-def tune(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, trials=None,
+def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tolerance=1e-4, trials=None,
          time_limit=None, log=None, tracker=None, credentials=None, insecure=False, seed=0,
          progress=None, _from_random=False, _sample_seconds=None):
     """Searches for schedules and keeps what it finds in the log; returns a TuneResult.
@@ -188,6 +188,7 @@ def tune(model, target="native", *, shapes=None, threads=None, tolerance=1e-4, t
         raise Error(f"trials is {trials}; give at least 1")
     if time_limit is not None and not time_limit > 0:
         raise Error(f"time_limit is {time_limit}; give a number of seconds above 0")
+    model, shapes = described(model, inputs, shapes)
     log = os.fspath(log) if log else default_path()
     if log is None:
         raise Error("tuning needs a log: give log=\"FILE\"")

@@ -11,6 +11,16 @@ void check_single(InferContext& context, int input, const char* what) {
   context.error(what, " has shape ", str(context.shape(input)), "; one element is needed");
 }
 
+// What an operand inside of the body decides is no question to whoever holds the node: the operand is a value of the
+// body's graph, not of his.
+void infer_body(Graph& body) {
+  try {
+    infer_shapes(body);
+  } catch (const DependsOnData& error) {
+    throw Error(error);
+  }
+}
+
 void infer_branches(InferContext& context) {
   const GraphPtr then_body = graph_attribute(context.node(), "then_branch");
   const GraphPtr else_body = graph_attribute(context.node(), "else_branch");
@@ -19,8 +29,8 @@ void infer_branches(InferContext& context) {
     context.fail_at(ErrorKind::Model, text("has ", outputs, " outputs but its branches give ", then_body->outputs.size(),
                                            " and ", else_body->outputs.size()));
   }
-  infer_shapes(*then_body);
-  infer_shapes(*else_body);
+  infer_body(*then_body);
+  infer_body(*else_body);
   check_single(context, 0, "the condition");
   const auto known = context.elements(0);
   for (size_t i = 0; i < outputs; ++i) {
@@ -63,7 +73,7 @@ void infer_scan(InferContext& context) {
     inside.dtype = context.dtype(static_cast<int>(i));
     inside.shape = shape;
   }
-  infer_shapes(*body);
+  infer_body(*body);
   for (size_t i = 0; i < body->outputs.size(); ++i) {
     const Value& value = (*body)[body->outputs[i]];
     Shape shape = *value.shape;
@@ -113,7 +123,7 @@ void infer_loop(InferContext& context) {
     inside.dtype = context.dtype(static_cast<int>(2 + i));
     inside.shape = context.shape(static_cast<int>(2 + i));
   }
-  infer_shapes(*body);
+  infer_body(*body);
   std::optional<std::vector<Dim>> trip = context.elements(0);
   for (size_t i = 1; i < body->outputs.size(); ++i) {
     const Value& value = (*body)[body->outputs[i]];

@@ -27,6 +27,7 @@ std::map<std::string, OpRow> make_table() {
   register_einsum_ops(table);
   register_gather_ops(table);
   register_loss_ops(table);
+  register_machine_learning_ops(table);
   register_matmul_ops(table);
   register_movement_ops(table);
   register_ngram_ops(table);
@@ -42,6 +43,7 @@ std::map<std::string, OpRow> make_table() {
   register_sampling_ops(table);
   register_shape_ops(table);
   register_transformer_ops(table);
+  register_tree_ops(table);
   register_signal_ops(table);
   register_unpooling_ops(table);
   register_view_ops(table);

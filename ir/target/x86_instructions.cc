@@ -1,4 +1,4 @@
-// Multiply-accumulate instructions of x86-64: tiles of AMX, else vectors of AVX-512.
+// Multiply-accumulate instructions of x86-64: tiles of AMX, else vectors of AVX-512 or AVX-VNNI.
 //
 // Cycles of tiles are measured: products of 16 x 32 and 32 x 16 bfloat16 every 16 cycles with six sums in flight, 2,965
 // GFLOP/s where float32 multiply-adds make 179; of i8 twice as many. Each product of vectors takes as long as a vector's
@@ -20,6 +20,10 @@ const std::vector<UnitRow>& x86_units() {
           {"vpdpbusd", "llvm.x86.avx512.vpdpbusd.512", "avx512vnni", I8, U8, I32, 1, 16, 4, 4, 0.5, I32, {4}},
           // Without the feature LLVM makes a multiplication and an addition of each product.
           {"vpdpwssd", "llvm.x86.avx512.vpdpwssd.512", "avx512vnni", I16, I16, I32, 1, 16, 2, 2, 0.5, F32, {32, 16, 8},
+           "+fast-dpwssd"}}},
+      {"avxvnni", true, 1, 8, 16, {
+          {"vpdpbusd", "llvm.x86.avx512.vpdpbusd.256", "avxvnni", I8, U8, I32, 1, 8, 4, 4, 0.5, I32, {2}},
+          {"vpdpwssd", "llvm.x86.avx512.vpdpwssd.256", "avxvnni", I16, I16, I32, 1, 8, 2, 2, 0.5, F32, {16, 8, 4},
            "+fast-dpwssd"}}}};
   return units;
 }

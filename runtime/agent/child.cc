@@ -166,7 +166,7 @@ void install_filter(ChildPlan& plan, int status) {
 }  // namespace
 
 ChildPlan::ChildPlan(const Launch& launched)
-    : launch(&launched), walls(isolation()), agent_user(geteuid()), agent_group(getegid()),
+    : launch(&launched), walls(launched.walls), agent_user(geteuid()), agent_group(getegid()),
       descriptors(launched.descriptors) {
   const bool programs = !launched.program.empty();
   filter = make_filter({walls.notify, programs});

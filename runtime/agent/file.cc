@@ -41,6 +41,8 @@ SharedMemory::SharedMemory(const char* name, int64_t bytes)
   if (ftruncate(descriptor_.get(), bytes) != 0 ||
       (bytes > 0 && fallocate(descriptor_.get(), 0, 0, bytes) != 0 && errno != EOPNOTSUPP))
     fail("memory for a file of " + std::to_string(bytes) + " bytes");
+  // Who has it too cannot take pages from under the mapping here.
+  if (fcntl(descriptor_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) fail("sealing a memory file");
   if (bytes == 0) return;
   void* memory = mmap(nullptr, static_cast<size_t>(mapped_bytes()), PROT_READ | PROT_WRITE,
                       MAP_SHARED, descriptor_.get(), 0);

@@ -226,7 +226,7 @@ void Process::explain_signal(int number, int64_t most_resident, const std::strin
   // Without word of what it asks for: one that held nearly all it may have likely asked for more.
   struct rusage own = {};
   getrusage(RUSAGE_SELF, &own);
-  if (!isolation().notify && most_resident > own.ru_maxrss &&
+  if (!launch_.walls.notify && most_resident > own.ru_maxrss &&
       most_resident * 1024 > (launch_.memory_bytes + launch_.extra_bytes) / 5 * 4)
     misbehave(Outcome::OutOfMemory, "died of " + signal + " with " + megabytes(most_resident * 1024) +
                                         " in use while " + doing + said());

@@ -29,6 +29,7 @@ struct Launch {
   double cpu_seconds = 10;
   int threads = 64;                      // most that it may start
   std::vector<int> processors;           // where it may run; empty for anywhere
+  Isolation walls = isolation();         // all that this system has; tests leave some out
 };
 constexpr int kExecutableDescriptor = 8;
 constexpr int kReportDescriptor = 9;

@@ -17,6 +17,8 @@ namespace {
 
 // Address space that qemu itself takes: its translated code, its libraries, the plugin's tables.
 constexpr int64_t kQemuBytes = int64_t{512} << 20;
+// Of the guest's memory: its stack, and what its own C library takes.
+constexpr int64_t kGuestBytes = int64_t{64} << 20, kGuestUnit = int64_t{1} << 20;
 // Threads of qemu's own.
 constexpr int kQemuThreads = 8;
 // A page of numbers (runtime/qemu/count_plugin.cc).
@@ -117,17 +119,19 @@ class QemuRunner : public Runner, public Bench {
     report_.emplace("tc-report", kReportBytes);
     std::memset(report_->data(), 0, kReportBytes);
     const std::string bits = std::to_string(options_.vector_bits);
+    // All the memory that there is for the guest, reserved at the start: what lies beyond is qemu's.
+    const int64_t guest = (launch.memory_bytes + kGuestBytes + kGuestUnit - 1) / kGuestUnit * kGuestUnit;
     std::vector<std::string> arguments = {
-        qemu_, "-cpu", "rv64,v=true,vlen=" + bits + ",vext_spec=v1.0", "-seed", "1", "-plugin",
+        qemu_, "-cpu", "rv64,v=true,vlen=" + bits + ",vext_spec=v1.0", "-seed", "1", "-R", std::to_string(guest), "-plugin",
         with_double_commas(plugin_) + ",out=map:" + std::to_string(kReportDescriptor) +
-            ",replies=on,cycles=on,cache=" + (options_.cache ? "on" : "off") + ",vlen=" + bits +
-            ",dlen=" + std::to_string(kDatapathBits),
+            ",replies=on,cycles=on,cache=" + (options_.cache ? "on" : "off") + ",guest=" + std::to_string(guest) +
+            ",vlen=" + bits + ",dlen=" + std::to_string(kDatapathBits),
         program_path()};
     arguments.insert(arguments.end(), launch.arguments.begin() + 1, launch.arguments.end());
     launch.arguments = std::move(arguments);
     launch.program = qemu_;
     launch.report = report_->descriptor();
-    launch.extra_bytes = kQemuBytes;
+    launch.extra_bytes = kQemuBytes + guest;
     launch.threads += kQemuThreads;
     launch.shown = library_folders();
     launch.shown.push_back(plugin_);

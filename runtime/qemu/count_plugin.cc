@@ -15,6 +15,8 @@
 //                    the cycles so far at each further one: what a candidate does between two replies
 //                    (runtime/serve.h) counts, whatever it says of itself. With out=map: one page of 64-bit
 //                    numbers, first how many there are
+//   guest=BYTES      the guest's memory, as qemu reserves it (-R): the process ends where the guest reaches
+//                    beyond it (guest_walls.h)
 //   vlen=BITS        the guest core's vector length, for cycles (a plugin cannot ask; default 128)
 //   dlen=BITS        the model's vector datapath (default 128)
 //
@@ -25,6 +27,7 @@
 // middle is counted whole. Counts are written when the guest exits by exit or exit_group; a guest
 // killed by a signal leaves no file.
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +47,7 @@
 #include <vector>
 
 #include "runtime/qemu/cycle_model.h"
+#include "runtime/qemu/guest_walls.h"
 #include "runtime/qemu/plugin_api.h"
 #include "runtime/qemu/riscv_decode.h"
 
@@ -68,6 +72,7 @@ struct Options {
   std::vector<Range> ranges;
   bool has_cycles = false;
   bool has_replies = false;
+  uint64_t guest_bytes = 0;   // 0: not known
   CycleOptions model;
 
   bool contains(uint64_t address) const {
@@ -151,6 +156,20 @@ void ThreadState::finish_block(uint64_t next) {
   accesses.clear();
 }
 
+// Straight to the kernel: buffers and handlers of the C library are in memory that the guest may just have written.
+[[noreturn]] void end_process(const char* begin, const char* what, int code) {
+  for (const char* text : {begin, what, "\n"}) syscall(SYS_write, STDERR_FILENO, text, std::strlen(text));
+  for (;;) syscall(SYS_exit_group, code);
+}
+
+[[noreturn]] void end_guest(const char* what) { end_process("the guest reaches for the emulator's memory: it ", what, 1); }
+
+void check_bounds(qemu_plugin_meminfo_t info, uint64_t address) {
+  const uint64_t guest_bytes = plugin().options.guest_bytes;
+  if (guest_bytes != 0 && is_outside(address, uint64_t{1} << qemu_plugin_mem_size_shift(info), guest_bytes))
+    end_guest(qemu_plugin_mem_is_store(info) ? "writes there" : "reads there");
+}
+
 bool is_active() { return plugin().is_active.load(std::memory_order_relaxed); }
 
 void on_block_timed(unsigned, void* data) {
@@ -163,7 +182,8 @@ void on_block_timed(unsigned, void* data) {
 
 // `data` is the index of the accessing instruction in its block.
 void on_memory_accessed(unsigned, qemu_plugin_meminfo_t info, uint64_t address, void* data) {
-  if (!is_active()) return;
+  check_bounds(info, address);
+  if (!plugin().options.model.has_cache || !is_active()) return;
   ThreadState& thread = this_thread();
   const auto instruction = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(data));
   const uint64_t last = address + (uint64_t{1} << qemu_plugin_mem_size_shift(info)) - 1;
@@ -216,7 +236,9 @@ template <class... Arguments>
 void on_system_call(qemu_plugin_id_t, unsigned, int64_t call, Arguments... arguments) {
   const std::array<uint64_t, sizeof...(arguments)> given = {arguments...};
   const uint64_t descriptor = given[0], bytes = given[2];
-  if (call != kWrite || descriptor != STDOUT_FILENO || bytes == 0) return;
+  if (plugin().options.guest_bytes != 0)
+    if (const char* what = reach_of(call, given, plugin().options.guest_bytes)) end_guest(what);
+  if (!plugin().options.has_replies || call != kWrite || descriptor != STDOUT_FILENO || bytes == 0) return;
   Plugin& state = plugin();
   if (!state.is_active) {
     state.is_active = true;
@@ -227,6 +249,13 @@ void on_system_call(qemu_plugin_id_t, unsigned, int64_t call, Arguments... argum
   if (count >= kMostReplies) return;
   state.page[1 + count] = slowest_cycles();
   state.page[0] = count + 1;
+}
+
+// A guest that asks for more than its memory ends, as candidates do whose calls the agent sees.
+void on_system_call_returned(qemu_plugin_id_t, unsigned, int64_t call, int64_t result) {
+  constexpr int64_t kMremap = 216, kMmap = 222, kNoMemory = -12;
+  if ((call == kMmap || call == kMremap) && result == kNoMemory)
+    end_process("the guest asked for more memory than there is for it", "", kOutOfMemoryCode);
 }
 
 void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
@@ -242,7 +271,7 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
   }
   // All blocks matter to the model: the next one's address tells where a branch went, and any may
   // set the vector type.
-  if (!is_counted && !state.options.has_cycles) return;
+  if (!is_counted && !state.options.has_cycles && state.options.guest_bytes == 0) return;
 
   std::lock_guard lock(state.mutex);
   std::unique_ptr<Block>& block = state.blocks[{qemu_plugin_tb_vaddr(translated), code}];
@@ -270,8 +299,8 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
     qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_timed, QEMU_PLUGIN_CB_NO_REGS,
                                          block.get());
   }
-  for (size_t i = 0; state.options.model.has_cache && i < count; ++i) {
-    if (!block->is_counted[i]) continue;
+  for (size_t i = 0; (state.options.model.has_cache || state.options.guest_bytes != 0) && i < count; ++i) {
+    if (state.options.guest_bytes == 0 && !block->is_counted[i]) continue;
     qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(translated, i), on_memory_accessed,
                                      QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
                                      reinterpret_cast<void*>(static_cast<uintptr_t>(i)));
@@ -387,6 +416,11 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
       options.has_replies = value == "on";
     } else if ((name == "cycles" || name == "cache") && (value == "on" || value == "off")) {
       (name == "cycles" ? options.has_cycles : options.model.has_cache) = value == "on";
+    } else if (name == "guest") {
+      char* rest = nullptr;
+      const std::string text(value);
+      options.guest_bytes = std::strtoull(text.c_str(), &rest, 10);
+      if (options.guest_bytes == 0 || *rest != '\0') return "guest '" + text + "' is not a number of bytes";
     } else if (name == "vlen" || name == "dlen") {
       const std::optional<int> bits = parse_bits(value);
       if (!bits) {
@@ -397,7 +431,7 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
     } else {
       return "argument '" + std::string(argument) +
              "' is not one of out=PATH, range=START-END, cycles=on|off, cache=on|off, "
-             "replies=on|off, vlen=BITS, dlen=BITS";
+             "replies=on|off, guest=BYTES, vlen=BITS, dlen=BITS";
     }
   }
   options.has_cycles |= options.model.has_cache;
@@ -440,7 +474,8 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argume
   }
   plugin().process = getpid();
   plugin().is_active = !plugin().options.has_replies;
-  if (plugin().options.has_replies) qemu_plugin_register_vcpu_syscall_cb(id, on_system_call);
+  if (plugin().options.has_replies || plugin().options.guest_bytes != 0) qemu_plugin_register_vcpu_syscall_cb(id, on_system_call);
+  if (plugin().options.guest_bytes != 0) qemu_plugin_register_vcpu_syscall_ret_cb(id, on_system_call_returned);
   qemu_plugin_register_vcpu_tb_trans_cb(id, on_block_translated);
   qemu_plugin_register_atexit_cb(id, on_exit, nullptr);
   return 0;

@@ -64,6 +64,11 @@ void qemu_plugin_register_vcpu_mem_cb(qemu_plugin_insn* instruction, qemu_plugin
 // Called before the guest makes a system call; `call` is its number on the guest's architecture.
 void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_syscall_cb_t cb);
 
+// Called when a system call of the guest has returned `result`, negative for an error.
+using qemu_plugin_vcpu_syscall_ret_cb_t = void (*)(qemu_plugin_id_t id, unsigned vcpu_index, int64_t call,
+                                                   int64_t result);
+void qemu_plugin_register_vcpu_syscall_ret_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_syscall_ret_cb_t cb);
+
 // Called when the guest process ends, with all of its threads stopped.
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, qemu_plugin_udata_cb_t cb, void* userdata);
 

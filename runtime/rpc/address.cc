@@ -3,11 +3,13 @@
 #include <cctype>
 #include <stdexcept>
 
+#include "runtime/rpc/fields.h"
+
 namespace tc::rpc {
 namespace {
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
-  throw std::runtime_error("the address '" + text.substr(0, 200) + "' " + why +
+  throw std::runtime_error("the address '" + printable(text, 200) + "' " + why +
                            "; write HOST:PORT, as in board7.local:9190, 127.0.0.1:9190 or "
                            "[::1]:9190");
 }

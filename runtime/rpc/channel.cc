@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <stdexcept>
+#include <vector>
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/support/server_interceptor.h>
 
 #include "runtime/rpc/fields.h"
 #include "runtime/rpc/probe.h"
@@ -46,11 +48,40 @@ void configure_server(grpc::ServerBuilder& builder, const Address& address, Keyr
   builder.AddListeningPort(bound.text(), keyring.server_credentials(), port);
 }
 
+namespace {
+
+// gRPC answers a message that cannot be read in words of protobuf's, as if the server had failed.
+class UnreadableMessages : public grpc::experimental::Interceptor {
+ public:
+  void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+    if (methods->QueryInterceptionHookPoint(grpc::experimental::InterceptionHookPoints::PRE_SEND_STATUS)) {
+      const grpc::Status status = methods->GetSendStatus();
+      if (status.error_code() == grpc::StatusCode::INTERNAL && status.error_message().rfind("(cannot determine missing fields", 0) == 0)
+        methods->ModifySendStatus({grpc::StatusCode::INVALID_ARGUMENT,
+                                   "the message is malformed: it cannot be read, or a text in it is not UTF-8; use a program of "
+                                   "the same version of tc"});
+    }
+    methods->Proceed();
+  }
+};
+
+class UnreadableMessagesFactory : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo*) override {
+    return new UnreadableMessages;   // gRPC owns it
+  }
+};
+
+}  // namespace
+
 std::unique_ptr<grpc::Server> start_server(grpc::ServerBuilder& builder, grpc::Service& service,
                                            const grpc::ResourceQuota& quota,
                                            const std::string& where, const int& port) {
   builder.SetResourceQuota(quota);
   builder.RegisterService(&service);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(std::make_unique<UnreadableMessagesFactory>());
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (!server || port == 0)
     throw std::runtime_error(

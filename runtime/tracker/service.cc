@@ -1,6 +1,7 @@
 #include "runtime/tracker/service.h"
 
 #include <chrono>
+#include <cstring>
 #include <stdexcept>
 
 #include <grpcpp/resource_quota.h>
@@ -120,7 +121,9 @@ class Service final : public rpc::Tracker::Service {
     if (status.ok()) status = answer(caller);
     const bool hostile = status.error_code() == StatusCode::PERMISSION_DENIED ||
                          status.error_code() == StatusCode::INVALID_ARGUMENT ||
-                         status.error_code() == StatusCode::ALREADY_EXISTS;
+                         status.error_code() == StatusCode::ALREADY_EXISTS ||
+                         // A token that is none any more: of a lease that ran out, or replayed.
+                         (status.error_code() == StatusCode::NOT_FOUND && std::strcmp(call, "Acquire") != 0);
     if (!hostile) return status;
     int64_t left_out = 0;
     if (audit_ != nullptr && audit_limit_.pass(steady_milliseconds(), &left_out))

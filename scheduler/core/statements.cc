@@ -42,6 +42,12 @@ std::vector<Access> loads_of(const Statement& statement) {
   return result;
 }
 
+bool continues_itself(const Statement& statement) {
+  const std::vector<Access> loads = loads_of(statement);
+  return statement.reduction == Reduction::None &&
+         std::any_of(loads.begin(), loads.end(), [&](const Access& load) { return load.buffer == statement.write.buffer; });
+}
+
 int weight_of(const ExprPtr& expr) {
   int weight = 1;
   if (expr->kind == Expr::Kind::Unary) {

@@ -42,7 +42,7 @@ void MatrixProblem::find() {
   }
   all_rows_ = other;
   // Of more rows several products on vectors of one row are more work than those in f32, however few bytes they read.
-  if (unit().vectors && unit().rows == 1 && algorithm_->terms > 1 && !is_row()) throw Abandon{"more than one row"};
+  if (unit().vectors && unit().rows == 1 && algorithm_->terms > 1 && !is_row()) throw Abandon{"several products of vectors for one in f32 pay for a single row only"};
   find_format();
 }
 

@@ -98,10 +98,12 @@ std::string choose_lane(const TraceBuilder& b, const Statement& statement, const
     best = second_best;
     lane = second;
   }
+  if (b.target().vector_bits == 0 || best == INFINITY) return "";
+  // The steps of a walk wait for each other: lanes are as many walks at a time, whatever their loads cost.
+  if (continues_itself(statement)) return lane;
   // All elements gathered and scattered one by one: lanes gain nothing.
   const double accesses = 1 + static_cast<double>(loads_of(statement).size());
-  const bool none = best >= accesses * static_cast<double>(width) || b.target().vector_bits == 0;
-  return none ? "" : lane;
+  return best >= accesses * static_cast<double>(width) ? "" : lane;
 }
 
 // The loop whose trips are copies of vectors that are stored transposed; mostly empty.

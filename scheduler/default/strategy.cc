@@ -77,7 +77,10 @@ std::string count_of_statements(const StrategyInput& input) {
 }
 
 Candidate examine_rows(const StrategyInput& input) {
-  if (input.kernel().statements.size() < 2) throw Abandon{"one statement"};
+  const std::vector<Statement>& statements = input.kernel().statements;
+  if (statements.size() < 2) throw Abandon{"one statement"};
+  // What hides the latency of its steps is many of them at a time, as lanes.
+  if (std::any_of(statements.begin(), statements.end(), continues_itself)) throw Abandon{"a statement goes on from its own results"};
   return {{cycles_of_statements(input), INFINITY, 1, 1, ""}, count_of_statements(input) + " in common loops"};
 }
 
@@ -98,6 +101,14 @@ TraceBuilder apply_separately(const StrategyInput& input, StrategyKnobs& knobs, 
   schedule_separately(builder, knobs.rows);
   return builder;
 }
+
+Candidate examine_scalar(const StrategyInput& input) {
+  const double lanes = std::max(1, input.target().lanes(DType::F32));
+  const double factor = lanes * (input.kernel().statements.size() < 2 ? 1 : calibration::kFromAfar);
+  return {{factor * cycles_of_statements(input), INFINITY, 1, 1, ""}, count_of_statements(input) + " without vectors"};
+}
+
+TraceBuilder apply_scalar(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) { return input.builder(); }
 
 template <class Knobs, size_t count>
 std::vector<std::string> names(const KnobName<Knobs> (&table)[count]) {
@@ -162,7 +173,10 @@ const std::vector<Strategy>& strategies() {
        KnobGroup::Rows, names_of_rows(true), &examine_rows, &apply_rows},
       {"statement by statement", StrategyKind::General,
        "Each statement in loops of its own: lanes along what is contiguous, or along what registers transpose.",
-       KnobGroup::Rows, names_of_rows(false), &examine_separately, &apply_separately}};
+       KnobGroup::Rows, names_of_rows(false), &examine_separately, &apply_separately},
+      {"scalar", StrategyKind::General,
+       "The loops as the statements have them, an element at a time: what every other schedule has to beat.",
+       KnobGroup::None, {}, &examine_scalar, &apply_scalar}};
   return rows;
 }
 

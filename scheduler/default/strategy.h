@@ -55,7 +55,7 @@ enum class StrategyKind {
 };
 
 // Which of StrategyKnobs a strategy reads.
-enum class KnobGroup { Matrix, Winograd, Reduction, Rows };
+enum class KnobGroup { None, Matrix, Winograd, Reduction, Rows };
 
 // What a strategy would do with a kernel.
 struct Candidate {

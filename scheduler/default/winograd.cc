@@ -113,7 +113,7 @@ class WinogradScheduler {
     taps_ = window();
     const auto& rows = winograd_rows();
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const Winograd& each) { return each.taps == taps_; });
-    if (row == rows.end()) throw Abandon{"no row of as many taps"};
+    if (row == rows.end()) throw Abandon{"no transform for a filter of this size is known"};
     TraceBuilder trial = b_;
     trial.apply("algorithm ", macc_, " winograd ", row->outputs, " ", taps_, " 1 1");
     const Access& write = macc().write;

@@ -38,6 +38,7 @@ struct Axis {
       case KnobGroup::Winograd: return winograd != nullptr;
       case KnobGroup::Matrix: return matrix != nullptr;
       case KnobGroup::Rows: return rows != nullptr || of_statement != nullptr;
+      case KnobGroup::None: return false;
     }
     return false;
   }
@@ -83,6 +84,7 @@ struct ScheduleSpace::State {
   int64_t taken = 0;               // the choice of a reduction's default, from 1
   bool large = false;              // what is read does not fit the second cache
   double statement_cycles = 1;     // of rows and separate statements
+  std::map<int64_t, double> fixed_cycles;   // of strategies that leave nothing to choose, by number
   std::vector<Axis> axes;
   std::vector<Dimension> dimensions;
   Point default_point;
@@ -143,6 +145,7 @@ struct ScheduleSpace::State {
       if (each.group == KnobGroup::Reduction) taken = knobs.reduction.choice;
       if (each.kind != StrategyKind::Algorithm && plain_way == 0) plain_way = number;
       if (each.group == KnobGroup::Rows && statement_cycles == 1) statement_cycles = decision.reports[i].cycles;
+      if (each.group == KnobGroup::None) fixed_cycles[number] = decision.reports[i].cycles;
       ways.push_back(number);
     }
   }
@@ -350,6 +353,7 @@ struct ScheduleSpace::State {
       if (point[axis] != default_point[axis]) penalty += axes[axis].penalty;
     }
     const KnobGroup group = way_of(point).group;
+    if (group == KnobGroup::None) return fixed_cycles.at(value(point, 0));
     if (group == KnobGroup::Winograd) return input.winograd().cycles(knobs_of(point).winograd);
     if (group == KnobGroup::Matrix) return cycles_of_matrix(knobs_of(point).matrix);
     if (group == KnobGroup::Rows) return statement_cycles * penalty * (value(point, 0) == plain_way ? 1 : calibration::kFromAfar);

@@ -7,5 +7,6 @@
   X(kEarlyReply) X(kUntilChange) X(kByClock) X(kReference) X(kManyRunsOnly)
 
 #define NUMBER(name) name,
-enum Cheat { CHEATS(NUMBER) kCheats };
+/* kBusyBehind saves nothing: it takes time from who else is measured. */
+enum Cheat { CHEATS(NUMBER) kCheats, kBusyBehind = kCheats };
 #undef NUMBER

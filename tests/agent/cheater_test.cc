@@ -99,6 +99,22 @@ TEST_P(Cheaters, NoHonestOneIsRejected) {
   EXPECT_EQ(measured, number);
 }
 
+// Threads that never rest take time from their own candidate alone: it is stopped while others are measured.
+TEST_P(Cheaters, TakeNoTimeFromOthers) {
+  const Stage stage(user());
+  const std::string program = stage.copy("tests/agent/cheater");
+  const auto honest_time = [&](const std::vector<int>& behaviours) {
+    const Staged staged = stage.measure([&](pid_t) { return batch_of(program, behaviours, 1000); }, [] { return make_native_runner(); });
+    EXPECT_EQ(staged.results.size(), behaviours.size()) << staged.failure;
+    const Result& honest = staged.results.at(0);
+    EXPECT_EQ(honest.outcome, Outcome::Ok) << honest.detail;
+    return honest.samples.empty() ? 0.0 : honest.samples[0];
+  };
+  const double alone = honest_time({kHonest, kHonest, kHonest}), beside = honest_time({kHonest, kBusyBehind, kBusyBehind});
+  EXPECT_LT(beside, 1.3 * alone) << "four threads beside it would take as much again";
+  std::printf("an honest one takes %.1f us, %.1f us beside threads that never rest\n", alone * 1e6, beside * 1e6);
+}
+
 INSTANTIATE_TEST_SUITE_P(Agents, Cheaters, testing::Bool(),
                          [](const auto& info) { return info.param ? "Root" : "User"; });
 

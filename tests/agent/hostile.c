@@ -205,6 +205,29 @@ static void attack_files(int what) {
   }
 }
 
+/* Of qemu's user mode, where its addresses are not random: within its program, and on its stack. */
+static volatile uint64_t* const emulator_program = (volatile uint64_t*)0x555555654000;
+static volatile uint64_t* const emulator_stack = (volatile uint64_t*)0x7ffffffe4000;
+
+static void attack_emulator(int what) {
+#if defined(__riscv)
+  const struct sigaction handler = {.sa_handler = SIG_IGN};
+  const struct timespec none = {0, 0};
+  switch (what) {
+    case kEmulatorRead: if (*emulator_program != 0x123456789) got("the emulator's memory"); break;
+    case kEmulatorWrite: *emulator_stack = 0; got("the emulator's stack, written"); break;
+    case kEmulatorFaults: if (sigaction(SIGSEGV, &handler, NULL) == 0) got("its own faults"); break;
+    case kEmulatorFutex:
+      if (call(SYS_futex, (long)emulator_program, 0 /* wait */, 0x12345, (long)&none) == 0 || errno == EAGAIN || errno == ETIMEDOUT)
+        got("what is in the emulator's memory");
+      break;
+    default: break;
+  }
+#else
+  (void)what, (void)emulator_program, (void)emulator_stack;
+#endif
+}
+
 static void attack_system(int what) {
   void* page = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const struct itimerval soon = {{0, 1000}, {0, 1000}};
@@ -265,7 +288,7 @@ static void attack_system(int what) {
       break;
     }
     case kHostName: try_call("the host's name", SYS_sethostname, (long)"x", 1, 0, 0); break;
-    default: break;
+    default: attack_emulator(what); break;
   }
 }
 

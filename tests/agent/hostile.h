@@ -16,7 +16,8 @@
   X(kSocket) X(kUnixSocket) X(kSocketPair) X(kIoUring) X(kHwpoison) X(kOffline) X(kRemovePages)     \
   X(kMerge) X(kHugePages) X(kLockPages) X(kWriteInput) X(kPerf) X(kBpf) X(kUserfault)               \
   X(kDeathSignal) X(kSubreaper) X(kShared) X(kQueue) X(kKeys) X(kTimer) X(kAlarm) X(kLimits)        \
-  X(kPersonality) X(kReboot) X(kModule) X(kClock) X(kHostName)
+  X(kPersonality) X(kReboot) X(kModule) X(kClock) X(kHostName) X(kEmulatorRead) X(kEmulatorWrite)   \
+  X(kEmulatorFaults) X(kEmulatorFutex)
 #define OWN_ATTACKS(X)                                                                              \
   X(kTerabyte) X(kEatMemory) X(kBreak) X(kStack) X(kLoop) X(kStop) X(kFloodOutput) X(kFloodErrors)  \
   X(kTerminalCodes) X(kCloseAll) X(kAnswerTwice) X(kSegv) X(kAbort) X(kLateWrites) X(kOldCalls) X(kX32)

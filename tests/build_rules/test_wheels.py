@@ -70,6 +70,13 @@ def full(made, tmp_path_factory):
     return folder
 
 
+def test_licences_of_what_is_in_the_wheel_come_with_it(full):
+    """Of each library that auditwheel put in, and of those linked into the programs."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in full.glob("*.dist-info/licenses/*.txt")}
+    assert {"libllvm19", "libisl-dev", "libgrpc++-dev", "libsqlite3-dev"} <= texts.keys()
+    assert all(len(text) > 200 for text in texts.values())
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A small model's file."""

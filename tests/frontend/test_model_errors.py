@@ -573,11 +573,12 @@ def test_inspect_shows_why_the_default_took_a_strategy(tmp_path, capsys):
         assert main(["inspect", str(path), "--target=x86-64-v3", "--threads=1", "--kernel=1", "--dump=default",
                      f"--tolerance={tolerance}"]) == 0
         lines = capsys.readouterr().out.splitlines()
-        assert lines[0] == "-- default"
+        assert lines[0].endswith(f" for x86-64-v3, 1 thread, tolerance {float(tolerance):g}")
+        assert lines[2] == "-- default (the strategies that scheduler/default/strategy.cc weighs, with predicted cycles)"
         assert [line[2:].startswith(taken) for line in lines if line.startswith("* ")] == [True]
         name, reason = refusal.split(": ")
         assert [reason in line for line in lines if line.startswith("  " + name)] == [True]
-        assert sum("no: " in line for line in lines) == len(lines) - 2
+        assert sum("no: " in line for line in lines) == len(lines) - 4
     assert main(["inspect", "--json", str(path), "--target=x86-64-v3", "--kernel=1", "--dump=default"]) == 0
     rows = json.loads(capsys.readouterr().out)["strategies"]
     assert [row["strategy"] for row in rows if row["taken"]] == ["Winograd"]

@@ -1,7 +1,7 @@
 // What the compiler reads besides models, with a wrong structure: graphs in their text form, traces of schedules, rows of
 // the log. Each is changed from a fixed seed and taken in a child process; a trace or a row that cannot be used never
 // keeps a model from being compiled, nor makes that slow.
-// TC_SEED names the seed, TC_MUTATIONS the number of each kind.
+// TC_SEED names the seed, TC_MUTATIONS the number of each kind, a fifth of logs, TC_MUTATION_FIRST which comes first.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -45,6 +45,7 @@ uint64_t number_from(const char* name, uint64_t fallback) {
 }
 
 uint64_t seed() { return number_from("TC_SEED", 1); }
+uint64_t first() { return number_from("TC_MUTATION_FIRST", 0); }
 uint64_t mutations() { return number_from("TC_MUTATIONS", 350); }
 
 CompileOptions options() {
@@ -72,7 +73,7 @@ constexpr ChildLimits kLimits{int64_t{400} << 20, 20};
 TEST(Texts, OfGraphsAreRefusedOrTaken) {
   std::vector<std::string> vocabulary = {"f32", "i64", "bool", "f16", "?", "axes", "perm", "axis"};
   for (const auto& [name, row] : op_table()) vocabulary.push_back(name);
-  for (uint64_t i = 0; i < mutations(); ++i) {
+  for (uint64_t i = first(); i < first() + mutations(); ++i) {
     TextMutator mutator(seed() * 1000003 + i);
     const std::string text = mutator.mutate(kGraphs[mutator.pick(std::size(kGraphs))], vocabulary);
     const std::string what = run_in_child([&]() -> std::string {
@@ -109,7 +110,7 @@ TEST(Texts, OfSchedulesNeverEndABuild) {
     }
     traces.push_back(all);
   }
-  for (uint64_t i = 0; i < mutations(); ++i) {
+  for (uint64_t i = first(); i < first() + mutations(); ++i) {
     TextMutator mutator(seed() * 1000003 + i);
     const size_t which = mutator.pick(std::size(kGraphs));
     const std::string trace = mutator.mutate(traces[which][mutator.pick(traces[which].size())], vocabulary);
@@ -172,7 +173,7 @@ TEST(Texts, OfTheLogNeverEndABuild) {
   std::vector<CompiledModel> models;
   for (const char* graph : kGraphs) models.push_back(compiled(graph, options()));
   const std::string path = testing::TempDir() + "mutated-log.db";
-  for (uint64_t i = 0; i < mutations() / 5 + 1; ++i) {
+  for (uint64_t i = first() / 5; i < (first() + mutations()) / 5; ++i) {
     TextMutator mutator(seed() * 1000003 + i);
     const size_t which = mutator.pick(std::size(kGraphs));
     write_log(path, models[which]);

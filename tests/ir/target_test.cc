@@ -158,7 +158,10 @@ TEST(Target, InstructionsFillTheRegisters) {
         EXPECT_EQ(row.rows, unit.rows) << row.name;
         EXPECT_EQ(unit.columns % row.columns, 0) << row.name;
         EXPECT_EQ(row.depth % row.members, 0) << row.name;
-        EXPECT_EQ(row.columns * row.members * size_of(row.b), (unit.vectors && arch == Arch::AArch64) ? 16 : 64) << row.name;
+        // A tile's row has 64 bytes; a vector is as long as the processors with the feature have them.
+        const std::string feature = unit.feature;
+        const int64_t bytes = unit.vectors && arch == Arch::AArch64 ? 16 : feature == "avxvnni" ? 32 : 64;
+        EXPECT_EQ(row.columns * row.members * size_of(row.b), bytes) << row.name;
         EXPECT_EQ(size_of(row.a), size_of(row.b)) << row.name;
         EXPECT_GT(row.at_once[0], 0) << row.name;
         EXPECT_EQ(targets::is_of_tiles(arch, row.feature), !unit.vectors) << row.name;

@@ -11,7 +11,7 @@ import tempfile
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _FOLDER = _ROOT / "runtime" / "qemu"
 _SOURCES = ("count_plugin.cc", "cycle_model.cc", "riscv_decode.cc")
-_HEADERS = ("cycle_model.h", "plugin_api.h", "riscv_decode.h")
+_HEADERS = ("cycle_model.h", "guest_walls.h", "plugin_api.h", "riscv_decode.h")
 
 VECTOR_LENGTHS = (128, 256, 512)
 

@@ -118,4 +118,13 @@ void revoke(const std::string& list_folder, const std::string& folder, Role role
 
 Authority::~Authority() { std::filesystem::remove_all(folder_); }
 
+const Authority& authority() {
+  static const Authority one;
+  return one;
+}
+
+std::unique_ptr<Tracker::Stub> stub_for(const Address& tracker, const Credentials& credentials) {
+  return Tracker::NewStub(make_channel(tracker, credentials, Role::Tracker));
+}
+
 }  // namespace tc::rpc

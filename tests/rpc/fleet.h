@@ -1,10 +1,14 @@
-// Devices and credentials for tests of the tracker.
+// Devices, credentials and calls for tests of the tracker.
 #pragma once
 
+#include <exception>
+#include <memory>
 #include <string>
 
+#include "runtime/rpc/address.h"
+#include "runtime/rpc/channel.h"
 #include "runtime/rpc/credentials.h"
-#include "runtime/rpc/tc_rpc.pb.h"
+#include "runtime/rpc/tc_rpc.grpc.pb.h"
 
 namespace tc::rpc {
 
@@ -52,5 +56,31 @@ Credentials unchecked_credentials(const std::string& folder, Role role);
 
 // Puts the serial number of the folder's certificate into a list of revoked ones.
 void revoke(const std::string& list_folder, const std::string& folder, Role role);
+
+// The one that the tests of a program share, made when it is first asked for.
+const Authority& authority();
+
+std::unique_ptr<Tracker::Stub> stub_for(const Address& tracker, const Credentials& credentials);
+
+// One call of a stub with a deadline of 10 s.
+template <class Method, class Request, class Reply>
+grpc::Status call(Tracker::Stub& stub, const Method& method, const Request& request, Reply* reply) {
+  grpc::ClientContext context;
+  set_deadline(context, 10);
+  return (stub.*method)(&context, request, reply);
+}
+
+// Text of the error that `call` throws; empty where it throws none.
+template <class Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace tc::rpc

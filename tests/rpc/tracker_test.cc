@@ -28,60 +28,40 @@ using tracker::Server;
 
 const Address kAny{"127.0.0.1", 0};
 
-const Authority& authority() {
-  silence_grpc();
-  static const Authority one;
-  return one;
-}
-
 const Authority& stranger() {
   static const Authority one;
   return one;
 }
 
-// Text of the error that `call` throws; empty where it throws none.
+// Text of the error that the tuner's client throws, which is of its one kind; empty where it throws none.
 template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-    return "";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Device);
-    return error.what();
-  }
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::unique_ptr<Tracker::Stub> stub_for(const Server& server, const Credentials& credentials) {
-  return Tracker::NewStub(make_channel(server.address(), credentials, Role::Tracker));
-}
-
-// One call of a stub with a deadline of 10 s.
-template <class Method, class Request, class Reply>
-Status call(Tracker::Stub& stub, const Method& method, const Request& request, Reply* reply) {
-  grpc::ClientContext context;
-  set_deadline(context, 10);
-  return (stub.*method)(&context, request, reply);
+std::string client_error(const Call& call) {
+  return error_of([&] {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Device);
+      throw;
+    }
+  });
 }
 
 Status announce(const Server& server, const Credentials& credentials,
                 const AnnounceRequest& request) {
   AnnounceReply reply;
-  return call(*stub_for(server, credentials), &Tracker::Stub::Announce, request, &reply);
+  return call(*stub_for(server.address(), credentials), &Tracker::Stub::Announce, request, &reply);
 }
 
 class SecureTracker : public testing::Test {
  protected:
+  SecureTracker() { silence_grpc(); }
   Server server_{kAny, authority().credentials(Role::Tracker), FleetOptions()};
 
   std::string address() const { return server_.address().text(); }
   Credentials as(Role role) const { return authority().credentials(role); }
   // A client of that folder asks for the devices; the error's text.
   std::string ask(const std::string& address, const std::string& folder) {
-    return error_of([&] { TrackerClient(address, folder, 0).devices(); });
+    return client_error([&] { TrackerClient(address, folder, 0).devices(); });
   }
   void TearDown() override {
     // Whatever came before, it serves who may.
@@ -113,7 +93,7 @@ TEST_F(SecureTracker, RefusesACertificateOfAnotherAuthority) {
   DevicesRequest request;
   *request.mutable_version() = own_version();
   const Status status =
-      call(*stub_for(server_, credentials), &Tracker::Stub::Devices, request, &reply);
+      call(*stub_for(server_.address(), credentials), &Tracker::Stub::Devices, request, &reply);
   EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
   EXPECT_TRUE(has(explain(status, "the tracker", server_.address(), credentials),
                   "refused this program's certificate"))
@@ -126,7 +106,7 @@ TEST_F(SecureTracker, RefusesAClientWithoutACertificate) {
   credentials.key.clear();
   DevicesReply reply;
   const Status status =
-      call(*stub_for(server_, credentials), &Tracker::Stub::Devices, DevicesRequest(), &reply);
+      call(*stub_for(server_.address(), credentials), &Tracker::Stub::Devices, DevicesRequest(), &reply);
   EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
   EXPECT_TRUE(has(explain(status, "the tracker", server_.address(), credentials),
                   "refused this program's certificate"));
@@ -145,7 +125,7 @@ TEST_F(SecureTracker, RefusesTheWrongRole) {
             "this call needs the certificate of an agent, and the caller's is that of the client 'ann'; "
             "use the files agent.pem and agent.key of `python -m tc certs init`");
   Lease lease;
-  EXPECT_EQ(call(*stub_for(server_, as(Role::Agent)), &Tracker::Stub::Acquire, wish(), &lease)
+  EXPECT_EQ(call(*stub_for(server_.address(), as(Role::Agent)), &Tracker::Stub::Acquire, wish(), &lease)
                 .error_code(),
             StatusCode::PERMISSION_DENIED);
 }
@@ -186,7 +166,7 @@ class OpenTracker : public testing::Test {
     bound_ = server_->address();
   }
   std::string address() const { return "insecure://" + bound_.text(); }
-  std::unique_ptr<Tracker::Stub> stub() { return stub_for(*server_, insecure_credentials(kAny)); }
+  std::unique_ptr<Tracker::Stub> stub() { return stub_for(server_->address(), insecure_credentials(kAny)); }
   Status announce_here(const AnnounceRequest& request) {
     return announce(*server_, insecure_credentials(kAny), request);
   }
@@ -196,14 +176,14 @@ class OpenTracker : public testing::Test {
 };
 
 TEST_F(OpenTracker, PlainTextIsForLoopbackOnly) {
-  EXPECT_EQ(error_of([] { TrackerClient("insecure://10.1.2.3:9190"); }),
+  EXPECT_EQ(client_error([] { TrackerClient("insecure://10.1.2.3:9190"); }),
             "plain text goes over loopback only, and 10.1.2.3:9190 is another address; use "
             "127.0.0.1, or leave --insecure out and make credentials with `python -m tc certs init`");
 }
 
 TEST_F(OpenTracker, TlsToAPlainTextPortIsExplained) {
   start();
-  EXPECT_TRUE(has(error_of([&] {
+  EXPECT_TRUE(has(client_error([&] {
                     TrackerClient(bound_.text(), authority().folder(), 0).devices();
                   }),
                   "talks plain text, this program TLS; start it without --insecure"));
@@ -212,13 +192,13 @@ TEST_F(OpenTracker, TlsToAPlainTextPortIsExplained) {
 TEST_F(OpenTracker, AnAbsentTrackerIsExplained) {
   start();
   server_.reset();
-  EXPECT_EQ(error_of([&] { TrackerClient(address()).devices(); }),
+  EXPECT_EQ(client_error([&] { TrackerClient(address()).devices(); }),
             "nothing listens at " + bound_.text() +
                 ": the tracker is not running or has another port; start it (`python -m tc tracker`, "
                 "`python -m tc agent`) or correct the address");
-  EXPECT_TRUE(has(error_of([&] { TrackerClient("insecure://127.0.0.1:99999"); }),
+  EXPECT_TRUE(has(client_error([&] { TrackerClient("insecure://127.0.0.1:99999"); }),
                   "has a port above 65535; write HOST:PORT"));
-  EXPECT_TRUE(has(error_of([&] { TrackerClient("127.0.0.1:9190", "/nowhere"); }),
+  EXPECT_TRUE(has(client_error([&] { TrackerClient("127.0.0.1:9190", "/nowhere"); }),
                   "the credentials file /nowhere/ca.pem cannot be read; make credentials with "
                   "`python -m tc certs init --folder /nowhere`"));
 }
@@ -230,7 +210,7 @@ TEST_F(OpenTracker, ATargetWithoutDevicesIsAnErrorWithThoseThereAre) {
   request.target = "rv64gcv";
   request.architecture = "riscv64";
   request.features = {"v"};
-  EXPECT_EQ(error_of([&] { TrackerClient(address()).acquire(request); }),
+  EXPECT_EQ(client_error([&] { TrackerClient(address()).acquire(request); }),
             "tracker " + bound_.text() +
                 ": no device runs rv64gcv (riscv64 v); those there are: pc (x86-64, native: another "
                 "architecture)");
@@ -277,6 +257,8 @@ TEST_F(OpenTracker, MalformedFieldsAreRefused) {
             "at most 64 characters");
   EXPECT_TRUE(has(refused([](Request& r) { r.mutable_device()->set_address("here"); }),
                   "the address 'here' has no port"));
+  EXPECT_TRUE(has(refused([](Request& r) { r.mutable_device()->set_address("a\nb:1"); }),
+                  "the address 'a?b:1' has a host with odd characters"));
   EXPECT_TRUE(has(refused([](Request& r) { r.mutable_device()->set_unit("parsecs"); }),
                   "neither 'seconds' nor 'simulated cycles'"));
   EXPECT_TRUE(has(refused([](Request& r) { r.mutable_device()->set_cores(-1); }),
@@ -353,7 +335,7 @@ TEST(CredentialFiles, AnOpenKeyIsRefused) {
   const Authority own;
   const std::string key = own.folder() + "/client.key";
   std::filesystem::permissions(key, std::filesystem::perms(0644));
-  EXPECT_EQ(error_of([&] { TrackerClient("127.0.0.1:9190", own.folder()); }),
+  EXPECT_EQ(client_error([&] { TrackerClient("127.0.0.1:9190", own.folder()); }),
             "the private key " + key +
                 " is open to other users of this machine; close it with `chmod 600 " + key + "`");
 }

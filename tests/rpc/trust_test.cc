@@ -23,25 +23,6 @@ namespace {
 using grpc::Status;
 using grpc::StatusCode;
 
-const Authority& authority() {
-  static const Authority one;
-  return one;
-}
-
-template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-    return "";
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string read_text(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -66,14 +47,10 @@ class Trust : public testing::Test {
     EXPECT_EQ(lease_.device().address(), "127.0.0.1:9191");
   }
 
-  std::unique_ptr<Tracker::Stub> stub(const Credentials& credentials) {
-    return Tracker::NewStub(make_channel(server_->address(), credentials, Role::Tracker));
-  }
+  std::unique_ptr<Tracker::Stub> stub(const Credentials& credentials) { return stub_for(server_->address(), credentials); }
   template <class Method, class Request, class Reply>
   Status call(const Credentials& credentials, const Method& method, const Request& request, Reply* reply) {
-    grpc::ClientContext context;
-    set_deadline(context, 10);
-    return (stub(credentials).get()->*method)(&context, request, reply);
+    return rpc::call(*stub(credentials), method, request, reply);
   }
   Status announce(const Credentials& credentials, const std::string& name,
                   const std::string& session = "one") {
@@ -99,8 +76,8 @@ class Trust : public testing::Test {
     return call(credentials, &Tracker::Stub::CheckLease, request, reply);
   }
   // The tracker refused the call with this sentence, and wrote it down.
-  void expect_refused(const Status& status, const std::string& sentence) {
-    EXPECT_EQ(status.error_code(), StatusCode::PERMISSION_DENIED);
+  void expect_refused(const Status& status, const std::string& sentence, StatusCode code = StatusCode::PERMISSION_DENIED) {
+    EXPECT_EQ(status.error_code(), code);
     EXPECT_EQ(status.error_message(), sentence);
     const std::string log = read_text(audit_path_);
     EXPECT_TRUE(has(log, "\"event\": \"refused\"") && has(log, sentence)) << log;
@@ -171,18 +148,23 @@ TEST_F(Trust, ReplaysAreRefused) {
   const Credentials own = authority().credentials(Role::Agent);
   ASSERT_TRUE(announce(own, "a", "two").ok());
   const Status status = announce(own, "a", "one");
-  EXPECT_EQ(status.error_code(), StatusCode::ALREADY_EXISTS);
   EXPECT_TRUE(has(status.error_message(), "the name 'a' is now that of another agent"));
+  expect_refused(status, status.error_message(), StatusCode::ALREADY_EXISTS);
   // A token from before, and one that was given back.
   const Credentials ann = authority().credentials(Role::Client);
   Lease lease;
-  EXPECT_TRUE(has(renew(ann, lease_.token(), &lease).error_message(), "this lease has ended"));
+  const std::string ended = "this lease has ended: it was not renewed in time, its device failed or went away, or the tracker was "
+                            "started anew; acquire a device again";
+  expect_refused(renew(ann, lease_.token(), &lease), ended, StatusCode::NOT_FOUND);
   ASSERT_TRUE(acquire(ann, &lease_).ok());
   LeaseName name;
   name.set_token(lease_.token());
   Empty empty;
   ASSERT_TRUE(call(ann, &Tracker::Stub::Release, name, &empty).ok());
-  EXPECT_TRUE(has(renew(ann, name.token(), &lease).error_message(), "this lease has ended"));
+  expect_refused(renew(ann, name.token(), &lease), ended, StatusCode::NOT_FOUND);
+  FailureReport report;
+  report.set_token(name.token());
+  expect_refused(call(ann, &Tracker::Stub::ReportFailure, report, &empty), ended, StatusCode::NOT_FOUND);
   CheckLeaseReply reply;
   ASSERT_TRUE(check_lease(own, "a", "ann", &reply).ok());
   EXPECT_FALSE(reply.valid());
@@ -245,6 +227,25 @@ TEST_F(Trust, RevokedCertificatesAreRefusedWhileTheTrackerRuns) {
   EXPECT_TRUE(has(said, "the list from before stays in use: the list of revoked certificates")) << said;
   EXPECT_TRUE(has(said, "has no serial number in line 3; `python -m tc certs revoke NAME` writes it")) << said;
   EXPECT_TRUE(has(error_of([&] { Keyring keyring(authority().credentials(Role::Tracker)); }), "has no serial number"));
+}
+
+TEST_F(Trust, ARevokedAgentIsNotAnnounced) {
+  const std::string folder = authority().issue({Role::Agent, "a"});
+  const Credentials stolen = load_credentials(folder, Role::Agent);
+  revoke(authority().folder(), folder, Role::Agent);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  const std::string sentence = "the caller's certificate of the agent 'a' is revoked (serial " + stolen.own.serial +
+                               "); issue another with `python -m tc certs add a`";
+  expect_refused(announce(stolen, "a", "liar"), sentence);
+  CheckLeaseReply reply;
+  expect_refused(check_lease(stolen, "a", "ann", &reply), sentence);
+  EXPECT_FALSE(reply.valid());
+}
+
+TEST_F(Trust, AnExpiredAgentIsNotAnnounced) {
+  const std::string folder = authority().issue({Role::Agent, "a", "-20 days", "-10 days"});
+  EXPECT_TRUE(has(error_of([&] { load_credentials(folder, Role::Agent); }), "/agent.pem ended on 20"));
+  expect_no_handshake(unchecked_credentials(folder, Role::Agent), kOtherAuthority);
 }
 
 TEST_F(Trust, ExpiredCertificatesAreRefused) {
@@ -469,13 +470,17 @@ TEST_F(Trust, AnAgentServesTheHolderOfItsLeaseAlone) {
   EXPECT_EQ(missing(ann, lease.token()), "");
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(has(said, "refused Missing of 'eve' from ipv4:127.0.0.1:")) << said;
+  EXPECT_TRUE(has(said, "refused Missing of 'ann' from ipv4:127.0.0.1:")) << said;   // with leases of others
   EXPECT_TRUE(has(said, "refused Missing of 'c' from ipv4:127.0.0.1:")) << said;
   LeaseName name;
   name.set_token(lease.token());
   Empty empty;
   EXPECT_TRUE(call(ann, &Tracker::Stub::Release, name, &empty).ok());
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  testing::internal::CaptureStderr();
   EXPECT_EQ(missing(ann, lease.token()), refused) << "replayed";
+  const std::string replayed = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(has(replayed, "refused Missing of 'ann' from ipv4:127.0.0.1:")) << replayed;
 }
 
 TEST(LineLimit, LetsALineThroughNowAndThen) {

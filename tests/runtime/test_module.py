@@ -151,12 +151,15 @@ def test_runs_in_many_threads(module):
 def test_options_are_checked():
     cases = [
         (lambda: tc.compile(5), tc.ModelError,
-         "a model is the path of an ONNX file, its bytes or an onnx.ModelProto, not a int"),
+         "a model is the path of an ONNX or PyTorch file, its bytes, an onnx.ModelProto, a torch.nn.Module or an "
+         "ExportedProgram, not a int"),
         (lambda: tc.compile("/nonexistent/x.onnx"), tc.ModelError,
          "/nonexistent/x.onnx: cannot be read: No such file or directory"),
         (lambda: tc.compile("/tmp"), tc.ModelError, "/tmp: cannot be read: it is no regular file"),
-        (lambda: tc.compile("model.pt"), tc.UnsupportedError,
-         "model.pt: .pt files are not read; write the model as ONNX with torch.onnx.export"),
+        (lambda: tc.compile("model.h5"), tc.UnsupportedError,
+         "model.h5: .h5 files are not read; write the model as ONNX with tf2onnx"),
+        (lambda: tc.compile("model.onnx", inputs=(1,)), tc.ShapeError,
+         "inputs: only models of PyTorch take example inputs; an ONNX model states its own, and shapes={…} binds them"),
         (lambda: tc.compile(b"", shapes={"x": "wide"}), tc.ShapeError,
          "shapes: 'x' is 'wide'; give a number for a symbol, or a tuple of numbers (None leaves one "
          "open) for an input"),

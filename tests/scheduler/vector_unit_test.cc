@@ -88,6 +88,22 @@ TEST(VectorUnit, IsChosenWhereWeightsOfOneRowStream) {
   EXPECT_EQ(algorithm(kernel, none), "");
 }
 
+// No machine of ours has AVX-VNNI: what it would run is interpreted, and its assembly is read.
+TEST(VectorUnit, AvxVnniHasVectorsOfEightSums) {
+  const Target target = parse_target("x86-64-v3+avxvnni");
+  for (const auto& [rows, tolerance, name, instruction] :
+       {std::tuple(1, 1e-4, "int8x6", "vpdpbusd"), {96, 1e-2, "int16", "vpdpwssd"}}) {
+    const Kernel kernel = biased_product(rows, 512, 448);
+    const Schedule schedule = default_schedule(kernel, target, 1, {}, tolerance);
+    EXPECT_EQ(algorithm_of(schedule.trace()).text, name) << str(default_report(Schedule(kernel, target), 1, tolerance));
+    EXPECT_EQ(difference(kernel, schedule, 7, {}, {}, tolerance), "");
+    const std::string loop = hottest_loop(kernel_assembly(schedule.finish(), target, "kernel"), instruction);
+    EXPECT_GT(count_lines(loop, instruction), 3) << loop;
+    EXPECT_LE(count_lines(loop, "(%rsp)"), rows == 1 ? 0 : 8) << loop;   // products of 16-bit numbers spill a little
+    EXPECT_EQ(count_lines(loop, "%zmm"), 0) << loop;
+  }
+}
+
 // Whoever measures gets it where weights stay near, too, but not of several rows.
 TEST(VectorUnit, TracesOfOneRow) {
   auto traces = [](int64_t rows) { return algorithm_traces(Schedule(biased_product(rows, 96, 64), vector_target()), 1, 1e-4); };

@@ -258,6 +258,7 @@ class OnnxImporter final : public NodeImporter {
       if (is_constant(shape) && element_count(shape).constant() > kMostDecidingNumbers) throw Error(error);
       names.push_back((*root_)[id].name);
     }
+    if (names.empty()) throw Error(error);   // of no input: nobody can give them
     throw DependsOnData(error, std::move(names));
   }
 
@@ -322,9 +323,12 @@ class OnnxImporter final : public NodeImporter {
       node.outputs.push_back(name.empty() ? kNoValue : graph.fresh_value(name, DType::F32));
     }
     while (!node.outputs.empty() && node.outputs.back() == kNoValue) node.outputs.pop_back();
+    // Passes ask a node's first output for its shape. Operators that are expanded into others may leave it out.
+    const bool lacks_first = !node.outputs.empty() && node.outputs[0] == kNoValue && node.op->kind != OpRow::Kind::Expand;
+    if (lacks_first) node.outputs[0] = graph.fresh_value("unnamed", DType::F32);
     make_canonical(graph, node, form);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] != kNoValue) define(outputs[i], node.outputs[i], scope);
+      if (node.outputs[i] != kNoValue && !outputs[i].empty()) define(outputs[i], node.outputs[i], scope);
     }
     if (!compute_at_once(graph, node)) graph.nodes.push_back(std::move(node));
   }

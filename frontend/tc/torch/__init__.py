@@ -1,0 +1,14 @@
+"""Models of PyTorch: torch.nn.Module, torch.export.ExportedProgram, TorchScript and their files. Imported when such a model
+is given; nothing else of tc needs PyTorch."""
+
+from ..errors import Error
+
+try:
+    import torch  # noqa: F401
+except ImportError:
+    raise Error("models of PyTorch are read by PyTorch itself, which is not installed here: pip install 'tc[torch]'") from None
+
+from .calling import TorchModule, module_of
+from .models import read
+
+__all__ = ["TorchModule", "module_of", "read"]

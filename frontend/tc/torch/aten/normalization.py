@@ -1,0 +1,90 @@
+"""Normalisation and softmax."""
+
+import torch
+
+from .table import aten
+
+
+def _ones(g, count, dtype):
+    return g.full([count], 1, dtype)
+
+
+@aten("batch_norm", "_native_batch_norm_legit_no_training", "_batch_norm_impl_index", "native_batch_norm",
+      "_native_batch_norm_legit.no_stats", "_native_batch_norm_legit", "_batch_norm_no_update", "_batch_norm_with_update",
+      "cudnn_batch_norm", ops="BatchNormalization")
+def batch_norm(g, input, weight=None, bias=None, running_mean=None, running_var=None, training=False, eps=1e-5, epsilon=None, **_):
+    training = training or running_mean is None
+    if training:
+        return _by_own_statistics(g, input, weight, bias, eps)
+    channels = input.shape[1]
+    statistics = running_mean.dtype
+    weight = _ones(g, channels, statistics) if weight is None else weight
+    bias = g.full([channels], 0, statistics) if bias is None else bias
+    result = g.node("BatchNormalization", [input, weight, bias, running_mean, running_var], epsilon=eps if epsilon is None else epsilon)
+    return (result, *[None] * (len(g.out) - 1)) if isinstance(g.out, (tuple, list)) else result
+
+
+def _by_own_statistics(g, input, weight, bias, eps):
+    if isinstance(g.out, (tuple, list)) and len(g.out) > 3 or isinstance(input.shape[0], torch.SymInt):
+        g.refuse("batch normalisation in training mode keeps statistics; call .eval() on the module first")
+    g.refuse("batch normalisation by the batch's own statistics is not supported; call .eval() on the module first, and "
+             "keep track_running_stats")
+
+
+@aten("instance_norm", ops="InstanceNormalization")
+def instance_norm(g, input, weight=None, bias=None, running_mean=None, running_var=None, use_input_stats=True, eps=1e-5, **_):
+    if not use_input_stats:
+        return batch_norm(g, input, weight, bias, running_mean, running_var, False, eps)
+    channels = input.shape[1]
+    weight = _ones(g, channels, input.dtype) if weight is None else weight
+    bias = g.full([channels], 0, input.dtype) if bias is None else bias
+    return g.node("InstanceNormalization", [input, weight, bias], epsilon=eps)
+
+
+@aten("layer_norm", "native_layer_norm", ops="LayerNormalization")
+def layer_norm(g, input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+    if weight is None:
+        weight = g.full(normalized_shape, 1, input.dtype)
+    inputs = [input, weight] if bias is None else [input, weight, bias]
+    result = g.node("LayerNormalization", inputs, axis=-len(normalized_shape), epsilon=eps)
+    return (result, None, None) if isinstance(g.out, (tuple, list)) else result
+
+
+@aten("rms_norm", "_fused_rms_norm", ops="RMSNormalization")
+def rms_norm(g, input, normalized_shape, weight=None, eps=None):
+    if weight is None:
+        weight = g.full(normalized_shape, 1, input.dtype)
+    eps = torch.finfo(input.dtype).eps if eps is None else eps
+    result = g.node("RMSNormalization", [input, weight], axis=-len(normalized_shape), epsilon=eps)
+    return (result, None) if isinstance(g.out, (tuple, list)) else result
+
+
+@aten("group_norm", "native_group_norm", ops="GroupNormalization")
+def group_norm(g, input, weight=None, bias=None, num_groups=None, eps=1e-5, cudnn_enabled=True, N=0, C=0, HxW=0, group=None):
+    channels = input.shape[1]
+    weight = _ones(g, channels, input.dtype) if weight is None else weight
+    bias = g.full([channels], 0, input.dtype) if bias is None else bias
+    given = input if input.rank > 2 else g.reshape(input, [*input.shape, 1])
+    result = g.node("GroupNormalization", [given, weight, bias], num_groups=group if num_groups is None else num_groups, epsilon=eps)
+    if input.rank == 2:
+        result = g.reshape(result, input.shape)
+    return (result, None, None) if isinstance(g.out, (tuple, list)) else result
+
+
+def _rows(op, *names):
+    @aten(*names, ops=op)
+    def describe(g, self, dim, dtype=None, half_to_float=False):
+        value = g.cast(self, g.out.dtype)
+        if not self.rank:
+            return g.reshape(g.node(op, [g.reshape(value, [1])], axis=0), [])
+        return g.node(op, [value], axis=self.axis(dim))
+    return describe
+
+
+_rows("Softmax", "softmax.int", "_softmax", "_safe_softmax")
+_rows("LogSoftmax", "log_softmax.int", "_log_softmax")
+
+
+@aten("local_response_norm", ops="LRN")
+def local_response_norm(g, input, size, alpha=1e-4, beta=0.75, k=1.0):
+    return g.node("LRN", [input], size=size, alpha=alpha, beta=beta, bias=k)

@@ -1,0 +1,118 @@
+"""Recurrent layers: each layer of PyTorch's is one operator of both directions."""
+
+from .table import aten
+
+# PyTorch's order of the gates, and where each is in ONNX's.
+_GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
+
+
+def _weights(g, parts, op):
+    """One tensor [directions, gates * hidden, ...] of each direction's, gates in ONNX's order."""
+    stacked = []
+    for part in parts:
+        hidden = part.shape[0] // len(_GATES[op])
+        pieces = g.node("Split", [part], outputs=len(_GATES[op]), axis=0, num_outputs=len(_GATES[op])) if op != "RNN" else (part,)
+        ordered = [pieces[gate] for gate in _GATES[op]]
+        joined = ordered[0] if len(ordered) == 1 else g.node("Concat", ordered, axis=0)
+        stacked.append(g.reshape(joined, [1, hidden * len(ordered), *part.shape[1:]]))
+    return stacked[0] if len(stacked) == 1 else g.node("Concat", stacked, axis=0)
+
+
+def _joined_bias(g, pairs, op):
+    sums = [g.node("Concat", [_weights(g, [first], op), _weights(g, [second], op)], axis=1) for first, second in pairs]
+    return sums[0] if len(sums) == 1 else g.node("Concat", sums, axis=0)
+
+
+def _layers(g, op, input, states, params, settings, **attributes):
+    """The output of the last layer, and the last state of every kind, as PyTorch stacks them."""
+    has_biases, num_layers, bidirectional, batch_first = settings
+    directions = 2 if bidirectional else 1
+    each = 4 if has_biases else 2
+    batched = input.rank == 3
+    shape = list(input.shape) if batched else [input.shape[0], 1, input.shape[1]]
+    value = input if batched else g.reshape(input, shape)
+    if batch_first and batched:
+        value, shape = g.transpose(value, [1, 0, 2]), [shape[1], shape[0], shape[2]]
+    states = [state if batched else g.reshape(state, [state.shape[0], 1, state.shape[1]]) for state in states]
+    last = [[] for _ in states]
+    for layer in range(num_layers):
+        begin = layer * directions
+        own = [params[(begin + d) * each:(begin + d + 1) * each] for d in range(directions)]
+        hidden = own[0][1].shape[1]
+        bias = _joined_bias(g, [(part[2], part[3]) for part in own], op) if has_biases else None
+        initial = [g.slice(state, 0, begin, begin + directions) if num_layers > 1 else state for state in states]
+        outputs = g.node(op, [value, _weights(g, [part[0] for part in own], op), _weights(g, [part[1] for part in own], op), bias,
+                              None, *initial], outputs=1 + len(states), hidden_size=hidden,
+                         direction="bidirectional" if bidirectional else "forward", **attributes)
+        for kind, result in zip(last, outputs[1:]):
+            kind.append(result)
+        # [time, directions, batch, hidden] to [time, batch, directions * hidden]
+        value = g.reshape(g.transpose(outputs[0], [0, 2, 1, 3]), [shape[0], shape[1], directions * hidden])
+    if batch_first and batched:
+        value = g.transpose(value, [1, 0, 2])
+    finals = [kind[0] if len(kind) == 1 else g.node("Concat", kind, axis=0) for kind in last]
+    if not batched:
+        value = g.reshape(value, g.out[0].shape)
+        finals = [g.reshape(final, out.shape) for final, out in zip(finals, g.out[1:])]
+    return value, *finals
+
+
+def _refuse_training(g, dropout, train, num_layers):
+    if train and dropout and num_layers > 1:
+        g.refuse("dropout of a module in training mode is random; call .eval() on the module first")
+
+
+@aten("lstm.input", ops="LSTM")
+def lstm(g, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    _refuse_training(g, dropout, train, num_layers)
+    if params[1].shape[0] != 4 * params[1].shape[1] or len(params) != num_layers * (1 + bidirectional) * (4 if has_biases else 2):
+        g.refuse("an LSTM with a projection is not supported")
+    return _layers(g, "LSTM", input, hx, params, (has_biases, num_layers, bidirectional, batch_first))
+
+
+@aten("gru.input", ops="GRU")
+def gru(g, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    _refuse_training(g, dropout, train, num_layers)
+    return _layers(g, "GRU", input, [hx], params, (has_biases, num_layers, bidirectional, batch_first), linear_before_reset=1)
+
+
+def _rnn(name, activation):
+    @aten(name, ops="RNN")
+    def describe(g, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+        _refuse_training(g, dropout, train, num_layers)
+        return _layers(g, "RNN", input, [hx], params, (has_biases, num_layers, bidirectional, batch_first),
+                       activations=[activation] * (1 + bidirectional))
+    return describe
+
+
+_rnn("rnn_tanh.input", "Tanh")
+_rnn("rnn_relu.input", "Relu")
+
+
+@aten("lstm_cell", ops="Gemm, Sigmoid, Tanh")
+def lstm_cell(g, input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    h, c = hx
+    value = input if input.rank == 2 else g.reshape(input, [1, -1])
+    first = g.node("Gemm", [value, w_ih, b_ih], transB=1)
+    second = g.node("Gemm", [h if h.rank == 2 else g.reshape(h, [1, -1]), w_hh, b_hh], transB=1)
+    gates = g.node("Split", [g.node("Add", [first, second])], outputs=4, axis=1, num_outputs=4)
+    i, f, o = (g.node("Sigmoid", [gates[k]]) for k in (0, 1, 3))
+    cell = g.node("Add", [g.node("Mul", [f, c]), g.node("Mul", [i, g.node("Tanh", [gates[2]])])])
+    hidden = g.node("Mul", [o, g.node("Tanh", [cell])])
+    if input.rank == 2:
+        return hidden, cell
+    return g.reshape(hidden, h.shape), g.reshape(cell, c.shape)
+
+
+@aten("gru_cell", ops="Gemm, Sigmoid, Tanh")
+def gru_cell(g, input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    if input.rank != 2:
+        g.refuse("a cell without an axis of the batch is not supported")
+    first = g.node("Split", [g.node("Gemm", [input, w_ih, b_ih], transB=1)], outputs=3, axis=1, num_outputs=3)
+    second = g.node("Split", [g.node("Gemm", [hx, w_hh, b_hh], transB=1)], outputs=3, axis=1, num_outputs=3)
+    r, z = (g.node("Sigmoid", [g.node("Add", [first[k], second[k]])]) for k in (0, 1))
+    n = g.node("Tanh", [g.node("Add", [first[2], g.node("Mul", [r, second[2]])])])
+    one = g.constant(1, input.dtype)
+    return g.node("Add", [g.node("Mul", [g.node("Sub", [one, z]), n]), g.node("Mul", [z, hx])])
+
+

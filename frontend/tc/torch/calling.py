@@ -1,0 +1,157 @@
+"""Calling a compiled model of PyTorch as its module is called: tensors in and out, nested structures, state."""
+
+import threading
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from ..module import Module
+from ..versions import MOST_VERSIONS, VersionedModule
+from .describe import _BITS
+
+
+def array_of_argument(value):
+    """What a run is given for an argument: an array over the same memory where it is dense."""
+    if isinstance(value, torch.Tensor):
+        tensor = value.detach()
+        if tensor.device.type != "cpu":
+            tensor = tensor.cpu()
+        tensor = tensor.contiguous()
+        if tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.resolve_conj().resolve_neg()
+        if tensor.dtype in _BITS:
+            return tensor.view(_BITS[tensor.dtype]).numpy().view(np.uint16 if tensor.dtype == torch.bfloat16 else np.uint8)
+        return tensor.numpy()
+    if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    return value
+
+
+def tensor_of_result(array, dtype):
+    """A tensor over the memory of a result."""
+    if dtype in _BITS:
+        return torch.from_numpy(np.ascontiguousarray(array).view(np.int16 if dtype == torch.bfloat16 else np.uint8)).view(dtype)
+    return torch.from_numpy(array)
+
+
+def is_array(value):
+    return isinstance(value, (torch.Tensor, np.ndarray, np.generic))
+
+
+class Version:
+    """A model compiled for one structure of its arguments."""
+
+    def __init__(self, program, module):
+        self.program, self.module = program, module
+
+    def takes(self, leaves, spec):
+        return spec == self.program.in_spec and all(_is_same(leaves[number], value) for number, value in self.program.fixed.items())
+
+    def arrays(self, leaves, buffers):
+        return [array_of_argument(buffers[leaf] if isinstance(leaf, str) else leaves[leaf]) for leaf in self.program.leaves]
+
+    def results(self, arrays, leaves, buffers, as_tensors):
+        """The structure of the results; writes buffers and what the call changes of its arguments."""
+        tensors = [tensor_of_result(array, dtype) for array, dtype in zip(arrays, self.program.dtypes)]
+        for output, kind, target in self.program.writes:
+            if kind == "buffer":
+                buffers[target] = tensors[output]
+            elif isinstance(leaves[target], torch.Tensor):
+                leaves[target].copy_(tensors[output])
+            else:
+                np.copyto(leaves[target], arrays[output])
+        values = []
+        for kind, what in self.program.results:
+            if kind == "value":
+                values.append(what)
+            elif kind == "number":
+                values.append(arrays[what].item())
+            else:
+                values.append(tensors[what] if as_tensors else arrays[what])
+        return pytree.tree_unflatten(values, self.program.out_spec)
+
+
+def _is_same(a, b):
+    return type(a) is type(b) and a == b
+
+
+class _CalledAsModule:
+    """What modules of PyTorch's models have beside other modules: the call, and state."""
+
+    def _begin(self, model, compile_source):
+        self._model_of_torch, self._compile_source = model, compile_source
+        self._buffers = {key: tensor.clone() for key, tensor in model.program.buffers.items()}
+        self._versions_of_calls = [Version(model.program, self)]
+        self._call_lock = threading.Lock()
+
+    def __call__(self, *args, **kwargs):
+        """Runs the model as its module is called. Tensors give tensors, NumPy's arrays give arrays; both share memory with
+        the run where they are dense."""
+        model = self._model_of_torch
+        as_tensors = not any(isinstance(leaf, np.ndarray) for leaf in pytree.tree_leaves((args, kwargs)))
+        if not self.state:
+            return self._call(model, args, kwargs, as_tensors)
+        with self._call_lock:     # a call at a time: each goes on where the one before ended
+            return self._call(model, args, kwargs, as_tensors)
+
+    def _call(self, model, args, kwargs, as_tensors):
+        args, kwargs = model.call_of(args, kwargs)
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        version = next((each for each in self._versions_of_calls if each.takes(leaves, spec) and model.matches_state(each.program)), None)
+        if version is None:
+            version, leaves = self._new_version(model, args, kwargs, leaves)
+        arrays = version.module._run(version.arrays(leaves, self._buffers))
+        return model.finish(version.program, version.results(arrays, leaves, self._buffers, as_tensors))
+
+    def _new_version(self, model, args, kwargs, leaves):
+        """The version for a call of another structure: the same call written otherwise, or one that is compiled now."""
+        reordered = self._reordered(model.program, args, kwargs)
+        if reordered is not None:
+            return self._versions_of_calls[0], reordered
+        tensors = pytree.tree_map(lambda value: torch.from_numpy(value) if isinstance(value, np.ndarray) else value, (args, kwargs))
+        program = model.again(*tensors)
+        version = Version(program, self._compile_source(program.source))
+        self._versions_of_calls.append(version)
+        if len(self._versions_of_calls) > MOST_VERSIONS:
+            del self._versions_of_calls[1]
+        return version, leaves
+
+    def _reordered(self, program, args, kwargs):
+        """The leaves where inputs that were positions are given by name, or the other way round."""
+        if program.fixed or program.buffers or len(program.inputs) != program.in_spec.num_leaves:
+            return None
+        free = [name for name in program.inputs if name not in kwargs]
+        given = dict(zip(free, args)) | kwargs
+        if len(args) > len(free) or set(given) != set(program.inputs) or not all(is_array(value) for value in given.values()):
+            return None
+        leaves = [None] * len(program.inputs)
+        for name, leaf in zip(program.inputs, program.leaves):
+            leaves[leaf] = given[name]
+        return leaves
+
+    @property
+    def state(self):
+        """{name: value} of buffers and attributes that calls change; they have in them what the last call left.
+        reset_state() makes them what they were in the model."""
+        return {**self._buffers, **(self._model_of_torch.state or {})}
+
+    def reset_state(self):
+        self._buffers = {key: tensor.clone() for key, tensor in self._model_of_torch.program.buffers.items()}
+        self._model_of_torch.reset()
+
+
+class TorchModule(_CalledAsModule, Module):
+    """A compiled model of PyTorch; made by tc.compile."""
+
+
+class VersionedTorchModule(_CalledAsModule, VersionedModule):
+    """A compiled model of PyTorch with a version for each combination of values that decide its structure."""
+
+
+def module_of(model, compile_source):
+    """The model compiled; `compile_source` compiles a source with the options of the user."""
+    module = compile_source(model.source)
+    module.__class__ = VersionedTorchModule if isinstance(module, VersionedModule) else TorchModule
+    module._begin(model, compile_source)
+    return module

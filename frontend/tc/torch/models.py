@@ -1,0 +1,264 @@
+"""Models of PyTorch in every form in which people have them, read: each becomes a Program for each structure of its call."""
+
+import copy
+import inspect
+import os
+import warnings
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from ..errors import Error, ShapeError, UnsupportedError
+from .archive import open_archive
+from .describe import Refusal
+from .dynamic import OpenSizes, names_of_leaves
+from .program import Names, describe_program
+from .script_values import ScriptError
+from .scripted import ScriptedModule, bind, initial_state
+
+
+def read(model, inputs=None, shapes=None):
+    """The model, described once for the example inputs."""
+    name = "the model"
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        name, model = "model.pt", open_archive(bytes(model), "model.pt")
+    elif not isinstance(model, (torch.nn.Module, torch.export.ExportedProgram, torch.jit.ScriptFunction)):
+        name = os.path.basename(os.fsdecode(os.fspath(model)))
+        model = open_archive(os.fspath(model), name)
+    if isinstance(model, torch.export.ExportedProgram):
+        return ExportedModel(model, name, shapes)
+    if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        return ScriptModel(model, name if name != "the model" else getattr(model, "original_name", "the model"), inputs, shapes)
+    model = getattr(model, "_orig_mod", model)     # of torch.compile
+    return LiveModel(model, type(model).__name__, inputs, shapes)
+
+
+def split_inputs(inputs, name):
+    """(args, kwargs) of the example inputs: a tuple, a tensor, or a dictionary of arguments by name."""
+    if inputs is None:
+        raise ShapeError(f"{name} needs example inputs: tc.compile(model, inputs=(x,)), a tuple of what the module is called with, or a "
+                         "dictionary by name")
+    if isinstance(inputs, dict):
+        args, kwargs = (), dict(inputs)
+    elif isinstance(inputs, (tuple, list)):
+        args, kwargs = tuple(inputs), {}
+        if len(args) == 2 and isinstance(args[0], tuple) and isinstance(args[1], dict):
+            args, kwargs = args
+    else:
+        args, kwargs = (inputs,), {}
+    return pytree.tree_map(_as_tensor, (args, kwargs))
+
+
+def _as_tensor(value):
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value if value.flags.writeable else value.copy())
+    if isinstance(value, np.generic):
+        return torch.tensor(value)
+    return value.detach() if isinstance(value, torch.Tensor) and value.requires_grad else value
+
+
+def export(module, args, kwargs, name, dynamic=None):
+    """torch.export with what goes wrong as an error of tc."""
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            return torch.export.export(module, args, kwargs, dynamic_shapes=_by_parameter(module, args, kwargs, dynamic), strict=False)
+    except (Error, ScriptError, Refusal, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the model's own code raises under torch.export
+        raise UnsupportedError(f"{name} cannot be exported by torch.export: {_reason(error)}") from error
+
+
+def spec_text(program):
+    """The structure of a program's call, with * for tensors."""
+    leaves = [program.fixed.get(number, "*") for number in range(program.in_spec.num_leaves)]
+    return call_text(*pytree.tree_unflatten(leaves, program.in_spec))
+
+
+def call_text(args, kwargs):
+    args, kwargs = pytree.tree_map(lambda value: "*" if isinstance(value, (torch.Tensor, np.ndarray)) else value, (args, kwargs))
+    parts = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
+    return f"({', '.join(parts)})".replace("'*'", "*")
+
+
+def _by_parameter(module, args, kwargs, dynamic):
+    """dynamic_shapes of (args, kwargs) as torch.export takes them: by the names of forward's parameters."""
+    if dynamic is None:
+        return None
+    given = inspect.signature(module.forward).bind(*args, **kwargs)
+    shapes = inspect.signature(module.forward).bind(*dynamic[0], **dynamic[1])
+    return {name: shapes.arguments[name] for name in given.arguments}
+
+
+def _reason(error):
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {' '.join(lines[:3])[:500]}" if lines else type(error).__name__
+
+
+class _Model:
+    """What the kinds of models have in common. `program` is of the example inputs."""
+
+    state = None
+
+    @property
+    def source(self):
+        return self.program.source
+
+    def call_of(self, args, kwargs):
+        """The arguments as the exported program takes them."""
+        return args, kwargs
+
+    def finish(self, program, result):
+        """What the caller gets of a result of a program."""
+        return result
+
+    def reset(self):
+        """Attributes are what they were in the model."""
+
+    def matches_state(self, program):
+        return True
+
+    def again(self, args, kwargs):
+        """A Program for arguments of another structure."""
+        raise ShapeError(f"{self.name} takes arguments of the structure {spec_text(self.program)}, not {call_text(args, kwargs)}: an exported "
+                         "program has one structure")
+
+
+class ExportedModel(_Model):
+    """A program that torch.export made."""
+
+    def __init__(self, exported, name, shapes):
+        self.name = name
+        self.shapes = shapes
+        self.program = describe_program(exported, name, Names())
+
+
+class LiveModel(_Model):
+    """A module in this process: exported by torch.export, and traced where that cannot be."""
+
+    def __init__(self, module, name, inputs, shapes):
+        self.module, self.name, self.given = module, name, shapes
+        args, kwargs = split_inputs(inputs, name)
+        self.program = self.again(args, kwargs)
+
+    def again(self, args, kwargs):
+        names = names_of_leaves(self.module.forward, args, kwargs)
+        sizes = OpenSizes(self.given, names)
+        self.shapes = sizes.rest
+        args, kwargs, dynamic, symbols = open_arguments(args, kwargs, names, sizes)
+        try:
+            exported = export(self.module, args, kwargs, self.name, dynamic)
+        except UnsupportedError as error:
+            return self._traced(args, kwargs, error, symbols)
+        return describe_program(exported, self.name, Names(dict(enumerate(names)), symbols))
+
+    def _traced(self, args, kwargs, error, symbols):
+        """The model by torch.jit.trace, which follows the example alone: only where nothing is open."""
+        leaves = pytree.tree_leaves((args, kwargs))
+        if symbols or kwargs or not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            raise error
+        try:
+            with warnings.catch_warnings(), torch.no_grad():
+                warnings.simplefilter("error", torch.jit.TracerWarning)
+                traced = torch.jit.trace(self.module, args)
+        except Exception:  # noqa: BLE001 - the first error is the better one
+            raise error from None
+        warnings.warn(f"{self.name} is traced with the example inputs: {error}", stacklevel=6)
+        return ScriptModel(traced, self.name, (args, kwargs), None).program
+
+
+def open_arguments(args, kwargs, names, sizes):
+    """The arguments with examples for open sizes, torch.export's dynamic_shapes, and {(input, axis): symbol}."""
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    dimensions, symbols, dynamic = {}, {}, []
+    for number, (name, leaf) in enumerate(zip(names, leaves)):
+        if not isinstance(leaf, torch.Tensor):
+            dynamic.append(None)
+            continue
+        leaves[number], axes = sizes.of_tensor(name, leaf)
+        symbols.update(((name, axis), symbol) for axis, symbol in axes.items())
+        for symbol in axes.values():
+            dimensions.setdefault(symbol, sizes.dimension(symbol))
+        dynamic.append({axis: dimensions[symbol] for axis, symbol in axes.items()} or None)
+    args, kwargs = pytree.tree_unflatten(leaves, spec)
+    if not symbols:
+        return args, kwargs, None, {}
+    return args, kwargs, pytree.tree_unflatten(dynamic, spec), symbols
+
+
+class ScriptModel(_Model):
+    """A ScriptModule or a file of one."""
+
+    def __init__(self, script, name, inputs, shapes):
+        if isinstance(script, torch.jit.ScriptFunction):
+            raise UnsupportedError(f"{name} is a function of TorchScript; put it into a module's forward")
+        if not script._c._has_method("forward"):
+            raise UnsupportedError(f"{name} has no method forward; its methods are {', '.join(script._c._method_names())}")
+        self.script, self.name, self.given = script, name, shapes
+        self.first_state = initial_state(script)
+        self.state = copy.deepcopy(self.first_state)
+        args, kwargs = self._examples(inputs)
+        call = self.call_of(args, kwargs)
+        self.program = self.again(*call)
+
+    def _examples(self, inputs):
+        """The example inputs; of shapes alone where every input is a tensor."""
+        if inputs is not None:
+            return split_inputs(inputs, self.name)
+        arguments = self.script.forward.schema.arguments[1:]
+        given = self.given or {}
+        wanted = [each for each in arguments if not each.has_default_value()]
+        if not all(each.name in given and str(each.type) == "Tensor" for each in wanted):
+            shapes = ", ".join(f"'{each.name}': …" for each in wanted)
+            raise ShapeError(f"{self.name} does not say the shapes of its inputs: give example inputs (inputs=…), or shapes={{{shapes}}} "
+                             "where all of them are float32 tensors")
+        return (), {each.name: torch.zeros([2 if isinstance(size, str) else int(size) for size in given[each.name]]) for each in wanted}
+
+    def call_of(self, args, kwargs):
+        bound = bind(self.script, args, kwargs)
+        return (self._tensors(), list(bound.values())), {}
+
+    def finish(self, program, result):
+        if not self.state:
+            return result
+        value, tensors = result
+        self.state = {**self.state, **program.after, **{path: torch.as_tensor(tensor) for path, tensor in tensors.items()}}
+        return value
+
+    def _tensors(self):
+        return {path: value for path, value in self.state.items() if isinstance(value, torch.Tensor)}
+
+    def _others(self):
+        return {path: value for path, value in self.state.items() if not isinstance(value, torch.Tensor)}
+
+    def reset(self):
+        self.state = copy.deepcopy(self.first_state)
+
+    def matches_state(self, program):
+        return not self.state or program.started == self._state_key()
+
+    def _state_key(self):
+        return {path: (value.dtype, tuple(value.shape)) if isinstance(value, torch.Tensor) else value
+                for path, value in self.state.items()}
+
+    def again(self, args, kwargs):
+        names = [each.name for each in self.script.forward.schema.arguments[1:]]
+        leaves = [f"state.{path}" for path in args[0]] + names_of_leaves(lambda *_: None, (), dict(zip(names, args[1])))
+        sizes = OpenSizes(self.given, leaves)
+        self.shapes = sizes.rest
+        args, kwargs, dynamic, symbols = open_arguments(args, kwargs, leaves, sizes)
+        module = ScriptedModule(self.script, self._others())
+        try:
+            exported = export(module, args, kwargs, self.name, dynamic)
+        except ScriptError as error:
+            raise UnsupportedError(f"{self.name}: {error}") from None
+        program = describe_program(exported, self.name, Names(dict(enumerate(leaves)), symbols, bool(self.state)))
+        program.started, program.after = self._state_key(), module.after.values
+        self._check_after(program.after)
+        return program
+
+    def _check_after(self, after):
+        for path, value in after.items():
+            if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+                raise UnsupportedError(f"{self.name} keeps a size in the attribute '{path}'; bind the sizes with shapes=")

@@ -1,0 +1,219 @@
+"""What every kind of model of PyTorch becomes before it is described: one functional graph of ATen operators."""
+
+import dataclasses
+import warnings
+
+import torch
+from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
+
+from ..errors import UnsupportedError
+from ..native import compiler
+from .aten import TABLE, key_of
+from .describe import Describer, Refusal, Value, dtype_name, refuse_all
+from .walk import Missing, Walk
+
+_LARGEST_SIZE = 1 << 31
+
+
+@dataclasses.dataclass
+class Program:
+    """A model described for the compiler, and how a call of the module maps to a run of it."""
+    source: object          # compiler.Source
+    inputs: list            # names of the inputs of a run, in order
+    leaves: list            # of the call's flattened arguments, for each input of a run: its number, or the name of a buffer
+    fixed: dict             # {number of a leaf: its value}, which is no tensor
+    in_spec: object         # pytree of (args, kwargs)
+    out_spec: object
+    results: list           # for each leaf of the results: ("output", number), ("value", what it is)
+    writes: list            # (output number, "buffer" or "input", name of the buffer or number of the leaf)
+    buffers: dict           # {name: tensor}: initial state
+    dtypes: list            # of the outputs, as PyTorch has them
+    # Of TorchScript: what the attributes were that calls set, and those that are no tensors afterwards.
+    started: dict = dataclasses.field(default_factory=dict)
+    after: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Names:
+    """What inputs and outputs are called."""
+    leaves: dict = dataclasses.field(default_factory=dict)    # {number of a leaf of the arguments: name}
+    symbols: dict = dataclasses.field(default_factory=dict)   # {(name of an input, axis): symbol}
+    with_state: bool = False    # the results are a pair: what the model gives, and {path: state}
+
+
+def functional(exported):
+    """The exported program with a functional graph, decomposed down to what the table has."""
+    if all(_is_final(node) for module in exported.graph_module.modules() if isinstance(module, torch.fx.GraphModule)
+           for node in module.graph.nodes):
+        return exported
+    table = torch.export.default_decompositions()
+    for operator in list(table):
+        if key_of(operator) in TABLE:
+            del table[operator]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return exported.run_decompositions(table)
+
+
+def _is_final(node):
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return not isinstance(node.target, torch._ops.HigherOrderOperator)
+    schema = node.target._schema
+    if schema.is_mutable:
+        return False
+    name = key_of(node.target)
+    return name in TABLE or name.startswith("aten::sym_") or "assert" in name or name == "aten::item"
+
+
+def describe_program(exported, name, names):
+    """The Program of an exported program. `name` stands in error texts."""
+    return _Description(functional(exported), name, names).run()
+
+
+class _Description:
+    def __init__(self, exported, name, names):
+        self.exported, self.name, self.names = exported, name, names
+        self.model = compiler.ModelDescription("model")
+        self.g = Describer(self.model, self.model.graph)
+        self.problems, self.symbol_names = [], {}
+        self.walk = Walk(self.g, exported.graph_module, self.problems)
+
+    def run(self):
+        signature = self.exported.graph_signature
+        mutated = {spec.target for spec in signature.output_specs if spec.kind is OutputKind.BUFFER_MUTATION}
+        self.program = Program(None, [], [], {}, self.exported.call_spec.in_spec, self.exported.call_spec.out_spec, [], [], {}, [])
+        placeholders = [node for node in self.exported.graph.nodes if node.op == "placeholder"]
+        self._reserve_outputs(signature)
+        leaf = 0
+        for node, spec in zip(placeholders, signature.input_specs):
+            try:
+                leaf += self._input(node, spec, mutated, leaf)
+            except Refusal as refusal:
+                self.problems.append(f"input '{node.name}': {refusal}")
+                self.walk.values[node] = Missing
+        outputs = self.walk.run(self.exported.graph)
+        if self.problems:
+            refuse_all(list(dict.fromkeys(self.problems)), self.name)
+        self._outputs(signature, outputs)
+        self.program.source = self.model.source(self.name)
+        return self.program
+
+    # --- inputs -----------------------------------------------------------------------------------------------------
+
+    def _input(self, node, spec, mutated, leaf):
+        """Binds a placeholder; 1 where it is a leaf of the call's arguments."""
+        fake = node.meta.get("val")
+        if spec.kind is InputKind.USER_INPUT:
+            if not isinstance(spec.arg, TensorArgument):
+                self.program.fixed[leaf] = getattr(spec.arg, "value", None)
+                self.walk.values[node] = self.program.fixed[leaf]
+                return 1
+            self._tensor_input(self.names.leaves.get(leaf, node.name), node, fake, leaf)
+            return 1
+        if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+            tensor = self._stored(spec)
+            if spec.target in mutated:
+                self.program.buffers[spec.target] = tensor.detach().clone()
+                self._tensor_input(node.name, node, fake, spec.target)
+            else:
+                self.walk.values[node] = Value(self.g.tensor(tensor, spec.target), fake)
+            return 0
+        raise Refusal(f"an input of the kind {spec.kind.name.lower()} is not supported")
+
+    def _stored(self, spec):
+        for folder in (self.exported.state_dict, self.exported.constants):
+            if spec.target in folder:
+                return folder[spec.target]
+        raise Refusal(f"the tensor '{spec.target}' is not in the file")
+
+    def _tensor_input(self, name, node, fake, leaf):
+        dtype_name(fake.dtype)
+        name = self.g.fresh(name)
+        sizes = [self._size(name, axis, size) for axis, size in enumerate(fake.shape)]
+        self.model.graph.input(name, dtype_name(fake.dtype), sizes)
+        self.program.inputs.append(name)
+        self.program.leaves.append(leaf)
+        self.walk.values[node] = Value(name, fake)
+
+    def _size(self, name, axis, size):
+        if isinstance(size, int):
+            return size
+        expression = size.node.expr
+        if expression.is_Integer:
+            return int(expression)
+        symbol = self.names.symbols.get((name, axis), f"{name}_{axis}")
+        if not expression.is_Symbol:
+            return symbol     # its relation to other sizes is the caller's word
+        known = self.g.symbols.get(expression)
+        if known:
+            return self.symbol_names[expression]
+        self.g.symbols[expression] = (name, axis)
+        self.symbol_names[expression] = symbol
+        ranges = self.exported.range_constraints.get(expression)
+        if ranges is not None:
+            upper = int(ranges.upper) if ranges.upper.is_Integer else _LARGEST_SIZE
+            self.model.range(symbol, max(int(ranges.lower), 1), max(min(upper, _LARGEST_SIZE), 1))
+        return symbol
+
+    # --- outputs ----------------------------------------------------------------------------------------------------
+
+    def _reserve_outputs(self, signature):
+        """Names of the outputs: no input or node takes them."""
+        count = sum(spec.kind is OutputKind.USER_OUTPUT for spec in signature.output_specs)
+        paths = _output_names(self.exported.call_spec.out_spec, count, self.names.with_state)
+        self.output_names = [self.g.fresh(path) for path in paths]
+
+    def _outputs(self, signature, values):
+        names = iter(self.output_names)
+        self.g.begin("output", "output", None)
+        for spec, value in zip(signature.output_specs, values):
+            if spec.kind is OutputKind.USER_OUTPUT:
+                self._user_output(next(names), value)
+            elif spec.kind is OutputKind.BUFFER_MUTATION:
+                self.program.writes.append((self._add(self.g.fresh(spec.target), value), "buffer", spec.target))
+            elif spec.kind is OutputKind.USER_INPUT_MUTATION:
+                leaf = self.program.leaves[self.program.inputs.index(spec.target)]
+                self.program.writes.append((self._add(self.g.fresh(f"{spec.target}_after"), value), "input", leaf))
+            else:
+                raise UnsupportedError(f"{self.name}: an output of the kind {spec.kind.name.lower()} is not supported")
+
+    def _user_output(self, name, value):
+        if isinstance(value, Value):
+            self.program.results.append(("output", self._add(name, value)))
+        elif isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            kind = torch.float64 if isinstance(value, torch.SymFloat) else torch.int64
+            number = Value(self.g.scalar(value, kind), torch.empty((), dtype=kind, device="meta"))
+            self.program.results.append(("number", self._add(name, number)))
+        else:
+            self.program.results.append(("value", value))
+
+    def _add(self, name, value):
+        # The model's own name for it; the importer takes the copy away.
+        described = compiler.DescribedNode("Identity", [value.name], [name])
+        described.name, described.source = name, "output"
+        self.model.graph.node(described)
+        self.model.graph.output(name, dtype_name(value.dtype))
+        self.program.dtypes.append(value.dtype)
+        return len(self.program.dtypes) - 1
+
+
+def _output_names(spec, count, with_state):
+    """A name for each leaf of the results: "output", "output_1", or the path to it."""
+    try:
+        results = torch.utils._pytree.tree_unflatten([0] * spec.num_leaves, spec)
+        state = results[1] if with_state else {}
+        leaves = torch.utils._pytree.tree_flatten_with_path(results[0] if with_state else results)[0]
+        names = ["_".join(_key_text(key) for key in path) for path, _ in leaves]
+    except Exception:  # noqa: BLE001 - classes of others that cannot be made of numbers
+        names, state = [], {}
+    if len(names) + len(state) != count or len(set(names)) != len(names):
+        names, state = [str(number) for number in range(count)], {}
+    names = ["output"] if len(names) == 1 and not names[0][:1].isalpha() else names
+    return [name if name[:1].isalpha() else f"output_{name}" for name in names] + [f"next.{path}" for path in state]
+
+
+def _key_text(key):
+    for name in ("key", "idx", "name"):
+        if hasattr(key, name):
+            return "".join(c if c.isalnum() else "_" for c in str(getattr(key, name)))
+    return "item"

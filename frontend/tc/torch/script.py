@@ -1,0 +1,324 @@
+"""Running TorchScript node by node in Python, so that torch.export sees what it does: attributes are state, sizes stay
+symbolic, and what depends on data becomes torch.cond or while_loop, never a constant."""
+
+import collections
+import contextlib
+
+import torch
+from torch.fx import traceback
+
+from . import script_control
+from .script_values import OPERATORS, PRIM_OPERATORS, DataNumber, NumberTensor, ScriptError, is_tensor
+
+
+_CLASSES = "objects of classes of TorchScript are not supported"
+
+
+class Owner:
+    """A module or object of the model: where it is, what TorchScript knows of it, and where its tensors are."""
+
+    def __init__(self, path, script, plain):
+        self.path, self.script, self.plain = path, script, plain
+
+    def path_of(self, name):
+        return f"{self.path}.{name}" if self.path else name
+
+
+def plain_modules(script):
+    """A module of plain modules with the parameters and buffers of a ScriptModule, under the same names. Attributes that
+    are tensors are buffers, too."""
+    plain = torch.nn.Module()
+    own = {name for name, _ in torch._C.ParameterDict(script).items()}
+    for name, tensor in torch._C.ParameterDict(script).items():
+        plain.register_parameter(name, torch.nn.Parameter(tensor.detach(), requires_grad=False) if tensor.is_floating_point()
+                                 else None)
+        if not tensor.is_floating_point():
+            del plain._parameters[name]
+            plain.register_buffer(name, tensor)
+    for name, tensor in torch._C.BufferDict(script).items():
+        if name not in own:
+            plain.register_buffer(name, tensor, persistent=True)
+    for name, child in torch._C.ModuleDict(script).items():
+        plain.add_module(name, plain_modules(child))
+    return plain
+
+
+def nodes_of(block):
+    for node in block.nodes():
+        yield node
+        for inner in node.blocks():
+            yield from nodes_of(inner)
+
+
+def written_attributes(graph):
+    """Names of attributes that the graph sets."""
+    return {node.s("name") for node in nodes_of(graph) if node.kind() == "prim::SetAttr"}
+
+
+class Interpreter:
+    """One run of a method. `state` holds the values of attributes that runs set, by path, and is changed."""
+
+    def __init__(self, state, written):
+        self.state, self.written = state, written
+
+    def run(self, graph, root, arguments):
+        values = dict(zip((each.debugName() for each in graph.inputs()), [root, *arguments]))
+        (result,) = self.block(graph, values)
+        return result
+
+    def block(self, block, values):
+        """Runs the nodes; the values that the block gives."""
+        for node in block.nodes():
+            self.node(node, values)
+        return [values[each.debugName()] for each in block.outputs()]
+
+    def node(self, node, values):
+        kind = node.kind()
+        inputs = [values[each.debugName()] for each in node.inputs()]
+        namespace, _, name = kind.partition("::")
+        special = _SPECIAL.get(kind)
+        with _located(node):
+            if special is not None:
+                results = special(self, node, inputs, values)
+            elif namespace == "prim" and name in PRIM_OPERATORS and not (name in ("min", "max", "abs") and any(map(is_tensor, inputs))):
+                results = (PRIM_OPERATORS[name](*inputs),)
+            else:
+                results = (self.operator(node, namespace, name, inputs),)
+        outputs = [each.debugName() for each in node.outputs()]
+        if len(outputs) != 1 and len(results) == 1:
+            results = results[0] or ()
+        values.update(zip(outputs, results))
+
+    def operator(self, node, namespace, name, inputs):
+        if namespace == "aten" and name in OPERATORS and not _of_tensors(inputs, name):
+            return OPERATORS[name](*inputs)
+        numbers = [each.value if isinstance(each, NumberTensor) else each for each in inputs]
+        if any(isinstance(each, NumberTensor) for each in inputs) and name in _NUMBER_TENSORS and not _of_tensors(numbers, name):
+            return NumberTensor(_NUMBER_TENSORS[name](*numbers))
+        if namespace == "aten" and name == "len" and isinstance(inputs[0], torch.Tensor):
+            return inputs[0].shape[0]
+        return _call(node, namespace, name, [_as_argument(each) for each in inputs])
+
+
+# What traced models do to the tensors that they make of sizes.
+_NUMBER_TENSORS = {
+    "add": lambda a, b, alpha=1: a + b * alpha, "sub": lambda a, b, alpha=1: a - b * alpha, "mul": OPERATORS["mul"],
+    "floor_divide": OPERATORS["floor_divide"], "remainder": OPERATORS["remainder"], "neg": OPERATORS["neg"],
+    "to": lambda value, *_: value, "detach": lambda value: value, "clone": lambda value, *_: value, "eq": OPERATORS["eq"],
+    "div": lambda a, b, *rounding: a // b if rounding and rounding[0] in ("floor", "trunc") else a / b,
+}
+
+
+def _of_tensors(inputs, name):
+    """Whether the operator is one of tensors: lists of them are lists, for what works on lists."""
+    if name in ("append", "extend", "insert", "__getitem__", "_set_item", "len", "slice", "add", "copy", "pop", "reverse", "list", "clear",
+                "keys", "values", "items", "get", "__contains__", "__is__", "__isnot__", "dict", "Delete", "update", "setdefault", "format",
+                "str", "__not__"):
+        return bool(inputs) and is_tensor(inputs[0]) and name not in ("__is__", "__isnot__", "format", "str")
+    return any(is_tensor(each) or (isinstance(each, (list, tuple)) and any(map(is_tensor, each))) for each in inputs)
+
+
+def _as_argument(value):
+    if isinstance(value, NumberTensor):
+        return value.tensor()
+    if isinstance(value, DataNumber):
+        return value.tensor
+    if isinstance(value, (list, tuple)):
+        return [_as_argument(each) for each in value]
+    return value
+
+
+def _call(node, namespace, name, inputs):
+    """An operator of PyTorch by the schema of the node."""
+    try:
+        signature = node.schema().split("(")[0].split("::")[-1]
+    except RuntimeError:
+        raise ScriptError(f"{node.kind()} is not supported") from None
+    _, _, overload = signature.partition(".")
+    packet = getattr(getattr(torch.ops, namespace), name, None) if namespace != "prim" else None
+    operator = getattr(packet, overload or "default", None) if packet is not None else None
+    if operator is None:
+        raise ScriptError(f"{namespace}::{signature} is not supported")
+    positional, named = [], {}
+    for argument, value in zip(operator._schema.arguments, inputs):
+        if argument.kwarg_only:
+            named[argument.name] = value
+        else:
+            positional.append(value)
+    return operator(*positional, **named)
+
+
+@contextlib.contextmanager
+def _located(node):
+    """Nodes of FX that are made meanwhile have the place of this node of TorchScript."""
+    try:
+        text = node.sourceRange().partition("Serialized ")[0]
+    except RuntimeError:
+        text = ""
+    if not text:
+        yield
+        return
+    with traceback.preserve_node_meta():
+        before = traceback.current_meta.get("stack_trace")
+        traceback.current_meta["stack_trace"] = text
+        try:
+            yield
+        except ScriptError as error:
+            if not getattr(error, "located", False):
+                place = " ".join(text.split("\n")[0].split())
+                error.args, error.located = (f"{error} ({node.kind()} at {place})",), True
+            raise
+        finally:
+            if before is None:
+                traceback.current_meta.pop("stack_trace", None)
+            else:
+                traceback.current_meta["stack_trace"] = before
+
+
+# --- nodes that are no functions of their inputs --------------------------------------------------------------------------
+
+
+def _constant(interpreter, node, inputs, values):
+    return (node.output().toIValue(),)
+
+
+def _get_attribute(interpreter, node, inputs, values):
+    owner, name = inputs[0], node.s("name")
+    if not isinstance(owner, Owner):
+        raise ScriptError(_CLASSES)
+    path = owner.path_of(name)
+    if path in interpreter.state:
+        return (interpreter.state[path],)
+    for folder in (owner.plain._parameters, owner.plain._buffers):
+        if name in folder:
+            return (getattr(owner.plain, name),)
+    if name in owner.plain._modules:
+        return (Owner(path, owner.script.getattr(name), owner.plain._modules[name]),)
+    return (owner.script.getattr(name),)
+
+
+def _set_attribute(interpreter, node, inputs, values):
+    owner, value = inputs
+    if not isinstance(owner, Owner):
+        raise ScriptError(_CLASSES)
+    interpreter.state[owner.path_of(node.s("name"))] = value
+    return ()
+
+
+def _raise(interpreter, node, inputs, values):
+    kind = (inputs[1] if len(inputs) > 1 and inputs[1] else "Exception").rpartition(".")[2]
+    raise ScriptError(f"the model raises {kind}: {inputs[0]}")
+
+
+def _unpack(interpreter, node, inputs, values):
+    return tuple(inputs[0])
+
+
+def _number_to_tensor(interpreter, node, inputs, values):
+    return (inputs[0] if isinstance(inputs[0], DataNumber) else NumberTensor(inputs[0]),)
+
+
+def _number_of_tensor(interpreter, node, inputs, values):
+    value, kind = inputs[0], node.kind().partition("::")[2]
+    convert = {"Bool": bool, "Int": int, "IntImplicit": int, "Float": float, "FloatImplicit": float}.get(kind, lambda each: each)
+    if isinstance(value, NumberTensor):
+        value = value.value
+    if not isinstance(value, (torch.Tensor, DataNumber)):
+        return (value if isinstance(value, torch.SymInt) and convert is int else OPERATORS[kind](value) if kind in OPERATORS else convert(value),)
+    if isinstance(value, DataNumber):
+        value = value.tensor
+    known = script_control.known_number(value)
+    if known is not None:
+        return (convert(known),)
+    return (DataNumber(value, kind),)
+
+
+def _sizes(interpreter, node, inputs, values):
+    value = inputs[0]
+    if isinstance(value, NumberTensor):
+        return ([],)
+    sizes = list(_as_argument(value).shape)
+    return (sizes[inputs[1]] if len(inputs) > 1 else sizes,)
+
+
+def _property(name):
+    def get(interpreter, node, inputs, values):
+        value = _as_argument(inputs[0])
+        if name == "dtype":
+            return (value.dtype,)
+        result = getattr(value, name)
+        return (result() if callable(result) else result,)
+    return get
+
+
+def _is_instance(interpreter, node, inputs, values):
+    return (any(_has_type(inputs[0], kind) for kind in node.tys("types")),)
+
+
+def _has_type(value, kind):
+    name = kind.kind()
+    if name == "TensorType":
+        return is_tensor(value)
+    if name == "ListType":
+        return isinstance(value, list) and all(_has_type(each, kind.getElementType()) for each in value)
+    if name == "TupleType":
+        return isinstance(value, tuple)
+    if name == "DictType":
+        return isinstance(value, dict)
+    if name == "OptionalType":
+        return value is None or _has_type(value, kind.getElementType())
+    kinds = {"IntType": (int, torch.SymInt), "FloatType": (float, torch.SymFloat), "BoolType": bool, "StringType": str, "NoneType": type(None),
+             "NumberType": (int, float, torch.SymInt, torch.SymFloat)}
+    if name not in kinds:
+        raise ScriptError(_CLASSES)
+    return isinstance(value, kinds[name]) and not (name == "IntType" and isinstance(value, bool))
+
+
+def _unwrap(interpreter, node, inputs, values):
+    if inputs[0] is None:
+        raise ScriptError("the model raises AssertionError: unwrapping an optional that is None")
+    return (inputs[0],)
+
+
+def _tuple(interpreter, node, inputs, values):
+    annotation = node.output().type()
+    fields = None
+    with contextlib.suppress(AttributeError, RuntimeError):
+        fields = annotation.names() if hasattr(annotation, "names") else None
+    if fields:
+        return (collections.namedtuple("Result", fields)(*inputs),)
+    return (tuple(inputs),)
+
+
+def _list(interpreter, node, inputs, values):
+    # A list of tensors that are made of numbers, as traced models build shapes: numbers where the type says so.
+    return ([each.value if isinstance(each, NumberTensor) and node.output().type().getElementType().kind() == "IntType" else each
+             for each in inputs],)
+
+
+def _refused(reason):
+    def refuse(interpreter, node, inputs, values):
+        raise ScriptError(reason)
+    return refuse
+
+
+_SPECIAL = {
+    "prim::Constant": _constant, "prim::GetAttr": _get_attribute, "prim::SetAttr": _set_attribute,
+    "prim::If": script_control.branch, "prim::Loop": script_control.loop, "prim::RaiseException": _raise,
+    "prim::TupleUnpack": _unpack, "prim::ListUnpack": _unpack, "prim::NumToTensor": _number_to_tensor,
+    "aten::Bool": _number_of_tensor, "aten::Int": _number_of_tensor, "aten::Float": _number_of_tensor,
+    "aten::IntImplicit": _number_of_tensor, "aten::FloatImplicit": _number_of_tensor, "aten::ScalarImplicit": _number_of_tensor,
+    "aten::item": _number_of_tensor, "aten::size": _sizes, "aten::dim": _property("dim"), "prim::dtype": _property("dtype"),
+    "prim::device": _property("device"), "prim::layout": _property("layout"), "prim::shape": _sizes,
+    "prim::requires_grad": lambda *_: (False,), "prim::is_cuda": lambda *_: (False,), "prim::data": lambda _, node, inputs, values: (inputs[0],),
+    "aten::numel": lambda _, node, inputs, values: (_as_argument(inputs[0]).numel(),),
+    "aten::is_floating_point": lambda _, node, inputs, values: (_as_argument(inputs[0]).is_floating_point(),),
+    "aten::is_complex": lambda _, node, inputs, values: (_as_argument(inputs[0]).is_complex(),),
+    "prim::isinstance": _is_instance, "aten::_unwrap_optional": _unwrap, "prim::TupleConstruct": _tuple, "prim::ListConstruct": _list,
+    "aten::is_grad_enabled": lambda *_: (False,), "aten::is_scripting": lambda *_: (True,), "aten::device": lambda *_: (torch.device("cpu"),),
+    "aten::is_autocast_enabled": lambda *_: (False,), "aten::is_autocast_cpu_enabled": lambda *_: (False,), "aten::warn": lambda *_: (),
+    "aten::manual_seed": _refused("random numbers of PyTorch's generator are not imitated"),
+    "prim::CreateObject": _refused(_CLASSES),
+    "prim::CallMethod": _refused("methods of interfaces of TorchScript are not supported"),
+    "prim::fork": _refused("tasks of TorchScript are not supported"), "prim::rpc_async": _refused("calls of other machines are not supported"),
+}

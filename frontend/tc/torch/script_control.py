@@ -1,0 +1,169 @@
+"""Branches and loops of TorchScript: taken where they are decided while importing, else torch.cond and while_loop."""
+
+import torch
+from torch._higher_order_ops.cond import cond_op
+from torch._higher_order_ops.while_loop import while_loop_op
+
+from .script_values import DataNumber, NumberTensor, ScriptError
+
+_MOST_ITERATIONS = 1 << 16
+
+
+def known_number(tensor):
+    """The number in a tensor whose data the importer knows (a constant of the model), or None."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    inner = tensor
+    if torch._is_functional_tensor(inner):
+        inner = torch._from_functional_tensor(inner)
+    elem = getattr(inner, "elem", None)
+    if isinstance(elem, torch.Tensor):
+        inner = torch._from_functional_tensor(elem) if torch._is_functional_tensor(elem) else elem
+    if isinstance(inner, FakeTensor):
+        inner = inner.constant
+    if inner is None or type(inner) not in (torch.Tensor, torch.nn.Parameter) or inner.numel() != 1 or inner.device.type == "meta":
+        return None
+    with torch.utils._python_dispatch._disable_current_modes():
+        return inner.item()
+
+
+def truth(value):
+    """A condition: True or False, or the tensor that decides it."""
+    if isinstance(value, NumberTensor):
+        value = value.value
+    if isinstance(value, DataNumber):
+        value = value.tensor
+    if isinstance(value, torch.Tensor):
+        known = known_number(value)
+        return value if known is None else bool(known)
+    return bool(value)
+
+
+def branch(interpreter, node, inputs, values):
+    condition = truth(inputs[0])
+    blocks = list(node.blocks())
+    if not isinstance(condition, torch.Tensor):
+        return tuple(interpreter.block(blocks[0 if condition else 1], values))
+    raises = [_raises(block) for block in blocks]
+    if any(raises) and not all(raises):
+        raise ScriptError("whether the model raises an exception depends on data: no check of data is kept, and none is left out")
+    if not list(node.outputs()):
+        raise ScriptError("what a branch that depends on data does to values around it is not supported")
+    return _data_branch(interpreter, condition, blocks, values)
+
+
+def _raises(block):
+    return any(node.kind() == "prim::RaiseException" for node in block.nodes())
+
+
+def free_values(blocks, values):
+    """Names of the values that the blocks read of those around them, and their tensors among them."""
+    names = []
+    for block in blocks:
+        for node in _all_nodes(block):
+            names += [each.debugName() for each in node.inputs() if each.debugName() in values]
+        names += [each.debugName() for each in block.outputs() if each.debugName() in values]
+    return list(dict.fromkeys(names))
+
+
+def _all_nodes(block):
+    for node in block.nodes():
+        yield node
+        for inner in node.blocks():
+            yield from _all_nodes(inner)
+
+
+def _tensor_operands(names, values):
+    return [name for name in names if isinstance(values[name], (torch.Tensor, DataNumber))]
+
+
+def _data_branch(interpreter, condition, blocks, values):
+    from .script import nodes_of
+
+    if any(node.kind() == "prim::SetAttr" for block in blocks for node in nodes_of(block)):
+        raise ScriptError("an attribute that is set in a branch that depends on data is not supported")
+    names = _tensor_operands(free_values(blocks, values), values)
+    operands = [_tensor(values[name]) for name in names]
+
+    def taken(block):
+        def run(*tensors):
+            inner = dict(values)
+            inner.update((name, _again(values[name], tensor)) for name, tensor in zip(names, tensors))
+            return tuple(_result(each) for each in interpreter.block(block, inner))
+        return run
+
+    if condition.dtype != torch.bool:
+        condition = condition != 0
+    return tuple(cond_op(condition.reshape(()), taken(blocks[0]), taken(blocks[1]), tuple(operands)))
+
+
+def _tensor(value):
+    return value.tensor if isinstance(value, DataNumber) else value
+
+
+def _again(value, tensor):
+    return DataNumber(tensor, value.kind) if isinstance(value, DataNumber) else tensor
+
+
+def _result(value):
+    """What a branch or loop gives, as a tensor."""
+    if isinstance(value, NumberTensor):
+        value = value.tensor()
+    if isinstance(value, DataNumber):
+        value = value.tensor
+    if isinstance(value, (bool, int, float)):
+        value = torch.full((), value)
+    if not isinstance(value, torch.Tensor):
+        raise ScriptError(f"a branch or loop that depends on data gives a {type(value).__name__}; only tensors and numbers may be")
+    # An output of its own: it must not be an operand.
+    return value.clone()
+
+
+def loop(interpreter, node, inputs, values):
+    block = next(iter(node.blocks()))
+    most, going, *carried = inputs
+    formals = [each.debugName() for each in block.inputs()]
+    if isinstance(most, DataNumber):
+        raise ScriptError("the number of iterations of a loop depends on data")
+    limit = int(most)
+    iteration = 0
+    while iteration < limit:
+        condition = truth(going)
+        if isinstance(condition, torch.Tensor):
+            return _data_loop(interpreter, block, (iteration, limit, condition, carried), values)
+        if not condition:
+            break
+        if iteration >= _MOST_ITERATIONS:
+            raise ScriptError(f"a loop of more than {_MOST_ITERATIONS} iterations is not unrolled")
+        inner = dict(values)
+        inner.update(zip(formals, [iteration, *carried]))
+        going, *carried = interpreter.block(block, inner)
+        iteration += 1
+    return tuple(carried)
+
+
+def _data_loop(interpreter, block, start, values):
+    """The rest of a loop whose end depends on data."""
+    iteration, limit, condition, carried = start
+    formals = [each.debugName() for each in block.inputs()]
+    names = [name for name in _tensor_operands(free_values([block], values), values)]
+    kinds = [type(each) for each in carried]
+    state = [torch.full((), iteration, dtype=torch.int64), condition.reshape(()).to(torch.bool).clone(), *map(_result, carried)]
+
+    def goes_on(count, going, *rest):
+        return going & (count < limit)
+
+    def body(count, going, *rest):
+        tensors, outer = rest[:len(carried)], rest[len(carried):]
+        inner = dict(values)
+        inner.update((name, _again(values[name], tensor)) for name, tensor in zip(names, outer))
+        given = [DataNumber(each, "Int") if kind is int else DataNumber(each, "Bool") if kind is bool else
+                 DataNumber(each, "Float") if kind is float else each for kind, each in zip(kinds, tensors)]
+        inner.update(zip(formals, [DataNumber(count, "Int"), *given]))
+        going, *results = interpreter.block(block, inner)
+        going = truth(going)
+        going = going.reshape(()).to(torch.bool).clone() if isinstance(going, torch.Tensor) else torch.full((), going)
+        return count + 1, going, *map(_result, results)
+
+    results = while_loop_op(goes_on, body, tuple(state), tuple(_tensor(values[name]) for name in names))[2:]
+    return tuple(DataNumber(each, "Int") if kind in (int, bool, float) else each for kind, each in zip(kinds, results))

@@ -1,0 +1,121 @@
+"""Values of TorchScript that are no tensors: numbers, lists, dictionaries, strings, and what operators do with them."""
+
+import math
+import operator
+
+import torch
+
+
+class ScriptError(Exception):
+    """The model raises an exception, or does what this interpreter of TorchScript has not."""
+
+
+class NumberTensor:
+    """A tensor that is made of a number of Python (prim::NumToTensor): it is a number again where one is asked for, so that
+    sizes that a traced model computes stay sizes."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def tensor(self):
+        if isinstance(self.value, (torch.SymInt, torch.SymFloat)):
+            return torch.scalar_tensor(self.value, dtype=torch.int64 if isinstance(self.value, torch.SymInt) else torch.float32)
+        return torch.tensor(self.value)
+
+
+class DataNumber:
+    """A number that is read from a tensor whose data is not known: it can decide a branch or the end of a loop, or become
+    a tensor again."""
+
+    def __init__(self, tensor, kind):
+        self.tensor, self.kind = tensor, kind
+
+
+def is_tensor(value):
+    return isinstance(value, (torch.Tensor, NumberTensor, DataNumber))
+
+
+def _format(text, *values):
+    parts = text.split("{}")
+    return "".join(part + str(value) for part, value in zip(parts, [*values, ""]))
+
+
+def _slice(values, start, end, step=1):
+    return values[slice(start, end, step)]
+
+
+def _insert(values, place, value):
+    values.insert(place, value)
+
+
+def _set_item(values, key, value):
+    values[key] = value
+
+
+def _delete(values, key):
+    del values[key]
+
+
+def _extend(values, more):
+    values.extend(more)
+
+
+def _append(values, value):
+    values.append(value)
+    return values
+
+
+def _int(value, base=10):
+    return int(value, base) if isinstance(value, str) else _whole(value)
+
+
+def _whole(value):
+    return value if isinstance(value, torch.SymInt) else torch.sym_int(value) if isinstance(value, torch.SymFloat) else int(value)
+
+
+def _float(value):
+    return torch.sym_float(value) if isinstance(value, torch.SymInt) else value if isinstance(value, torch.SymFloat) else float(value)
+
+
+def _pop(values, place=-1, *fallback):
+    return values.pop(place, *fallback)
+
+
+def _pick(choose):
+    def choice(a, b=None):
+        return choose(a) if b is None else choose(a, b)
+    return choice
+
+
+# Of numbers, truth values, strings, lists and dictionaries, by the name without the overload.
+OPERATORS = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "floordiv": operator.floordiv,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "fmod": math.fmod, "pow": operator.pow, "neg": operator.neg,
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "__and__": operator.and_, "__or__": operator.or_, "__xor__": operator.xor, "__not__": operator.not_, "__is__": operator.is_,
+    "__isnot__": operator.is_not, "__contains__": operator.contains, "__getitem__": operator.getitem, "__lshift__": operator.lshift,
+    "__rshift__": operator.rshift, "__derive_index": lambda index, start, step: start + index * step,
+    "__range_length": lambda low, high, step: len(range(low, high, step)), "len": len, "abs": abs, "Int": _int, "Float": _float,
+    "Bool": bool, "str": str, "format": _format, "append": _append, "extend": _extend, "insert": _insert, "pop": _pop,
+    "clear": lambda values: values.clear(), "reverse": lambda values: values.reverse(), "copy": lambda values: values.copy(),
+    "_set_item": _set_item, "Delete": _delete, "keys": lambda values: list(values.keys()), "values": lambda values: list(values.values()),
+    "items": lambda values: list(values.items()), "get": lambda values, key, fallback=None: values.get(key, fallback),
+    "update": lambda values, more: values.update(more), "setdefault": lambda values, key, fallback: values.setdefault(key, fallback),
+    "slice": _slice, "list": list, "dict": dict, "index": lambda values, each: values.index(each),
+    "count": lambda values, each: values.count(each), "remove": lambda values, each: values.remove(each),
+    "sort": lambda values, reverse=False: values.sort(reverse=reverse), "sorted": sorted, "floor": math.floor, "ceil": math.ceil,
+    "round": round, "sqrt": math.sqrt, "exp": math.exp, "log": math.log, "log2": math.log2, "log10": math.log10, "sin": math.sin,
+    "cos": math.cos, "tan": math.tan, "tanh": math.tanh, "atan": math.atan, "atan2": math.atan2, "fabs": math.fabs, "isnan": math.isnan,
+    "isinf": math.isinf, "isfinite": math.isfinite, "degrees": math.degrees, "radians": math.radians, "gcd": math.gcd,
+    "lower": str.lower, "upper": str.upper, "split": str.split, "strip": str.strip, "startswith": str.startswith,
+    "endswith": str.endswith, "join": str.join, "replace": str.replace, "find": str.find, "numel": math.prod, "ord": ord, "chr": chr,
+    "__upcast": lambda value: value, "rstrip": str.rstrip, "lstrip": str.lstrip,
+}
+# prim:: operators of such values.
+PRIM_OPERATORS = {
+    "min": _pick(min), "max": _pick(max), "abs": abs, "unchecked_cast": lambda value: value,
+    "unchecked_unwrap_optional": lambda value: value, "Uninitialized": lambda: None, "TupleConstruct": lambda *values: tuple(values),
+    "ListConstruct": lambda *values: list(values), "TupleIndex": lambda values, index: values[index],
+    "DictConstruct": lambda *values: dict(zip(values[::2], values[1::2])), "Print": lambda *values: None,
+    "RangeLength": lambda low, high, step: len(range(low, high, step)),
+}

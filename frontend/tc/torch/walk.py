@@ -1,0 +1,187 @@
+"""From an FX graph of ATen operators to a description in ONNX's terms."""
+
+import operator
+import os
+import re
+
+import torch
+
+from ..native import compiler
+from . import control
+from .aten import row_of
+from .describe import Describer, Refusal, Value, dtype_name
+
+_TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__))
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+
+# Checks of what export has established already; they give nothing.
+_ASSERTIONS = {
+    "aten::_assert_async.msg", "aten::_assert_async", "aten::_assert_scalar", "aten::_assert_tensor_metadata",
+    "aten::sym_constrain_range", "aten::sym_constrain_range_for_size", "aten::_functional_assert_async.msg",
+}
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+class Missing:
+    """The value of a node that could not be described: what reads it is not described either."""
+
+
+def place_of(node):
+    """Where the model's source has the node: "net.py:12", or nothing."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    own = [frame for frame in frames if not frame[0].startswith(_TORCH_FOLDER)] or frames
+    return f"{os.path.basename(own[-1][0])}:{own[-1][1]}" if own else ""
+
+
+def source_of_node(node):
+    name = str(node.target)
+    place = place_of(node)
+    return f"{name} at {place}" if place else name
+
+
+class Walk:
+    """Describes the nodes of a graph and of its subgraphs in order, and collects what cannot be described."""
+
+    def __init__(self, describer, module, problems):
+        self.g, self.module, self.problems = describer, module, problems
+        self.values = {}     # fx.Node to what it stands for
+
+    def run(self, graph):
+        """Describes all nodes but inputs; what the output node has, with Values for its tensors."""
+        for node in graph.nodes:
+            if node.op == "output":
+                return torch.fx.node.map_arg(node.args[0], self.value)
+            if node.op == "get_attr":
+                self.values[node] = self._attribute(node)
+            elif node.op == "call_function":
+                self.values[node] = self._call(node)
+        raise AssertionError("a graph without an output")
+
+    def _attribute(self, node):
+        owner = self.module
+        for part in node.target.split("."):
+            owner = getattr(owner, part)
+        if not isinstance(owner, torch.Tensor):
+            return owner
+        try:
+            return Value(self.g.tensor(owner, node.target), owner)
+        except Refusal as refusal:
+            self._refuse(node, refusal)
+            return Missing
+
+    def value(self, node):
+        """What a node stands for as an argument: a Value, a number, a symbolic number or a tuple of them."""
+        if node in self.values:
+            return self.values[node]
+        return _number(node.meta["val"])
+
+    def _call(self, node):
+        meta = node.meta.get("val")
+        if node.target is operator.getitem and not isinstance(self.values.get(node.args[0]), Value):
+            whole = self.values.get(node.args[0])
+            if whole is Missing or whole is None:
+                return whole
+            return self._named(node, whole[node.args[1]])
+        if isinstance(meta, _SYMBOLIC + (int, float, bool)) and not _reads_data(node):
+            return _number(meta)
+        arguments = torch.fx.node.map_arg((node.args, node.kwargs), self.value)
+        if _has_missing(arguments):
+            return Missing
+        self.g.begin(node.name, source_of_node(node), meta)
+        try:
+            if isinstance(node.target, torch._ops.HigherOrderOperator):
+                return control.describe(self, node, *arguments)
+            return self._operator(node, *arguments)
+        except Refusal as refusal:
+            self._refuse(node, refusal)
+            return Missing
+
+    def _operator(self, node, args, kwargs):
+        target = node.target
+        if not isinstance(target, torch._ops.OpOverload):
+            raise Refusal("it is no operator of a tensor")
+        name = f"{target._schema.name}.{target._overloadname}".removesuffix(".default").removesuffix(".")
+        if name in _ASSERTIONS:
+            return None
+        if _reads_data(node):
+            return self._item(node, args[0])
+        for each in _tensors(node.meta.get("val")):
+            dtype_name(each.dtype)
+        row = row_of(target)
+        if row is None:
+            raise Refusal("it is not supported")
+        self.g.target = target
+        result = row.describe(self.g, **_by_name(target, args, kwargs))
+        return _with_fakes(result, node.meta["val"])
+
+    def _item(self, node, tensor):
+        """A number of the data as a number of Python: what its symbol stands for."""
+        symbol = node.meta["val"]
+        if not isinstance(symbol, (torch.SymInt, torch.SymFloat)) or not symbol.node.expr.is_Symbol:
+            raise Refusal("a truth value of the data decides what Python does")
+        kind = torch.int64 if isinstance(symbol, torch.SymInt) else torch.float64
+        self.g._shared.symbols[symbol.node.expr] = self.g.node("Reshape", [self.g.cast(tensor, kind), self.g.ints([1])])
+        return symbol
+
+    def _named(self, node, value):
+        """A part of a result; a part that its row does not give is refused where it is read."""
+        if value is None and isinstance(node.meta.get("val"), torch.Tensor) and node.users:
+            self._refuse(node.args[0], Refusal(f"its result {node.args[1]} is not supported"))
+            return Missing
+        return value
+
+    def _refuse(self, node, refusal):
+        self.problems.append(f"node '{node.name}' ({source_of_node(node)}): {refusal}")
+
+
+def _number(value):
+    """A symbolic number that is known is a number."""
+    if isinstance(value, torch.SymInt) and value.node.expr.is_Integer:
+        return int(value.node.expr)
+    if isinstance(value, torch.SymFloat) and value.node.expr.is_number:
+        return float(value.node.expr)
+    return value
+
+
+def _reads_data(node):
+    return node.target in (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.default)
+
+
+def _has_missing(value):
+    if isinstance(value, (tuple, list)):
+        return any(_has_missing(each) for each in value)
+    if isinstance(value, dict):
+        return any(_has_missing(each) for each in value.values())
+    return value is Missing
+
+
+def _tensors(value):
+    return [each for each in (value if isinstance(value, (tuple, list)) else [value]) if isinstance(each, torch.Tensor)]
+
+
+def _by_name(target, args, kwargs):
+    """All arguments of an operator by the names of its schema, defaults filled in."""
+    named = dict(kwargs)
+    for place, argument in enumerate(target._schema.arguments):
+        if argument.name in named:
+            continue
+        if place < len(args) and not argument.kwarg_only:
+            named[argument.name] = args[place]
+        elif argument.has_default_value():
+            named[argument.name] = argument.default_value
+    return named
+
+
+def _with_fakes(result, meta):
+    """What a row gave, as Values that know type and shape."""
+    if isinstance(meta, (tuple, list)):
+        return tuple(None if each is None else _with_fakes(each, fake) for each, fake in zip(result, meta))
+    return Value(result.name if isinstance(result, Value) else result, meta) if isinstance(meta, torch.Tensor) else result
+
+
+def new_graph(walk, name):
+    """A describer of a subgraph."""
+    describer = Describer(walk.g.model, compiler.GraphDescription(name), walk.g._shared)
+    describer.sizes = dict(walk.g.sizes)
+    describer.begin(walk.g.node_name, walk.g.node_source, walk.g.out)
+    return describer

@@ -1,0 +1,271 @@
+"""Models of PyTorch in every form: results are PyTorch's, and calls are the module's."""
+
+import contextlib
+import subprocess
+import sys
+import warnings
+
+import numpy
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import tc
+from tests import zoo
+from tests.support import models_folder
+
+
+def compiled(model, *inputs, **options):
+    return tc.compile(model, inputs=inputs or None, log=False, **options)
+
+
+def assert_close(actual, expected, tolerance=1e-5):
+    assert actual.dtype == expected.dtype and actual.shape == expected.shape
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def saved(folder, script, name="model.pt"):
+    path = folder / name
+    script.save(str(path))
+    return path
+
+
+# --- every form of one network -------------------------------------------------------------------------------------------
+
+
+def roads(module, examples, folder):
+    """The module in the forms in which people have it."""
+    exported = torch.export.export(module, examples, strict=False)
+    torch.export.save(exported, str(folder / "exported.pt2"))
+    yield "live", module, examples
+    yield "exported", exported, None
+    yield "pt2", folder / "exported.pt2", None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        traced = torch.jit.trace(module, examples)
+        yield "archive", saved(folder, traced), examples
+        with contextlib.suppress(Exception):    # not every module can be scripted
+            yield "scripted", torch.jit.script(module), examples
+
+
+@pytest.mark.parametrize("name", ["nsnet2_step", "tinybert", "mobilenet_v2", pytest.param("resnet50", marks=pytest.mark.full)])
+def test_networks_by_every_road(name, tmp_path):
+    inputs, expected = zoo.reference(name)
+    examples = tuple(map(torch.from_numpy, inputs.values()))
+    results = {}
+    for road, model, given in roads(zoo.build(name), examples, tmp_path):
+        found = tc.compile(model, inputs=given, log=False)(*examples)
+        results[road] = found if isinstance(found, tuple) else (found,)
+        for one, other in zip(results[road], expected.values()):
+            assert zoo.agrees(one.numpy(), other), road
+    assert len(results) >= 4
+    first = results.pop("live")
+    for road, result in results.items():
+        for one, other in zip(result, first):
+            assert float((one - other).abs().max()) <= 1e-6 * float(other.abs().max()), road
+
+
+# --- calls ----------------------------------------------------------------------------------------------------------------
+
+
+class Nested(nn.Module):
+    def forward(self, pair, scale=2.0, *, offset=None):
+        a, b = pair
+        total = a * scale + b
+        if offset is not None:
+            total = total + offset["by"]
+        return {"sum": total, "parts": (a, [b - a]), "none": None, "name": "nested"}
+
+
+def test_structures_are_the_modules():
+    a, b = torch.randn(2, 3), torch.randn(2, 3)
+    module = tc.compile(Nested(), inputs=((a, b),), log=False)
+    result = module((a, b))
+    expected = Nested()((a, b))
+    assert list(result) == ["sum", "parts", "none", "name"] and result["none"] is None and result["name"] == "nested"
+    assert_close(result["sum"], expected["sum"])
+    assert_close(result["parts"][1][0], expected["parts"][1][0])
+    # Another structure, and another number, are compiled when they come.
+    assert_close(module((a, b), 3.0)["sum"], Nested()((a, b), 3.0)["sum"])
+    assert_close(module((a, b), offset={"by": b})["sum"], Nested()((a, b), offset={"by": b})["sum"])
+
+
+def test_numpy_gives_numpy_and_tensors_give_tensors():
+    module = compiled(nn.Linear(3, 2), torch.randn(4, 3))
+    x = torch.randn(4, 3)
+    assert isinstance(module(x), torch.Tensor)
+    result = module(x.numpy())
+    assert isinstance(result, numpy.ndarray) and numpy.array_equal(result, module(x).numpy())
+    assert [port.name for port in module.inputs] == ["input"] and [port.name for port in module.outputs] == ["output"]
+    assert numpy.array_equal(module(input=x).numpy(), result)
+
+
+def test_results_share_memory_and_arguments_are_not_copied(monkeypatch):
+    module = compiled(nn.ReLU(), torch.randn(4, 3))
+    given = []
+    run = module._run
+    monkeypatch.setattr(module, "_run", lambda arrays: given.extend(arrays) or run(arrays))
+    x = torch.randn(4, 3)
+    module(x)
+    assert given[0].ctypes.data == x.data_ptr()
+    # A view that is not dense is copied.
+    module(torch.randn(3, 4).t())
+    assert given[1].flags["C_CONTIGUOUS"]
+
+
+def test_bfloat16_and_half():
+    for dtype in torch.bfloat16, torch.float16:
+        x = torch.randn(4, 3).to(dtype)
+        module = nn.Linear(3, 2).to(dtype)
+        assert_close(compiled(module, x)(x), module(x), 2e-2)
+
+
+class Counter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(2))
+
+    def forward(self, x):
+        self.count += x
+        return self.count * 2
+
+
+def test_buffers_are_state():
+    module, reference = compiled(Counter(), torch.ones(2)), Counter()
+    for _ in range(3):
+        x = torch.randn(2)
+        assert_close(module(x), reference(x))
+    assert_close(module.state["count"], reference.count)
+    module.reset_state()
+    assert_close(module(torch.ones(2)), torch.full((2,), 2.0))
+
+
+class Writing(nn.Module):
+    def forward(self, x, y):
+        x[:, 0] = y
+        return x.sum()
+
+
+def test_arguments_that_the_call_changes_are_changed():
+    module = compiled(Writing(), torch.zeros(3, 2), torch.ones(3))
+    for kind in torch.from_numpy, lambda array: array:
+        x, y = numpy.zeros((3, 2), numpy.float32), numpy.arange(3, dtype=numpy.float32)
+        assert float(module(kind(x), kind(y))) == 3
+        assert x[:, 0].tolist() == [0, 1, 2]
+
+
+# --- open sizes -----------------------------------------------------------------------------------------------------------
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(8, 24)
+
+    def forward(self, x):
+        batch, length, _ = x.shape
+        q, k, v = self.project(x).reshape(batch, length, 3, 2, 4).permute(2, 0, 3, 1, 4).unbind(0)
+        return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(batch, length, 8)
+
+
+@pytest.mark.parametrize("form", ["live", "script", "exported"])
+def test_sizes_stay_open(form):
+    module = Attention().eval()
+    example = torch.randn(2, 5, 8)
+    if form == "exported":
+        batch, length = torch.export.Dim("batch", max=16), torch.export.Dim("length", max=64)
+        model = torch.export.export(module, (example,), dynamic_shapes={"x": {0: batch, 1: length}}, strict=False)
+        compiled_module = tc.compile(model, log=False)
+    else:
+        model = torch.jit.script(module) if form == "script" else module
+        shapes = {"x": ("batch", "length", 8), "batch": (1, 16), "length": (1, 64)}
+        compiled_module = tc.compile(model, inputs=(example,), shapes=shapes, log=False)
+        assert compiled_module.symbols == {"batch": (1, 16), "length": (1, 64)}
+    for batch, length in (1, 1), (1, 7), (3, 16), (16, 64), (2, 33):
+        x = torch.randn(batch, length, 8)
+        assert_close(compiled_module(x), module(x))
+    with pytest.raises(tc.ShapeError):
+        compiled_module(torch.randn(17, 4, 8))
+
+
+# --- TorchScript ----------------------------------------------------------------------------------------------------------
+
+
+def test_voice_activity_keeps_its_state():
+    """Silero's detector sets attributes in its calls: tensors, and numbers that decide what a call does."""
+    path = models_folder() / "silero_vad" / "silero_vad.jit"
+    reference = torch.jit.load(str(path))
+    module = tc.compile(path, inputs=(torch.zeros(1, 512), 16000), log=False)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for _ in range(50):
+            frame = torch.randn(1, 512, generator=generator) * 0.3
+            assert_close(module(frame, 16000), reference(frame, 16000), 1e-6)
+    assert module.state["_last_sr"] == 16000 and module.state["_state"].shape == (2, 1, 128)
+    module.reset_state()
+    reference = torch.jit.load(str(path))
+    frame = torch.randn(1, 256, generator=generator)
+    with torch.no_grad():     # the other rate is another structure
+        assert_close(module(frame, 8000), reference(frame, 8000), 1e-6)
+
+
+@pytest.mark.parametrize("file,shapes", [("func.script.dat", [(3, 4), (3, 4)]), ("l1000_100_10.script.dat", [(2, 1000)]),
+                                         ("linrelu.script.dat", [(2, 10)]), ("scripted.script.dat", [(6,)]),
+                                         ("list_out.dat", [(3, 4), (3, 4)]), ("tuple_out.dat", [(3, 4), (3, 4)])])
+def test_archives_of_torchsharp(file, shapes):
+    path = models_folder() / "torchsharp_ts" / file
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(shape, generator=generator) for shape in shapes]
+    expected = torch.jit.load(str(path))(*inputs)
+    actual = tc.compile(path, inputs=inputs, log=False)(*inputs)
+    assert type(actual) is type(expected)
+    for one, other in zip(*[each if isinstance(each, (list, tuple)) else [each] for each in (actual, expected)]):
+        assert_close(one, other)
+
+
+class Branch(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            y = x * 2
+        else:
+            y = x - 1
+        return y, y.abs().sum()
+
+
+def test_control_flow_that_depends_on_data_is_kept():
+    module = torch.jit.script(Branch())
+    fast = compiled(module, torch.ones(3))
+    for x in torch.ones(3), -torch.ones(3), torch.full((3,), 9.0):
+        for one, other in zip(fast(x), module(x)):
+            assert_close(one, other)
+
+
+class WhileLoop(nn.Module):
+    def forward(self, x):
+        total = torch.zeros(())
+        while bool(total < 10):
+            total = total + x.abs().sum() + 1
+        return total
+
+
+def test_a_loop_that_ends_by_data_is_refused_by_name():
+    with pytest.raises(tc.UnsupportedError, match=r"node 'while_loop' \(.*at test_torch.py:\d+\) of WhileLoop: operator Loop with a condition"):
+        compiled(torch.jit.script(WhileLoop()), torch.ones(3))
+
+
+# --- without PyTorch ------------------------------------------------------------------------------------------------------
+
+
+def test_tc_alone_imports_no_torch():
+    script = "import sys, tc; tc.targets(); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_without_torch_a_sentence_says_how_to_install_it(tmp_path):
+    (tmp_path / "model.pt").write_bytes(b"PK\3\4")
+    script = ("import sys; sys.modules['torch'] = None\nimport tc\n"
+              "try: tc.compile(sys.argv[1])\nexcept tc.Error as error: print(error)")
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "model.pt")], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == ("models of PyTorch are read by PyTorch itself, which is not installed here: "
+                                   "pip install 'tc[torch]'")
