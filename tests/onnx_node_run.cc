@@ -188,12 +188,13 @@ Graph import_version(const std::string& bytes, const tc_onnx::ModelProto& model,
     } catch (const DependsOnData& error) {
       if (error.inputs().empty()) throw;
       for (const std::string& name : error.inputs()) {
+        options.constants[name] = std::make_shared<Tensor>(data_of_input(model, folder, name).value().tensors.at(0));
+      }
+    } catch (const NeedsForms& error) {
+      for (const std::string& name : error.inputs()) {
         const NodeTestValue value = data_of_input(model, folder, name).value();
-        if (value.kind == PortKind::Tensor) options.constants[name] = std::make_shared<Tensor>(value.tensors.at(0));
-        else options.forms[name].present = value.present;
-        for (const Tensor& tensor : value.tensors) {
-          if (value.kind != PortKind::Tensor) options.forms[name].shapes.push_back(tensor.shape);
-        }
+        options.forms[name].present = value.present;
+        for (const Tensor& tensor : value.tensors) options.forms[name].shapes.push_back(tensor.shape);
       }
     }
   }

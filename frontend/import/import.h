@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/error.h"
 #include "ir/graph.h"
 
 namespace tc {
@@ -52,6 +53,18 @@ struct ImportOptions {
   std::vector<OutputForm>* output_forms = nullptr;
 };
 
+// An Unsupported error for most who catch it. Whoever has the values of these inputs can give their forms
+// (ImportOptions::forms) and import again.
+class NeedsForms : public Error {
+ public:
+  NeedsForms(const std::string& sentence, std::vector<std::string> inputs)
+      : Error(ErrorKind::Unsupported, sentence), inputs_(std::move(inputs)) {}
+  const std::vector<std::string>& inputs() const { return inputs_; }
+
+ private:
+  std::vector<std::string> inputs_;
+};
+
 // Something in a model that cannot be compiled.
 struct ImportProblem {
   std::string node;                // name, or first output where it has none
@@ -92,8 +105,8 @@ struct Importer {
 // wrong with it.
 const std::vector<Importer>& importers();
 
-// Throws DependsOnData (ir/ops/depends_on_data.h) where the content of inputs decides the graph's structure, or their form
-// is not given.
+// Throws DependsOnData (ir/ops/depends_on_data.h) where the content of inputs decides the graph's structure, NeedsForms
+// where that of inputs is missing.
 Graph import_model(Source source, const ImportOptions& options);
 std::vector<ImportProblem> check_model(const Source& source, const ImportOptions& options);
 Signature signature_of(const Source& source, const ImportOptions& options);

@@ -255,20 +255,22 @@ BuiltPlan plan_of(Source& source, const CompileOptions& options) {
       import_and_simplify(std::move(source), options, &dump), build);
 }
 
+void raise_unsupported(const Error& error, const char* attribute, const py::object& value) {
+  const py::object raised = py::module_::import("tc.errors").attr("UnsupportedError")(python_text(error.what()));
+  raised.attr(attribute) = value;
+  PyErr_SetObject(py::type::of(raised).ptr(), raised.ptr());
+}
+
 // UnsupportedErrors that say what would make the model compilable: the values of some inputs, or a program of the host.
 void translate_unsupported(std::exception_ptr pointer) {
   try {
     if (pointer) std::rethrow_exception(pointer);
   } catch (const DependsOnData& error) {
-    const py::object raised = py::module_::import("tc.errors").attr("UnsupportedError")(python_text(error.what()));
-    py::list inputs;
-    for (const std::string& name : error.inputs()) inputs.append(python_text(name));
-    raised.attr("inputs") = py::tuple(inputs);
-    PyErr_SetObject(py::type::of(raised).ptr(), raised.ptr());
+    raise_unsupported(error, "inputs", py::tuple(python_texts(error.inputs())));
+  } catch (const NeedsForms& error) {
+    raise_unsupported(error, "inputs", py::tuple(python_texts(error.inputs())));
   } catch (const HasStrings& error) {
-    const py::object raised = py::module_::import("tc.errors").attr("UnsupportedError")(python_text(error.what()));
-    raised.attr("strings") = true;
-    PyErr_SetObject(py::type::of(raised).ptr(), raised.ptr());
+    raise_unsupported(error, "strings", py::bool_(true));
   }
 }
 

@@ -127,6 +127,8 @@ def _label_encoder(node, x):
     values = _attribute(node, "values_strings", "values_int64s", "values_floats", "values_tensor")
     if len(keys) != len(values):
         raise ModelError(f"{node.who} has {len(keys)} keys and {len(values)} values; each key needs one value")
+    if keys and isinstance(keys[0], str) != (x.dtype == object):
+        raise ModelError(f"{node.who} has {'strings' if x.dtype != object else 'numbers'} as keys and takes {'numbers' if x.dtype != object else 'strings'}")
     given = node.attributes
     if "values_tensor" in given and not any(f"values_{kind}" in given for kind in ("strings", "int64s", "floats")):
         dtype = given["values_tensor"].dtype

@@ -11,13 +11,11 @@
 namespace tc {
 
 // An Unsupported error for most who catch it. Whoever has the values of the model's `inputs` can bind them to
-// constants (ImportOptions::constants; ImportOptions::forms for sequences and optionals) and import again.
+// constants (ImportOptions::constants) and import again.
 class DependsOnData : public Error {
  public:
   // `operand` is a value of the graph that holds `node`; `what` says what its content decides.
   DependsOnData(const Node& node, const Graph& graph, ValueId operand, const std::string& what);
-  // Of inputs that are no tensors: the sentence says what has to be known of them.
-  DependsOnData(const std::string& sentence, std::vector<std::string> inputs);
   // The same error with the model's inputs from which the operand is computed.
   DependsOnData(const DependsOnData& error, std::vector<std::string> inputs);
 

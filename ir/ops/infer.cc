@@ -41,9 +41,6 @@ DependsOnData::DependsOnData(const Node& node, const Graph& graph, ValueId opera
                                          "' depends on data; it must be a constant or follow from shapes")),
       operand_(operand) {}
 
-DependsOnData::DependsOnData(const std::string& sentence, std::vector<std::string> inputs)
-    : Error(ErrorKind::Unsupported, sentence), operand_(kNoValue), inputs_(std::move(inputs)) {}
-
 DependsOnData::DependsOnData(const DependsOnData& error, std::vector<std::string> inputs)
     : Error(error), operand_(error.operand_), inputs_(std::move(inputs)) {}
 

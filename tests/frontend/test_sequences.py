@@ -207,11 +207,13 @@ def test_loops_in_loops_are_bounded():
                                  [tensor("d", BOOL, []), sequence("t")])
     nodes = [node("SequenceEmpty", [], ["e"]), node("Loop", ["n", "", "e"], ["y"], "outer", body=nest(3))]
     model = model_of(nodes, [tensor("x", FLOAT, [1])], [sequence("y")], [number("n", 1000)])
-    refusal(tc.UnsupportedError, lambda: tc.compile(model), "is in a loop over sequences, whose iterations are compiled one by one; more than 16384 nodes")
-    keep[1] = node("Identity", ["u"], ["t"])
-    nodes = [node("SequenceEmpty", [], ["s0"])] + [node("Loop", ["n", "", f"s{i}"], [f"s{i + 1}"], f"loop{i}", body=nest(0)) for i in range(5)]
-    refusal(tc.UnsupportedError, lambda: tc.compile(model_of(nodes, [tensor("x", FLOAT, [1])], [sequence("s5")], [number("n", 1000)])),
-            "makes a sequence of 4097 tensors; at most 4096 are supported")
+    refusal(tc.UnsupportedError, lambda: tc.compile(model), "is in a loop over sequences, whose iterations are compiled one by one; more than 4096 nodes")
+    nodes = [node("SequenceConstruct", ["x"] * 4097, ["y"], "many")]
+    refusal(tc.UnsupportedError, lambda: tc.compile(model_of(nodes, [tensor("x", FLOAT, [1])], [sequence("y")])),
+            "node 'many'", "makes a sequence of 4097 tensors; at most 4096 are supported")
+    nodes = [node("SplitToSequence", ["x"], [f"y{i}"]) for i in range(5)]
+    refusal(tc.UnsupportedError, lambda: tc.compile(model_of(nodes, [tensor("x", FLOAT, [4000])], [sequence("y4")])),
+            "'y4' and the sequences before it hold 33554432 tensors or make 16384 values in all; more are not supported")
 
 
 def test_sequences_in_functions_and_subgraphs():

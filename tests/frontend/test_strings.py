@@ -149,6 +149,7 @@ def test_label_encoders():
     assert module(np.array([np.nan, 1, 2], np.float32)).tolist() == ["none", "one", "_Unused"]
     refusal(tc.ModelError, lambda: one("LabelEncoder", domain=LEARNING, keys_strings=["a"], values_int64s=[1, 2])(["a"]),
             "node 'node' (ai.onnx.ml::LabelEncoder, opset 4) of model.onnx has 1 keys and 2 values; each key needs one value")
+    refusal(tc.ModelError, lambda: one("LabelEncoder", domain=LEARNING, keys_int64s=[1], values_strings=["a"])(["a"]), "has numbers as keys and takes strings")
     refusal(tc.ModelError, lambda: one("LabelEncoder", domain=LEARNING, keys_strings=["a"])(["a"]), "lacks attribute 'values_strings'")
 
 

@@ -16,6 +16,7 @@
 #include "frontend/import/onnx/model_file.h"
 #include "frontend/import/onnx/onnx.pb.h"
 #include "frontend/import/onnx/outputs.h"
+#include "frontend/import/onnx/scan_forms.h"
 #include "frontend/import/onnx/scope.h"
 #include "frontend/import/onnx/sequences.h"
 #include "frontend/import/onnx/strings.h"
@@ -32,7 +33,7 @@ namespace {
 constexpr size_t kLongestName = 64 << 10;
 constexpr int kLowestOpset = 1;
 // Nodes that are imported again, for each iteration of an unrolled loop: a compilation takes about a millisecond for each.
-constexpr int64_t kMostRepeated = 1 << 14;
+constexpr int64_t kMostRepeated = 1 << 12;
 // Of an input whose content decides a structure: what is larger is data.
 constexpr int64_t kMostDecidingNumbers = 1024;
 
@@ -70,6 +71,7 @@ class OnnxImporter final : public NodeImporter {
     inputs_.emplace(model_.graph(), file_name_, options_);
     root_ = &graph;
     NameScope scope{&graph, nullptr, {}, nullptr, &opsets_, {}};
+    scope.spent = &spent_;
     if (description_) {
       for (const auto& [name, data] : description_->tensors()) scope.names[name] = graph.add_constant(checked_name(name), data);
     }
@@ -98,6 +100,7 @@ class OnnxImporter final : public NodeImporter {
     if (name.empty()) return;
     checked_name(name);
     const auto* composite = std::get_if<Composite>(&binding);
+    if (composite) spend(scope, name, static_cast<int64_t>(composite->values.size()));
     const bool fresh = composite ? !scope.names.count(name) && scope.composites.emplace(name, *composite).second
                                  : !scope.composites.count(name) && scope.names.emplace(name, std::get<ValueId>(binding)).second;
     if (!fresh) fail(ErrorKind::Model, "'", file_name_, "' defines tensor '", name, "' twice");
@@ -124,6 +127,7 @@ class OnnxImporter final : public NodeImporter {
     const std::string domain = is_default_domain(proto.domain()) ? "" : proto.domain();
     if (acts_on_names(proto, domain, scope)) return import_sequence_operator(proto, scope, depth, *this);
     if (domain.empty() && proto.op_type() == "Loop" && needs_unrolling(proto, scope)) return unroll_loop(proto, scope, depth, *this);
+    if (is_other_scan(proto, opset_of(proto, scope))) return import_other_scan(proto, scope, depth, *this);
 
     Node node;
     node.origin = origin_of(proto, scope);
@@ -372,6 +376,7 @@ class OnnxImporter final : public NodeImporter {
     const tc_onnx::FunctionProto& function = *functions_.at({proto.domain(), proto.op_type()});
     const Opsets opsets = opsets_of(function.opset_import());
     NameScope inner{scope.graph, nullptr, {}, nullptr, &opsets, {}};
+    inner.spent = &spent_;
     for (const auto& attribute : function.attribute_proto()) inner.function_attributes[attribute.name()] = attribute;
     for (const auto& attribute : proto.attribute()) {
       tc_onnx::AttributeProto value = attribute;
@@ -516,6 +521,7 @@ class OnnxImporter final : public NodeImporter {
   const Graph* root_ = nullptr;    // the model's graph, while it is being imported
   int repeating_ = 0;              // bodies of unrolled loops around what is being imported
   int64_t repeated_ = 0;
+  int64_t spent_ = 0;              // of kMostSpent
 };
 
 tc_onnx::ModelProto message_of(const Source& source) {
@@ -537,6 +543,8 @@ std::vector<ImportProblem> check_onnx(const Source& source, const ImportOptions&
   } catch (const DependsOnData& error) {
     // Of inputs: a version is compiled for each of their values.
     if (error.inputs().empty()) problems.push_back({"", "", 0, error.what()});
+  } catch (const NeedsForms&) {
+    // A version is compiled for each, too.
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::Shape) throw;
     problems.push_back({"", "", 0, error.what()});

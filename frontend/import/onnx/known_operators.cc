@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frontend/import/onnx/scan_forms.h"
 #include "frontend/import/onnx/sequences.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"
@@ -29,6 +30,7 @@ class Scan {
       if (function != functions_.end()) {
         run(function->second->node(), opsets_of(function->second->opset_import()), depth + 1);
       } else if (!(domain.empty() && node.op_type() == "Constant") && !is_sequence_operator(domain, node.op_type(), opset) &&
+                 !is_other_scan(node, opset) &&
                  !find_onnx_op(domain, node.op_type(), std::max(1, opset), nullptr)) {
         problems_.push_back({node_name(node), full_type(node), opset,
                              domain == kTraining ? "it trains models, which is not supported" : "no operator of this name and version"});

@@ -18,6 +18,15 @@ ValueId captured(ValueId outer, NameScope& scope) {
 
 }  // namespace
 
+void spend(NameScope& scope, const std::string& name, int64_t amount) {
+  NameScope* root = &scope;
+  while (root->parent) root = root->parent;
+  if (root->spent && (*root->spent += amount) > kMostSpent) {
+    fail(ErrorKind::Unsupported, "'", name, "' and the sequences before it hold ", kMostSpent, " tensors or make ", kMostSpent / kSpentByValue,
+         " values in all; more are not supported");
+  }
+}
+
 ValueId find_value(const std::string& name, NameScope& scope) {
   const auto found = scope.names.find(name);
   if (found != scope.names.end()) return found->second;
@@ -33,6 +42,7 @@ const Composite* find_composite(const std::string& name, NameScope& scope) {
   if (!scope.parent || scope.names.count(name)) return nullptr;
   const Composite* outer = find_composite(name, *scope.parent);
   if (!outer || scope.parent->graph == scope.graph) return outer;
+  spend(scope, name, kSpentByValue * static_cast<int64_t>(outer->values.size()));
   Composite& here = scope.composites[name] = *outer;
   for (ValueId& value : here.values) value = captured(value, scope);
   return &here;
@@ -61,7 +71,14 @@ std::vector<ValueId> import_made(NodeImporter& importer, const MadeNode& made, c
     attribute.set_type(tc_onnx::AttributeProto::INT);
     attribute.set_i(value);
   }
+  for (const auto& [name, values] : made.lists) {
+    tc_onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(tc_onnx::AttributeProto::INTS);
+    for (int64_t value : values) attribute.add_ints(value);
+  }
   for (const std::string& name : made.outputs) node.add_output(name);
+  spend(scope, node.name(), kSpentByValue * static_cast<int64_t>(made.outputs.size()));
   importer.import_node(node, inner, depth);
   std::vector<ValueId> results;
   for (const std::string& name : made.outputs) results.push_back(inner.names.at(name));

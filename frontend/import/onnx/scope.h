@@ -32,7 +32,15 @@ struct NameScope {
   std::map<std::string, tc_onnx::AttributeProto> function_attributes;
   std::map<std::string, Composite> composites = {};
   std::vector<OutputForm> forms = {};     // of the outputs, once a graph is imported
+  int64_t* spent = nullptr;               // of kMostSpent; where there is no parent
 };
+
+// Tensors that the sequences of a model may hold in all, each time one is made: a few bytes of a file may ask for many.
+constexpr int64_t kMostSpent = int64_t{1} << 25;
+// A value that is made for one counts as so many.
+constexpr int64_t kSpentByValue = 2048;
+// Unsupported error, in which `name` is named, where there are more than that.
+void spend(NameScope& scope, const std::string& name, int64_t amount);
 
 // The value of a name, captured from enclosing graphs where it is not of this one; kNoValue where there is none.
 ValueId find_value(const std::string& name, NameScope& scope);
@@ -64,6 +72,7 @@ struct MadeNode {
   std::vector<ValueId> inputs;
   std::map<std::string, int64_t> attributes;
   std::vector<std::string> outputs;
+  std::map<std::string, std::vector<int64_t>> lists = {};   // attributes
 };
 std::vector<ValueId> import_made(NodeImporter& importer, const MadeNode& made, const tc_onnx::NodeProto& model, NameScope& scope, int depth);
 

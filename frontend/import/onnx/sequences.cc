@@ -385,8 +385,10 @@ void import_sequence_operator(const tc_onnx::NodeProto& node, NameScope& scope, 
 void require_forms(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options) {
   std::vector<std::string> missing;
   std::string list;
-  std::set<std::string> composites;
+  std::set<std::string> composites, constants;
+  for (const auto& tensor : graph.initializer()) constants.insert(tensor.name());
   for (const auto& input : graph.input()) {
+    if (constants.count(input.name())) continue;
     const PortKind kind = kind_of_type(input.type(), text("input '", input.name(), "' of ", file_name));
     if (kind == PortKind::Tensor) continue;
     composites.insert(input.name());
@@ -399,7 +401,7 @@ void require_forms(const tc_onnx::GraphProto& graph, const std::string& file_nam
     fail(ErrorKind::Shape, "shapes of tensors are given for '", name, "', which is neither a sequence nor an optional among the inputs of ", file_name);
   }
   if (missing.empty()) return;
-  throw DependsOnData(text("the structure of ", file_name, " depends on how many tensors of which shapes there are in its inputs ", list,
+  throw NeedsForms(text("the structure of ", file_name, " depends on how many tensors of which shapes there are in its inputs ", list,
                            "; give them with shapes={'", missing[0], "': [(…), …]}, None for an empty optional"), missing);
 }
 

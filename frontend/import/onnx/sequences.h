@@ -22,7 +22,7 @@ const tc_onnx::TypeProto::Tensor& tensor_type_of(const tc_onnx::TypeProto& type)
 bool is_sequence_operator(const std::string& domain, const std::string& op_type, int opset);
 void import_sequence_operator(const tc_onnx::NodeProto& node, NameScope& scope, int depth, NodeImporter& importer);
 
-// Throws DependsOnData with all inputs of the model that are no tensors and have no form in the options.
+// Throws NeedsForms with all inputs of the model that are no tensors and have no form in the options.
 void require_forms(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options);
 // Makes inputs of the graph for what the form of this one has.
 Composite composite_input(Graph& graph, const tc_onnx::ValueInfoProto& input, const std::string& file_name, const ImportOptions& options);

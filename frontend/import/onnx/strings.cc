@@ -33,12 +33,11 @@ bool is_string_tensor(const tc_onnx::NodeProto& node, const std::string& attribu
   return found && found->has_t() && found->t().data_type() == kString;
 }
 
-// Whether the node works on strings whatever its inputs are.
+// Whether a node works on strings whatever its inputs are.
 bool is_of_strings(const tc_onnx::NodeProto& node) {
   static const std::set<std::string> all = {"StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch"};
   const std::string& type = node.op_type();
   if (node.domain() == kLearning) {
-    if (type == "OneHotEncoder") return find_attribute(node, "cats_strings");
     if (type != "LabelEncoder") return false;
     return find_attribute(node, "keys_strings") || find_attribute(node, "values_strings") || is_string_tensor(node, "keys_tensor") ||
            is_string_tensor(node, "values_tensor");

@@ -76,6 +76,7 @@ class Unrolling {
   bool iterate(int64_t number) {
     NameScope inner{scope_.graph, &scope_, {}, nullptr, scope_.opsets, scope_.function_attributes};
     const auto name = [&](size_t i) { return body_->input(static_cast<int>(i)).name(); };
+    spend(scope_, name(0), 2 * kSpentByValue);
     importer_.define(name(0), scalar(*scope_.graph, name(0), DType::I64, number), inner);
     importer_.define(name(1), scalar(*scope_.graph, name(1), DType::Bool, 1), inner);
     for (size_t i = 0; i < states_; ++i) importer_.define(name(i + 2), carried_[i], inner);
