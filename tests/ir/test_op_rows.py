@@ -50,7 +50,8 @@ class Case:
              for name, array in (constants or {}).items()])
         self.model = helper.make_model(
             graph, ir_version=8,
-            opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)])
+            opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1),
+                           helper.make_opsetid("ai.onnx.ml", 3)])
 
 
 def one(op, opset, inputs, outputs=("y",), constants=None, **attributes):
@@ -149,7 +150,38 @@ def region_case(op, opset, regions, **attributes):
 
 IMAGE = (1, 2, 3, 4)
 LAYER = {"scale": floats(8), "bias": floats(8)}
+TREE = {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [1, 0, 0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"], "nodes_values": [0.1, 0.0, 0.0], "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0]}
+
+
+def learned(op, attributes, outputs=("y",)):
+    """A case of one node of ai.onnx.ml on samples of four features; two outputs are labels and scores."""
+    return Case(13, [(f"ai.onnx.ml.{op}", ["x"], outputs, attributes)], {"x": floats(5, 4)}, outputs,
+                types={outputs[0]: INT64} if len(outputs) > 1 else None)
+
+
+# More of them is in test_machine_learning.py.
+LEARNED = {
+    "FeatureVectorizer": lambda: learned("FeatureVectorizer", {"inputdimensions": [4]}),
+    "Imputer": lambda: learned("Imputer", {"imputed_value_floats": [1.0, 2.0, 3.0, 4.0], "replaced_value_float": 0.0}),
+    "LinearClassifier": lambda: learned("LinearClassifier", {"coefficients": [0.5] * 4 + [-1.0] * 8, "classlabels_ints": [0, 1, 2],
+                                                             "intercepts": [1.0, 2.0, 3.0]}, ("label", "scores")),
+    "LinearRegressor": lambda: learned("LinearRegressor", {"coefficients": [0.5, 1.0, 2.0, 3.0], "intercepts": [1.0]}),
+    "Normalizer": lambda: learned("Normalizer", {"norm": "L2"}),
+    "OneHotEncoder": lambda: learned("OneHotEncoder", {"cats_int64s": [0, 1, -1]}),
+    "Scaler": lambda: learned("Scaler", {"offset": [1.0], "scale": [0.5]}),
+    "TreeEnsembleClassifier": lambda: learned(
+        "TreeEnsembleClassifier", {**TREE, "class_treeids": [0, 0], "class_nodeids": [1, 2], "class_ids": [0, 2],
+                                   "class_weights": [1.0, 2.0], "classlabels_int64s": [5, 6, 7]}, ("label", "scores")),
+    "TreeEnsembleRegressor": lambda: learned(
+        "TreeEnsembleRegressor", {**TREE, "target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0],
+                                  "target_weights": [1.0, 2.0], "n_targets": 1}),
+}
+
+
 CASES = {
+    **{f"{name} as ai.onnx.ml::{name} 1": case for name, case in LEARNED.items()},
     **{f"{op} as {op} 1": (lambda op=op, function=function: placed(op, function)) for op, function in
        {"Add": numpy.add, "Sub": numpy.subtract, "Mul": numpy.multiply, "Div": numpy.divide, "Greater": numpy.greater,
         "Less": numpy.less}.items()},
