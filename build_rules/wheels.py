@@ -36,6 +36,8 @@ def metadata(name, summary, dependencies):
     lines = ["Metadata-Version: 2.1", f"Name: {name or project['name']}", f"Version: {project['version']}",
              f"Summary: {summary or project['description']}", f"Requires-Python: {project['requires-python']}"]
     lines += [f"Requires-Dist: {each}" for each in project["dependencies"] if each in dependencies]
+    for extra, packages in project["optional-dependencies"].items():
+        lines += [f"Provides-Extra: {extra}"] + [f'Requires-Dist: {each}; extra == "{extra}"' for each in packages]
     return project["version"], "\n".join(lines) + "\n"
 
 

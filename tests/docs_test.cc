@@ -34,7 +34,8 @@ std::string cell(const std::string& text) {
 std::string operators_page() {
   std::ostringstream page;
   page << "# Operators\n\nGenerated from the op table (`ir/ops`) by `./check --update`; a test fails when it is stale.\n"
-       << "A row without ONNX names is made by the compiler itself.\n\n";
+       << "A row without ONNX names is made by the compiler itself. Operators on sequences, optionals and strings need no row: "
+          "[frontend.md](frontend.md) lists them.\n\n";
   std::map<std::string, std::vector<const OpRow*>> categories;
   for (const auto& [name, row] : op_table()) categories[row.category].push_back(&row);
   for (const auto& [category, rows] : categories) {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "frontend/import/onnx/onnx.pb.h"
+#include "frontend/import/onnx/sequences.h"
 #include "frontend/import/onnx/tensor_reader.h"
 #include "ir/error.h"
 
@@ -49,6 +49,36 @@ Tensor read_tensor_file(const fs::path& path) {
   tc_onnx::TensorProto message;
   if (!message.ParseFromString(read_whole_file(path))) fail(ErrorKind::Unsupported, path.string(), " is no tensor");
   return *read_tensor(message, "", path.filename().string());
+}
+
+namespace {
+
+void add_tensors(const tc_onnx::SequenceProto& sequence, const std::string& name, std::vector<Tensor>& tensors) {
+  for (const auto& each : sequence.tensor_values()) tensors.push_back(*read_tensor(each, "", name));
+}
+
+}  // namespace
+
+NodeTestValue read_value_file(const fs::path& path, const tc_onnx::TypeProto& type) {
+  const std::string name = path.filename().string(), bytes = read_whole_file(path);
+  NodeTestValue value{kind_of_type(type, name), true, {}};
+  tc_onnx::SequenceProto sequence;
+  tc_onnx::OptionalProto optional;
+  bool read = true;
+  switch (value.kind) {
+    case PortKind::Tensor: value.tensors.push_back(read_tensor_file(path)); break;
+    case PortKind::Sequence:
+      read = sequence.ParseFromString(bytes);
+      add_tensors(sequence, name, value.tensors);
+      break;
+    default:
+      read = optional.ParseFromString(bytes);
+      value.present = optional.has_tensor_value() || optional.has_sequence_value();
+      if (optional.has_tensor_value()) value.tensors.push_back(*read_tensor(optional.tensor_value(), "", name));
+      add_tensors(optional.sequence_value(), name, value.tensors);
+  }
+  if (!read) fail(ErrorKind::Unsupported, path.string(), " is no ", name_of(value.kind));
+  return value;
 }
 
 std::string constant_operands(const std::string& bytes, const fs::path& data,

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "frontend/import/import.h"
+#include "frontend/import/onnx/onnx.pb.h"
 #include "ir/tensor.h"
 
 namespace tc {
@@ -18,6 +20,14 @@ std::string read_whole_file(const std::filesystem::path& path);
 
 // A tensor of the test data; Unsupported error where the file holds something else.
 Tensor read_tensor_file(const std::filesystem::path& path);
+
+// The same where the model says that the value is a sequence or an optional: its tensors, and whether an optional has any.
+struct NodeTestValue {
+  PortKind kind = PortKind::Tensor;
+  bool present = true;
+  std::vector<Tensor> tensors;
+};
+NodeTestValue read_value_file(const std::filesystem::path& path, const tc_onnx::TypeProto& type);
 
 // The model with inputs turned into initializers that hold the test data: those that are wanted.
 std::string constant_operands(const std::string& model, const std::filesystem::path& data,

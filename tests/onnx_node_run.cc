@@ -7,9 +7,11 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "frontend/import/import.h"
 #include "frontend/import/onnx/onnx.pb.h"
+#include "frontend/import/onnx/outputs.h"
 #include "frontend/pipeline/compile.h"
 #include "ir/error.h"
 #include "ir/evaluate.h"
@@ -171,27 +173,63 @@ Tensors run_native(Graph graph, const Tensors& inputs) {
 
 namespace {
 
+fs::path data_of(const fs::path& folder, const char* kind, int number) { return folder / "test_data_set_0" / text(kind, "_", number, ".pb"); }
+
 // The test's data for an input of its model; null where the model has no such input.
-TensorPtr data_of_input(const tc_onnx::ModelProto& model, const fs::path& folder, const std::string& name) {
+std::optional<NodeTestValue> data_of_input(const tc_onnx::ModelProto& model, const fs::path& folder, const std::string& name) {
   for (int i = 0; i < model.graph().input_size(); ++i) {
-    if (model.graph().input(i).name() != name) continue;
-    return std::make_shared<Tensor>(read_tensor_file(folder / "test_data_set_0" / text("input_", i, ".pb")));
+    const auto& input = model.graph().input(i);
+    if (input.name() == name) return read_value_file(data_of(folder, "input", i), input.type());
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-// The graph for these inputs: where their values decide its structure they are constants of it, as in the versions that
-// tc.Module compiles.
-Graph import_version(const std::string& bytes, const tc_onnx::ModelProto& model, const fs::path& folder) {
+// The graph for these inputs: where their values decide its structure they are constants of it, and where they are no
+// tensors they have their form, as in the versions that tc.Module compiles.
+Graph import_version(const std::string& bytes, const tc_onnx::ModelProto& model, const fs::path& folder, std::vector<OutputForm>& outputs) {
   ImportOptions options;
+  options.output_forms = &outputs;
   for (;;) {
     try {
       return import_model({bytes, "model.onnx", folder.string()}, options);
     } catch (const DependsOnData& error) {
       if (error.inputs().empty()) throw;
-      for (const std::string& name : error.inputs()) options.constants[name] = data_of_input(model, folder, name);
+      for (const std::string& name : error.inputs()) {
+        options.constants[name] = std::make_shared<Tensor>(data_of_input(model, folder, name).value().tensors.at(0));
+      }
+    } catch (const NeedsForms& error) {
+      for (const std::string& name : error.inputs()) {
+        const NodeTestValue value = data_of_input(model, folder, name).value();
+        options.forms[name].present = value.present;
+        for (const Tensor& tensor : value.tensors) options.forms[name].shapes.push_back(tensor.shape);
+      }
     }
   }
+}
+
+// The tensors of the test's data, by the names that they have in a graph.
+Tensors inputs_of(const tc_onnx::ModelProto& model, const fs::path& folder) {
+  Tensors inputs;
+  for (int i = 0; i < model.graph().input_size(); ++i) {
+    const auto& input = model.graph().input(i);
+    if (!fs::exists(data_of(folder, "input", i))) continue;
+    const NodeTestValue value = read_value_file(data_of(folder, "input", i), input.type());
+    const std::vector<std::string> names = value_names({input.name(), value.kind, true, static_cast<int64_t>(value.tensors.size())});
+    for (size_t k = 0; k < names.size(); ++k) inputs[names[k]] = value.tensors[k];
+  }
+  return inputs;
+}
+
+// How an output differs from what is expected of it, or nothing.
+std::string difference(const OutputForm& form, const std::string* names, const Tensors& found, const NodeTestValue& expected) {
+  const int64_t tensors = static_cast<int64_t>(expected.tensors.size());
+  if (form.kind != expected.kind) return text(name_of(form.kind), " for ", name_of(expected.kind));
+  if (form.present != expected.present || form.tensors != tensors) return text(form.tensors, " tensors for ", tensors);
+  for (size_t i = 0; i < expected.tensors.size(); ++i) {
+    const std::string wrong = difference(found.at(names[i]), expected.tensors[i]);
+    if (!wrong.empty()) return text(names[i], ": ", wrong);
+  }
+  return "";
 }
 
 NodeTestResult run_model(const std::string& bytes, const fs::path& folder, NodeTestWay way) {
@@ -199,25 +237,28 @@ NodeTestResult run_model(const std::string& bytes, const fs::path& folder, NodeT
   try {
     tc_onnx::ModelProto model;
     model.ParseFromString(bytes);
-    Graph graph = import_version(bytes, model, folder);
+    std::vector<OutputForm> forms;
+    Graph graph = import_version(bytes, model, folder, forms);
     if (way != NodeTestWay::AsImported) run_passes(graph);
-    const fs::path data = folder / "test_data_set_0";
     result.rows = rows_of(model);
     collect_rows(graph, result.rows);
-    Tensors inputs;
-    std::vector<std::string> outputs;
-    for (ValueId id : graph.inputs) {
-      if (const TensorPtr given = data_of_input(model, folder, graph[id].name)) inputs[graph[id].name] = *given;
+    const Tensors inputs = inputs_of(model, folder);
+    std::vector<std::string> names;
+    for (ValueId id : graph.outputs) {
+      if (forms.size() < static_cast<size_t>(model.graph().output_size())) forms.push_back({graph[id].name});
+      names.push_back(graph[id].name);
     }
-    for (ValueId id : graph.outputs) outputs.push_back(graph[id].name);
     EvaluateOptions options;
     options.copy_views = true;
     const Tensors found = way == NodeTestWay::Native ? run_native(std::move(graph), inputs)
                                                      : evaluate(graph, inputs, options);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const fs::path file = data / text("output_", i, ".pb");
+    size_t value = 0;
+    for (size_t i = 0; i < forms.size(); ++i) {
+      const fs::path file = data_of(folder, "output", static_cast<int>(i));
+      const std::string* first = names.data() + value;
+      value += static_cast<size_t>(forms[i].tensors);
       if (!fs::exists(file)) continue;
-      const std::string wrong = difference(found.at(outputs[i]), read_tensor_file(file));
+      const std::string wrong = difference(forms[i], first, found, read_value_file(file, model.graph().output(static_cast<int>(i)).type()));
       if (!wrong.empty()) {
         result.reason = text("output ", i, ": ", wrong);
         return result;

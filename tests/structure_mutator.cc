@@ -152,6 +152,12 @@ ProtoValue StructureMutator::drawn(const ProtoMessage& parent, int number) {
   if (schema_.is_message(field.type)) {
     const auto alike = messages_.find(field.type);
     value.message = alike == messages_.end() ? ProtoMessage{field.type, {}} : ProtoMessage(*alike->second[pick(alike->second.size())]);
+  } else if (field.name == "op_type" && pick(8) == 0) {
+    // Operators that need no row: they act on sequences, optionals and strings.
+    static const char* const others[] = {"SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SequenceAt", "SequenceLength",
+                                         "SplitToSequence", "ConcatFromSequence", "SequenceMap", "Optional", "OptionalHasElement",
+                                         "OptionalGetElement", "StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch"};
+    value.bytes = others[pick(std::size(others))];
   } else if (field.name == "op_type") {
     auto row = std::next(op_table().begin(), static_cast<std::ptrdiff_t>(pick(op_table().size())));
     value.bytes = row->second.onnx.empty() ? row->first : row->second.onnx[0].name;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/error.h"
 #include "ir/graph.h"
 
 namespace tc {
@@ -23,12 +24,45 @@ struct Source {
   std::shared_ptr<const ModelDescription> description = nullptr;
 };
 
+enum class PortKind { Tensor, Sequence, Optional, OptionalSequence };
+const char* name_of(PortKind kind);   // "optional sequence"
+
+// What a sequence or an optional is in one compiled model. A graph has tensors only: input `x` is "x[0]", "x[1]", … of
+// it; an optional's tensor keeps its name.
+struct InputForm {
+  bool present = true;                         // of an optional
+  // Of a sequence's tensors in order, or of the one of an optional; -1 leaves a size open.
+  std::vector<std::vector<int64_t>> shapes;
+};
+struct OutputForm {
+  std::string name;
+  PortKind kind = PortKind::Tensor;
+  bool present = true;
+  int64_t tensors = 1;                         // so many outputs of the graph
+};
+
 struct ImportOptions {
   // Sizes of inputs by name; -1 leaves a dimension as the file has it.
   std::map<std::string, std::vector<int64_t>> input_shapes;
   std::map<std::string, int64_t> symbols;
   // Inputs that are constants of the compiled model (a sampling rate that chooses a branch).
   std::map<std::string, TensorPtr> constants;
+  // Of inputs that are sequences or optionals.
+  std::map<std::string, InputForm> forms;
+  // Gets the form of every output, in order, where one of them is no tensor; else it stays as it is.
+  std::vector<OutputForm>* output_forms = nullptr;
+};
+
+// An Unsupported error for most who catch it. Whoever has the values of these inputs can give their forms
+// (ImportOptions::forms) and import again.
+class NeedsForms : public Error {
+ public:
+  NeedsForms(const std::string& sentence, std::vector<std::string> inputs)
+      : Error(ErrorKind::Unsupported, sentence), inputs_(std::move(inputs)) {}
+  const std::vector<std::string>& inputs() const { return inputs_; }
+
+ private:
+  std::vector<std::string> inputs_;
 };
 
 // Something in a model that cannot be compiled.
@@ -42,8 +76,9 @@ struct ImportProblem {
 // Inputs and outputs as the file declares them, before anything is inferred.
 struct DeclaredPort {
   std::string name;
-  DType dtype = DType::F32;
-  std::optional<Shape> shape;      // nothing where the file does not say
+  DType dtype = DType::F32;        // of the tensors
+  std::optional<Shape> shape;      // nothing where the file does not say, and for sequences
+  PortKind kind = PortKind::Tensor;
 };
 struct Signature {
   std::string model;
@@ -70,7 +105,8 @@ struct Importer {
 // wrong with it.
 const std::vector<Importer>& importers();
 
-// Throws DependsOnData (ir/ops/depends_on_data.h) where the content of inputs decides the graph's structure.
+// Throws DependsOnData (ir/ops/depends_on_data.h) where the content of inputs decides the graph's structure, NeedsForms
+// where that of inputs is missing.
 Graph import_model(Source source, const ImportOptions& options);
 std::vector<ImportProblem> check_model(const Source& source, const ImportOptions& options);
 Signature signature_of(const Source& source, const ImportOptions& options);

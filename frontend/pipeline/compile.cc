@@ -73,11 +73,13 @@ int worker_count(int wanted) {
 }
 
 ImportOptions import_options(const CompileOptions& options) {
-  return {options.input_shapes, options.symbols, options.values};
+  return {options.input_shapes, options.symbols, options.values, options.forms};
 }
 
-Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump) {
-  Graph graph = import_model(std::move(source), import_options(options));
+Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump, std::vector<OutputForm>* output_forms) {
+  ImportOptions importing = import_options(options);
+  importing.output_forms = output_forms;
+  Graph graph = import_model(std::move(source), importing);
   PassOptions passes;
   passes.dump = options.dump;
   passes.dump_text = dump;
@@ -164,12 +166,14 @@ CompiledModel from_source(Source source, const CompileOptions& options, bool cod
   Stopwatch watch(phases);
   parse_target(options.target);    // an unknown target is told before the work
   std::string dump;
-  Graph graph = import_and_simplify(std::move(source), options, &dump);
+  std::vector<OutputForm> output_forms;
+  Graph graph = import_and_simplify(std::move(source), options, &dump, &output_forms);
   watch.lap("import");
   CompiledModel model = plan_graph(std::move(graph), options, watch);
   if (code) generate_code(model, options, watch);
   model.phases = std::move(phases);
   model.dump = std::move(dump);
+  model.output_forms = std::move(output_forms);
   return model;
 }
 

@@ -23,6 +23,8 @@ struct CompileOptions {
   std::map<std::string, int64_t> symbols;
   // Inputs that are constants of the compiled model.
   std::map<std::string, TensorPtr> values;
+  // Of inputs that are sequences or optionals (ImportOptions::forms).
+  std::map<std::string, InputForm> forms;
   int threads = 0;                 // of the compiled model's default; 0: all cores
   int build_threads = 0;           // of the compiler; 0: all cores
   double tolerance = 1e-4;
@@ -45,6 +47,8 @@ struct CompiledModel {
   std::string dump;
   int tuned_kernels = 0;           // that run a schedule of the log
   std::vector<std::string> notes;  // in sentences: records that were refused, and why
+  // Where an output is a sequence or an optional: what each of the model's outputs has of the plan's, in order.
+  std::vector<OutputForm> output_forms;
   // Seconds per phase, in order: import, passes, plan, code.
   std::vector<std::pair<std::string, double>> phases;
 };
@@ -57,7 +61,8 @@ ImportOptions import_options(const CompileOptions& options);
 
 // Imports and simplifies: the graph that compile works on. Errors name file and node. Here and below the
 // model's bytes are let go as soon as they are parsed, where the caller moves them in.
-Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump);
+Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump,
+                          std::vector<OutputForm>* output_forms = nullptr);
 
 // A model of any format that frontend/import knows. Everything but code is decided by build_plan; the result depends
 // only on the arguments, never on time, folder or thread count.

@@ -14,6 +14,7 @@
 
 #include "codegen/codegen.h"
 #include "frontend/import/import.h"
+#include "frontend/import/onnx/strings.h"
 #include "frontend/pipeline/compile.h"
 #include "frontend/pipeline/kernel_module.h"
 #include "frontend/pipeline/plan_builder.h"
@@ -21,6 +22,7 @@
 #include "frontend/python/errors.h"
 #include "frontend/python/fleet.h"
 #include "frontend/python/roof.h"
+#include "frontend/python/strings.h"
 #include "frontend/python/tune.h"
 #include "ir/error.h"
 #include "ir/loop.h"
@@ -73,12 +75,12 @@ py::list port_tuples(const std::vector<PortInfo>& ports) {
   return result;
 }
 
-// The same for what a file declares; sizes are None where it declares no shape.
+// The same for what a file declares, with the kind of the port; sizes are None where it declares no shape.
 py::list declared_ports(const std::vector<DeclaredPort>& ports) {
   py::list result;
   for (const DeclaredPort& port : ports) {
     const py::tuple known = port_tuple({port.name, port.dtype, port.shape.value_or(Shape())});
-    result.append(port.shape ? known : py::make_tuple(known[0], known[1], py::none()));
+    result.append(py::make_tuple(known[0], known[1], port.shape ? py::object(known[2]) : py::none(), name_of(port.kind)));
   }
   return result;
 }
@@ -90,6 +92,20 @@ void set_value(CompileOptions& options, const std::string& input, const std::str
   TC_CHECK(tensor->bytes.size() == bytes.size(), "of input ", input);
   std::memcpy(tensor->bytes.data(), bytes.data(), bytes.size());
   options.values[input] = tensor;
+}
+
+// What a sequence or an optional has: the shapes of its tensors; `present` is of an optional.
+void set_form(CompileOptions& options, const std::string& input, bool present, const std::vector<std::vector<int64_t>>& shapes) {
+  options.forms[input] = {present, shapes};
+}
+
+// (name, kind, present, number of tensors) of each output, where one is no tensor; else nothing.
+py::list output_forms(const CompiledModel& model) {
+  py::list result;
+  for (const OutputForm& form : model.output_forms) {
+    result.append(py::make_tuple(python_text(form.name), name_of(form.kind), form.present, form.tensors));
+  }
+  return result;
 }
 
 py::object number_or_none(const Dim& dim) {
@@ -127,6 +143,7 @@ void add_compiled(py::module_& module) {
                              [](const CompiledModel& m) { return port_tuples(m.plan.inputs); })
       .def_property_readonly("outputs",
                              [](const CompiledModel& m) { return port_tuples(m.plan.outputs); })
+      .def_property_readonly("output_forms", &output_forms)
       .def_property_readonly("reports", [](const CompiledModel& m) { return report_list(m.reports); })
       .def_readonly("tuned_kernels", &CompiledModel::tuned_kernels)
       .def_property_readonly("notes", [](const CompiledModel& m) { return python_texts(m.notes); })
@@ -238,16 +255,22 @@ BuiltPlan plan_of(Source& source, const CompileOptions& options) {
       import_and_simplify(std::move(source), options, &dump), build);
 }
 
-// An UnsupportedError with the names of the inputs whose values would make the model compilable.
-void translate_data_dependence(std::exception_ptr pointer) {
+void raise_unsupported(const Error& error, const char* attribute, const py::object& value) {
+  const py::object raised = py::module_::import("tc.errors").attr("UnsupportedError")(python_text(error.what()));
+  raised.attr(attribute) = value;
+  PyErr_SetObject(py::type::of(raised).ptr(), raised.ptr());
+}
+
+// UnsupportedErrors that say what would make the model compilable: the values of some inputs, or a program of the host.
+void translate_unsupported(std::exception_ptr pointer) {
   try {
     if (pointer) std::rethrow_exception(pointer);
   } catch (const DependsOnData& error) {
-    const py::object raised = py::module_::import("tc.errors").attr("UnsupportedError")(python_text(error.what()));
-    py::list inputs;
-    for (const std::string& name : error.inputs()) inputs.append(python_text(name));
-    raised.attr("inputs") = py::tuple(inputs);
-    PyErr_SetObject(py::type::of(raised).ptr(), raised.ptr());
+    raise_unsupported(error, "inputs", py::tuple(python_texts(error.inputs())));
+  } catch (const NeedsForms& error) {
+    raise_unsupported(error, "inputs", py::tuple(python_texts(error.inputs())));
+  } catch (const HasStrings& error) {
+    raise_unsupported(error, "strings", py::bool_(true));
   }
 }
 
@@ -272,7 +295,13 @@ void add_compile(py::module_& module) {
       .def_readwrite("log", &CompileOptions::log)
       .def_readwrite("max_ram", &CompileOptions::max_ram)
       .def_readwrite("build", &CompileOptions::build)
-      .def("set_value", &set_value);
+      .def("set_value", &set_value)
+      .def("set_form", &set_form)
+      .def_property_readonly("forms", [](const CompileOptions& options) {
+        py::dict forms;
+        for (const auto& [name, form] : options.forms) forms[python_text(name)] = py::make_tuple(form.present, form.shapes);
+        return forms;
+      });
   module.def("compile", [](Source& source, const CompileOptions& options) {
     py::gil_scoped_release release;
     return compile_model(std::move(source), options);
@@ -324,12 +353,13 @@ void add_compile(py::module_& module) {
 PYBIND11_MODULE(_tc, module) {
   module.doc() = "The native half of tc.";
   tc::add_errors();
-  pybind11::register_local_exception_translator(&tc::translate_data_dependence);
+  pybind11::register_local_exception_translator(&tc::translate_unsupported);
   tc::add_fleet(module);
   tc::add_compiled(module);
   tc::add_schedule(module);
   tc::add_compile(module);
   tc::add_description(module);
+  tc::add_strings(module);
   tc::add_tune(module);
   tc::add_roof(module);
 }

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 
+from .composites import forms_in, set_forms
 from .errors import Error, ModelError, ShapeError, UnsupportedError
 from .native import compiler
 
@@ -111,7 +112,9 @@ def options_of(options=Options()):
     """The same as the compiler takes it, checked."""
     result = compiler.Options()
     result.target, result.seed, result.dump = options.target, options.seed, options.dump or ""
-    result.symbols, result.input_shapes = _sizes_of(options.shapes or {})
+    forms, shapes = forms_in(options.shapes or {})
+    result.symbols, result.input_shapes = _sizes_of(shapes)
+    set_forms(result, forms)
     for name in "threads", "build_threads":
         count = getattr(options, name)
         if count is not None and not 1 <= count <= 1024:
@@ -149,11 +152,21 @@ def set_values(options, model, values):
     if not values:
         return
     source = source_of(model)
-    declared = {name: (dtype, shape) for name, dtype, shape in compiler.signature(source, options)[1]}
+    try:
+        given = compiler.signature(source, options)[1]
+    except UnsupportedError as error:
+        if error.strings:
+            raise UnsupportedError(f"{source.name} works on strings, and values= is not supported for such models; make the inputs "
+                                   f"constants of the file: {', '.join(values)}") from None
+        raise
+    declared = {name: (dtype, shape, kind) for name, dtype, shape, kind in given}
     for name, value in values.items():
         if name not in declared:
             raise ShapeError(f"values: '{name}' is no input of {source.name}; its inputs are {', '.join(declared)}")
-        dtype, shape = declared[name]
+        dtype, shape, kind = declared[name]
+        if kind != "tensor":
+            raise UnsupportedError(f"values: input '{name}' of {source.name} is no tensor ({kind}); give the shapes of its tensors "
+                                   f"with shapes={{'{name}': [...]}}")
         wanted = np.dtype(BIT_TYPES.get(NUMPY_NAMES[dtype], NUMPY_NAMES[dtype]))
         array = np.asarray(value)
         if shape == () and array.size == 1:

@@ -37,17 +37,26 @@ _ALL_TEXTS = [name for name in _KERNEL_TEXTS if name != "llvm"]
 
 
 def _shapes(arguments):
-    """{name: number or tuple} of --shape NAME=1,3,224,224 and --shape SYMBOL=1."""
+    """{name: number or tuple} of --shape NAME=1,3,224,224 and --shape SYMBOL=1; for inputs that are no tensors a list of
+    --shape NAME=2,3;4,3 and None of --shape NAME=none."""
+    def of(sizes):
+        return tuple(None if size == "?" else int(size) for size in sizes.removesuffix(",").split(","))
+
     shapes = {}
     for text in arguments.shape:
         name, equals, sizes = text.rpartition("=")
+        if equals and sizes == "none":
+            shapes[name] = None
+            continue
         try:
-            values = tuple(None if size == "?" else int(size)
-                           for size in sizes.removesuffix(",").split(","))
+            values = [of(part) for part in sizes.removesuffix(";").split(";")] if ";" in sizes else of(sizes)
         except ValueError:
             values = None
         if not equals or values is None:
             raise ShapeError(f"--shape takes NAME=1,3,224,224 or SYMBOL=1, not '{text}'")
+        if isinstance(values, list):
+            shapes[name] = values
+            continue
         # One number is a symbol's value; "NAME=5," is the shape of an input of rank 1.
         shapes[name] = values[0] if len(values) == 1 and not sizes.endswith(",") else values
     return shapes
@@ -116,13 +125,15 @@ def _module(arguments):
     tuning = {"log": arguments.log or None}
     if getattr(arguments, "tune", False):
         tuning = {"tune": True, **_tuning_options(arguments)}
-    return compile(arguments.model, arguments.target, inputs=_examples(arguments), shapes=_shapes(arguments), values=_values(arguments),
-                   threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
-                   max_ram=getattr(arguments, "max_ram", None), **tuning)
+    module = compile(arguments.model, arguments.target, inputs=_examples(arguments), shapes=_shapes(arguments),
+                     values=_values(arguments), threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
+                     max_ram=getattr(arguments, "max_ram", None), **tuning)
+    # Files hold tensors: what consists of several is taken and given as an artefact does, as "NAME[0]", ...
+    return module.of_tensors()
 
 
 def _port_rows(ports):
-    return [{"name": port.name, "dtype": port.dtype, "shape": list(port.shape)} for port in ports]
+    return [{"name": port.name, "dtype": port.dtype, "shape": None if port.shape is None else list(port.shape)} for port in ports]
 
 
 def _array_row(name, array, file=None):
@@ -130,6 +141,8 @@ def _array_row(name, array, file=None):
 
 
 def _row_text(row):
+    if row["shape"] is None:
+        return f"{row['name']}: {row['dtype']} of any shape"
     shape = ", ".join("?" if size is None else str(size) for size in row["shape"])
     return f"{row['name']}: {row['dtype']} [{shape}]"
 

@@ -16,10 +16,12 @@ class UnsupportedError(Error):
 
     inputs    of the model, whose values would decide what a run computes; empty for other reasons
     problems  of a model of PyTorch, a sentence each; empty for other models
+    strings   whether the reason is that the model works on strings
     """
 
     inputs = ()
     problems = ()
+    strings = False
 
 
 class ShapeError(Error):

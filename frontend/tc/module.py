@@ -19,10 +19,12 @@ KINDS = ("shared", "static", "executable", "object")
 class Port(typing.NamedTuple):
     """An input or output. `dtype` is NumPy's name of the element type; a size in `shape` is a
     number, the name of a symbol, or None where it is computed from symbols; `shape` itself is None
-    where only a run tells it."""
+    where only a run tells it. `kind` is "tensor", "sequence" (a list of arrays), "optional" (None or
+    an array) or "optional sequence"."""
     name: str
     dtype: str
     shape: tuple
+    kind: str = "tensor"
 
 
 class Memory(typing.NamedTuple):
@@ -34,12 +36,14 @@ class Memory(typing.NamedTuple):
 
 
 def ports_of(tuples):
-    """Ports of the compiler's (name, element type, sizes or None)."""
-    return tuple(Port(name, NUMPY_NAMES[dtype], None if shape is None else tuple(shape))
-                 for name, dtype, shape in tuples)
+    """Ports of the compiler's (name, element type, sizes or None), perhaps with the kind."""
+    return tuple(Port(name, NUMPY_NAMES[dtype], None if shape is None else tuple(shape), *kind)
+                 for name, dtype, shape, *kind in tuples)
 
 
 def shape_text(port):
+    if port.kind != "tensor":
+        return f"{port.kind} of {port.dtype}"
     if port.shape is None:
         return f"{port.dtype} of any shape"
     return f"{port.dtype} [{', '.join('?' if size is None else str(size) for size in port.shape)}]"
@@ -57,6 +61,7 @@ class Module:
         self._last_context = None
         self._last_profile = None
         self._why_not = ""
+        self._division = None   # of sequences and optionals into tensors (composites.py)
         if compiled is None:
             self._model = runtime.Model(os.fsencode(path))
             info = self._model.info()
@@ -70,8 +75,26 @@ class Module:
             _, runs, self._why_not, _ = compiler.resolve_target(compiled.target)
             if runs:
                 self._load()
+        self._tensor_inputs = self.inputs
         self._empty_types = [np.dtype(BIT_TYPES.get(port.dtype, port.dtype)) for port in self.outputs]
+        self._tensor_outputs = self.outputs
         self._gives_bits = any(port.dtype in BIT_TYPES for port in self.outputs)
+
+    def _divide(self, declared, options):
+        """Has the module take and give what the model declares, where that is not tensors alone."""
+        from .composites import Division
+
+        self._division = Division(self, declared, options)
+
+    def of_tensors(self):
+        """The module as an artefact has it: with the tensors of sequences and optionals as its inputs and outputs. For the
+        command line."""
+        self._division, self.inputs, self.outputs = None, self._tensor_inputs, self._tensor_outputs
+        return self
+
+    @property
+    def compiled_output_forms(self):
+        return self._compiled.output_forms
 
     def _load(self):
         """Links the compiled code and loads it; the file is gone when this returns."""
@@ -104,6 +127,8 @@ class Module:
                 raise ShapeError(f"input '{name}' of model '{self.name}' is given twice")
             values[name] = array
         for port in self.inputs:
+            if port.name not in values and port.kind.startswith("optional"):
+                values[port.name] = None
             if port.name not in values:
                 raise ShapeError(f"input '{port.name}' of model '{self.name}' is missing "
                                  f"({shape_text(port)})")
@@ -116,13 +141,17 @@ class Module:
 
     def _run(self, arrays):
         self._check_count(arrays)
+        if self._division:
+            arrays = self._division.tensors(arrays)
         context = self._take_context()
         try:
             results = context.run(arrays)
             self._last_context = context
         finally:
             self._idle.append(context)  # one step for the interpreter, as is pop()
-        return self._from_bits(results) if self._gives_bits else results
+        if self._gives_bits:
+            results = self._from_bits(results)
+        return self._division.values(results) if self._division else results
 
     def _take_context(self):
         try:
@@ -155,7 +184,9 @@ class Module:
     def _convert(self, index, value):
         """A dense, aligned array of the input's type; converts values that state no type (Python
         numbers and lists), and refuses arrays of another one."""
-        port = self.inputs[index]
+        return self._as_array(self._tensor_inputs[index], value)
+
+    def _as_array(self, port, value):
         typed = hasattr(value, "dtype") or hasattr(value, "__array_interface__")
         try:
             array = np.asarray(value) if typed else self._from_untyped(value, port)
@@ -194,7 +225,7 @@ class Module:
         except ImportError:
             return results
         return tuple(result.view(getattr(ml_dtypes, port.dtype)) if port.dtype in BIT_TYPES else result
-                     for port, result in zip(self.outputs, results))
+                     for port, result in zip(self._tensor_outputs, results))
 
     @property
     def memory(self):
@@ -270,6 +301,9 @@ class Module:
         from .profile import profile
 
         given = self._in_order(arrays, named) if named else arrays
+        if self._division:
+            self._check_count(given)
+            given = self._division.tensors(given)
         self._last_profile = profile(self, given, seconds)
         return self._last_profile
 
@@ -343,6 +377,9 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
     target     "native" or one of tc.targets(), with "+feature,-feature" after it
     shapes     {"batch": 1} binds a symbolic dimension, {"input": (1, 3, 224, 224)} an input's shape; with a model of PyTorch
                {"input": ("batch", 3, 224, 224), "batch": (1, 64)} keeps a size open, and gives its range
+               Of a sequence {"input": [(3, 4), (3, 5)]} the shapes of its tensors, of an optional the
+               same or {"input": None}: an artefact takes each of them as an input ("input[0]", ...).
+               Where these are not given, a version is compiled for each form on first use
     values     {"axes": [1]} makes an input a constant of the model. Inputs whose values decide the
                structure (axes, shapes, counts) need not be given: the module then compiles a version
                for each combination of values, on first use; only export() asks for them
@@ -389,14 +426,21 @@ def _compiled(model, options, threads):
     """The module of a model; `options` makes the compiler's options for each compilation."""
     source = source_of(model)
     try:
-        module = Module(compiled=compiler.compile(source, options()), threads=threads)
+        made = options()
+        module = Module(compiled=compiler.compile(source, made), threads=threads)
     except UnsupportedError as error:
+        if error.strings:
+            from .strings import StringModule
+
+            return StringModule(source_of(model), options, threads, _compiled)
         if not error.inputs:
             raise
         from .versions import VersionedModule
 
         return VersionedModule(source_of(model), options, error.inputs, threads)
     module.name = source.name
+    if made.forms or module.compiled_output_forms or not {port.name for port in module.inputs}.issuperset(made.input_shapes):
+        module._divide(compiler.signature(source_of(model), made), made)
     return module
 
 
@@ -417,13 +461,27 @@ def check(model, *, inputs=None, shapes=None):
             raise
         return list(error.problems)
     source, options = source_of(model), options_of(Options(shapes=shapes))
-    problems = compiler.unsupported(source, options)
+    try:
+        problems = compiler.unsupported(source, options)
+    except UnsupportedError as error:
+        if not error.strings:
+            raise
+        return _check_strings(source, options)
     if not problems:
         try:
             compiler.plan_kernels(source, options)
         except UnsupportedError as error:
             problems = [] if error.inputs else [str(error)]
     return problems
+
+
+def _check_strings(source, options):
+    try:
+        rest = compiler.split_strings(source, options)["rest"]
+    except UnsupportedError as error:
+        return [str(error)]
+    options.input_shapes = {}
+    return compiler.unsupported(rest, options) if rest else []
 
 
 def targets():

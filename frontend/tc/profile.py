@@ -250,8 +250,8 @@ def profile(module, arrays, seconds, repeat=None):
         raise ShapeError(f"profile: seconds is {seconds!r}; give a number of at least 0")
     module._need_runnable()
     ordered = list(arrays)
-    if len(ordered) != len(module.inputs):
-        raise ShapeError(f"model '{module.name}' takes {len(module.inputs)} inputs, not {len(ordered)}")
+    if len(ordered) != len(module._tensor_inputs):
+        raise ShapeError(f"model '{module.name}' takes {len(module._tensor_inputs)} inputs, not {len(ordered)}")
     context = module._take_context()
     try:
         # One thread's processor time leaves out what other programs take of a busy machine.
@@ -265,7 +265,7 @@ def profile(module, arrays, seconds, repeat=None):
     work = None
     if module._compiled:
         symbols = {}
-        for port, array in zip(module.inputs, ordered):
+        for port, array in zip(module._tensor_inputs, ordered):
             for size, actual in zip(port.shape, np.shape(array)):
                 if isinstance(size, str):
                     symbols[size] = int(actual)

@@ -1,4 +1,5 @@
-"""Models whose structure depends on the values of inputs (axes, shapes, counts): a version for each."""
+"""Models whose structure depends on the values of inputs (axes, shapes, counts) or on the form of sequences and optionals:
+a version for each."""
 
 import collections
 import threading
@@ -6,6 +7,7 @@ import warnings
 
 import numpy as np
 
+from .composites import Form, arrays_of, form_of, set_forms
 from .errors import UnsupportedError
 from .module import Memory, Module, ports_of, shape_text
 from .native import compiler
@@ -35,7 +37,7 @@ class VersionedModule(Module):
         self._compiled_since_reuse = 0
         name, given, results = compiler.signature(source, options())
         self.inputs, self.outputs = ports_of(given), ports_of(results)
-        self._types = {name: dtype for name, dtype, _ in given}
+        self._types = {name: dtype for name, dtype, _, _ in given}
         self.name, self.symbols, self.provenance = name or "model", {}, ""
         self.target = compiler.resolve_target(options().target)[0]
 
@@ -56,9 +58,9 @@ class VersionedModule(Module):
         names = self._first
         with self._lock:
             while True:
-                values = {name: self._convert(place[name], arrays[place[name]]) for name in names}
+                values = {name: self._value(self.inputs[place[name]], arrays[place[name]]) for name in names}
                 self._check_size(values)
-                key = (names, tuple((value.shape, value.tobytes()) for value in values.values()))
+                key = (names, tuple(value if isinstance(value, Form) else (value.shape, value.tobytes()) for value in values.values()))
                 if key not in self._versions:
                     self._versions[key] = self._compile(values)
                     self._forget_old()
@@ -72,17 +74,23 @@ class VersionedModule(Module):
         self._last = known
         return known, [arrays[place[port.name]] for port in known.inputs]
 
+    def _value(self, port, value):
+        """What of an input's value decides."""
+        return self._as_array(port, value) if port.kind == "tensor" else form_of(arrays_of(self, port, value))
+
     def _check_size(self, values):
         for name, value in values.items():
-            if value.size > MOST_NUMBERS:
+            if not isinstance(value, Form) and value.size > MOST_NUMBERS:
                 raise UnsupportedError(f"input '{name}' of model '{self.name}' decides its structure, and has {value.size} "
                                        f"numbers; at most {MOST_NUMBERS} may: what is larger is data")
 
     def _compile(self, values):
         """The version for these values, or the names of all inputs that decide with them."""
         options = self._options()
+        set_forms(options, {name: value for name, value in values.items() if isinstance(value, Form)})
         for name, value in values.items():
-            options.set_value(name, self._types[name], list(value.shape), value.tobytes())
+            if not isinstance(value, Form):
+                options.set_value(name, self._types[name], list(value.shape), value.tobytes())
         try:
             module = Module(compiled=compiler.compile(self._source.copy(), options), threads=self._threads)
         except UnsupportedError as error:
@@ -90,6 +98,8 @@ class VersionedModule(Module):
                 raise
             return (*values, *error.inputs)
         module.name, module.values = self.name, values
+        if options.forms or module.compiled_output_forms:
+            module._divide(compiler.signature(self._source.copy(), options), options)
         self._compiled_since_reuse += 1
         if self._compiled_since_reuse == MANY_COMPILATIONS:
             warnings.warn(f"model '{self.name}' was compiled for {MANY_COMPILATIONS} combinations of values of "
@@ -103,11 +113,24 @@ class VersionedModule(Module):
         while len(self._versions) > MOST_ENTRIES:
             self._versions.popitem(last=False)
 
+    def of_tensors(self):
+        for port in self.inputs:
+            if port.kind != "tensor":
+                raise UnsupportedError(f"input '{port.name}' of model '{self.name}' is no tensor ({port.kind}); say what it has with "
+                                       f"--shape '{port.name}=2,3;4,3' (the shapes of its tensors) or {port.name}=none")
+        for port in self.outputs:
+            if port.kind != "tensor":
+                raise UnsupportedError(f"output '{port.name}' of model '{self.name}' is no tensor ({port.kind}), and what it has depends on "
+                                       f"{', '.join(self.deciding_inputs)}; give their values with --value NAME=NUMBERS")
+        return self
+
     def export(self, path, kind="shared"):
         names = ", ".join(f"'{name}'" for name in self.deciding_inputs)
         example = f"{{'{self.deciding_inputs[0]}': ...}}"
+        kind = next(port.kind for port in self.inputs if port.name == self.deciding_inputs[0])
+        option = "values" if kind == "tensor" else "shapes"
         raise UnsupportedError(f"model '{self.name}' has another structure for other values of {names}, and an artefact has "
-                               f"one: compile it with tc.compile(..., values={example})")
+                               f"one: compile it with tc.compile(..., {option}={example})")
 
     @property
     def memory(self):
@@ -138,4 +161,6 @@ class VersionedModule(Module):
 
 
 def _short(value):
+    if isinstance(value, Form):
+        return str(value)
     return np.array2string(value, threshold=8, separator=", ")

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "ir/ops/depends_on_data.h"
 #include "ir/ops/rows.h"
 
 namespace tc {
@@ -48,10 +47,7 @@ void infer_recurrent(InferContext& context, const Cell& cell) {
     context.error("hidden_size is ", int_attribute(node, "hidden_size"), " but R has shape ", str(context.shape(2)));
   }
   if (context.has_input(4)) {
-    auto lengths = context.elements(4);
-    if (!lengths) throw DependsOnData(node, context.graph(), node.inputs[4], "sequence_lens");
-    const bool full = std::all_of(lengths->begin(), lengths->end(), [&](const Dim& length) { return length == time; });
-    if (!full) context.unsupported("sequence_lens that are shorter than the input are not supported; leave them out");
+    if (context.shape(4) != Shape{batch}) context.error("sequence_lens has shape ", str(context.shape(4)), "; ", str(Shape{batch}), " is needed");
   }
   context.set_output(0, context.dtype(0), batch_first ? Shape{batch, time, directions, hidden} : Shape{time, directions, batch, hidden});
   context.set_output(1, context.dtype(0), state);
@@ -114,13 +110,11 @@ class RecurrentBuilder {
 
   std::vector<Node> run() {
     const bool batch_first = int_attribute(node_, "layout") != 0;
-    if (has_attribute(node_, "input_forget") && int_attribute(node_, "input_forget")) {
-      fail(ErrorKind::Unsupported, node_.origin.str(), ": input_forget is not supported");
-    }
     ValueId x = node_.inputs[0];
     if (batch_first) x = build_.add("Transpose", {x}, {{"perm", std::vector<int64_t>{1, 0, 2}}});
     hidden_ = build_.shape(node_.inputs[2])[2].constant();
     batch_ = build_.shape(x)[1];
+    alive_ = alive(build_.shape(x)[0]);
     const int64_t directions = directions_of(node_);
     Results results;
     for (int64_t d = 0; d < directions; ++d) {
@@ -166,6 +160,17 @@ class RecurrentBuilder {
     return build_.add("Squeeze", {value}, {{"axes", std::vector<int64_t>{axis}}});
   }
 
+  // Whether each step comes before the end of its sequence, [time, batch, 1]; nothing where all last as long as the input.
+  ValueId alive(const Dim& time) {
+    if (!input_given(node_, 4)) return kNoValue;
+    const auto known = known_elements(graph_[node_.inputs[4]]);
+    if (known && std::all_of(known->begin(), known->end(), [&](const Dim& length) { return length == time; })) return kNoValue;
+    const auto with_axis = [&](ValueId value, int64_t axis) { return build_.add("Unsqueeze", {value}, {{"axes", std::vector<int64_t>{axis}}}); };
+    const ValueId steps = build_.add("Range", {}, {{"range", std::vector<Dim>{Dim(0), time, Dim(1)}}, {"dtype", std::string("i32")}});
+    const ValueId lengths = build_.cast(node_.inputs[4], DType::I32);
+    return with_axis(build_.add("Less", {with_axis(steps, 1), with_axis(lengths, 0)}), 2);
+  }
+
   // One direction while its Scan is built: `inside` makes the nodes of the body.
   struct Direction {
     int64_t number = 0;
@@ -177,7 +182,8 @@ class RecurrentBuilder {
     std::unique_ptr<NodeBuilder> inside;
     std::vector<Activation> activations;
     std::vector<ValueId> captured;       // values outside that the body reads
-    ValueId step = kNoValue, h = kNoValue, c = kNoValue;   // of the body: this step's products, and the states
+    // Of the body: this step's products, the states, and whether sequences have this step.
+    ValueId step = kNoValue, h = kNoValue, c = kNoValue, alive = kNoValue;
   };
   // What each direction gives.
   struct Results {
@@ -222,17 +228,19 @@ class RecurrentBuilder {
     direction.body->name = cell_.name;
     direction.body->symbols = graph_.symbols;
     direction.inside = std::make_unique<NodeBuilder>(*direction.body, node_);
-    auto formal = [&](const char* name, const Shape& shape) {
-      const ValueId id = direction.body->add_value(name, build_.dtype(x), shape);
+    auto formal = [&](const char* name, const Shape& shape, DType type) {
+      const ValueId id = direction.body->add_value(name, type, shape);
       direction.body->inputs.push_back(id);
       return id;
     };
     const Shape state_shape = {batch_, Dim(hidden_)};
-    direction.h = formal("h", state_shape);
-    if (cell_.has_cell_state) direction.c = formal("c", state_shape);
+    const DType type = build_.dtype(x);
+    direction.h = formal("h", state_shape, type);
+    if (cell_.has_cell_state) direction.c = formal("c", state_shape, type);
     Shape step_shape = build_.shape(direction.projected);
     step_shape.erase(step_shape.begin());
-    direction.step = formal("x", step_shape);
+    direction.step = formal("x", step_shape, type);
+    if (alive_ != kNoValue) direction.alive = formal("alive", {batch_, Dim(1)}, DType::Bool);
   }
 
   // A value outside, as the body reads it.
@@ -277,7 +285,9 @@ class RecurrentBuilder {
       return weights == kNoValue ? value : inside.add("Add", {value, inside.add("Mul", {weights, state})});
     };
     const ValueId i = activated(direction, peep(gate(direction, sums, 0), p[0], direction.c), 0);
-    const ValueId f = activated(direction, peep(gate(direction, sums, 2), p[2], direction.c), 0);
+    const bool coupled = has_attribute(node_, "input_forget") && int_attribute(node_, "input_forget") != 0;
+    const ValueId f = coupled ? inside.add("Sub", {inside.number(inside.dtype(i), 1), i})
+                              : activated(direction, peep(gate(direction, sums, 2), p[2], direction.c), 0);
     const ValueId fresh = activated(direction, gate(direction, sums, 3), 1);
     const ValueId next_c = inside.add("Add", {inside.add("Mul", {f, direction.c}), inside.add("Mul", {i, fresh})});
     const ValueId o = activated(direction, peep(gate(direction, sums, 1), p[1], next_c), 0);
@@ -314,6 +324,17 @@ class RecurrentBuilder {
     return inside.add("Add", {inside.add("Mul", {rest, fresh}), inside.add("Mul", {z, h})});
   }
 
+  // Behind its end a sequence keeps its states and gives zeros; what a step gives.
+  ValueId end_of_sequences(Direction& direction) {
+    std::vector<ValueId>& next = direction.body->outputs;
+    if (direction.alive == kNoValue) return next[0];
+    NodeBuilder& inside = *direction.inside;
+    const ValueId shown = inside.add("Where", {direction.alive, next[0], inside.number(inside.dtype(next[0]), 0)});
+    next[0] = inside.add("Where", {direction.alive, next[0], direction.h});
+    if (cell_.has_cell_state) next[1] = inside.add("Where", {direction.alive, next[1], direction.c});
+    return shown;
+  }
+
   void one_direction(ValueId x, Direction direction, Results& results) {
     project(x, direction);
     begin_body(x, direction);
@@ -325,16 +346,18 @@ class RecurrentBuilder {
     } else {
       body.outputs = {is_gru() ? gru_step(direction) : rnn_step(direction)};
     }
+    const ValueId shown = end_of_sequences(direction);
     body.nodes = direction.inside->take();
-    if (wanted(0)) body.outputs.push_back(body.outputs[0]);
+    if (wanted(0)) body.outputs.push_back(shown);
 
     std::vector<ValueId> inputs = {initial(5, direction)};
     if (cell_.has_cell_state) inputs.push_back(initial(6, direction));
     inputs.push_back(direction.projected);
+    if (alive_ != kNoValue) inputs.push_back(alive_);
     inputs.insert(inputs.end(), direction.captured.begin(), direction.captured.end());
-    std::map<std::string, Attribute> attributes = {{"body", direction.body}, {"num_scan_inputs", int64_t{1}}};
+    std::map<std::string, Attribute> attributes = {{"body", direction.body}, {"num_scan_inputs", int64_t{alive_ == kNoValue ? 1 : 2}}};
     if (direction.backwards) {
-      attributes["scan_input_directions"] = std::vector<int64_t>{1};
+      attributes["scan_input_directions"] = std::vector<int64_t>(alive_ == kNoValue ? 1 : 2, 1);
       if (wanted(0)) attributes["scan_output_directions"] = std::vector<int64_t>{1};
     }
     const std::vector<ValueId> outputs = build_.add_many("Scan", inputs, static_cast<int>(body.outputs.size()), attributes);
@@ -349,6 +372,7 @@ class RecurrentBuilder {
   NodeBuilder build_;
   int64_t hidden_ = 0;
   Dim batch_;
+  ValueId alive_ = kNoValue;
 };
 
 }  // namespace

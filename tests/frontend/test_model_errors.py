@@ -49,8 +49,6 @@ MODELS = [
     (X, "y = OneHot(x)"),
     (X, "y = LRN(x)"),
     (X, "y = Constant()"),
-    (X, 'y = Constant<value_string = "a">()'),
-    (X, 'y = Constant<value_strings = ["a", "b"]>()'),
     ("float[N] x, float[N] z", "y = Add(x, z)", "", 17, {"x": (2,), "z": (3,)}),
     (X, "y = Relu(x)", "", 17, {"x": (2, 3, 4)}),
     (X, "y = Relu(x)", "", 17, {"x": (2, 4)}),
@@ -91,7 +89,7 @@ MODELS = [
      "y, z = Scan<body = b (float[2] s, float[2] t) => (float[4] u, float[2] v) "
      "{ u = Concat<axis = 0>(s, t) v = Neg(t) }, num_scan_inputs = 1>(s0, x)"),
     ("float[4,2] x", "y = Scan<body = b (float[4] s) => (float[4] u) { u = Neg(s) }, num_scan_inputs = 1, "
-     "scan_input_axes = [1]>(x)"),
+     "scan_input_axes = [2]>(x)"),
     # Shapes and types of elementwise operators.
     ("float[2,3] x, float[4] z", "y = Add(x, z)"),
     ("float[N] x, float[M] z", "y = Add(x, z)"),
@@ -103,7 +101,6 @@ MODELS = [
     ("float[2] x, float[2] z", "y = Where(x, x, z)"),
     ("bool[2] c, float[2] x, int64[2] z", "y = Where(c, x, z)"),
     ("float[2] x, float[2] z", "y = Clip(x, z)"),
-    ("float[2] x", "y = Cast<to = 8>(x)"),
     # Convolution, pooling.
     ("float[2,3] x, float[4,3,3] w", "y = Conv(x, w)"),
     ("float[1,3,8] x, float[4,3] w", "y = Conv(x, w)"),
@@ -272,9 +269,8 @@ MODELS = [
     ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r", 'y = LSTM<hidden_size = 2, activations = ["Tanh"]>(x, w, r)'),
     ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r",
      'y = LSTM<hidden_size = 2, activations = ["Tanh", "Tanh", "Cubic"]>(x, w, r)'),
-    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 2, input_forget = 1>(x, w, r)"),
     ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r", 'y = LSTM<hidden_size = 2, direction = "sideways">(x, w, r)'),
-    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r, int32[1] n", "y = LSTM<hidden_size = 2>(x, w, r, , n)"),
+    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r, int32[2] n", "y = LSTM<hidden_size = 2>(x, w, r, , n)"),
     # Reductions.
     ("bool[2] x", "y = ReduceSum(x)"),
     (X, "y = ReduceMax<axes = [5]>(x)"),
@@ -323,7 +319,6 @@ MODELS = [
     (X, "y = ConstantOfShape(s)", "int64[3] s = {1000000, 1000000, 1000000}"),
     # Old broadcasting.
     ("float[2,3] x, float[2] z", "y = Add<axis = 0, broadcast = 1>(x, z)", "", 7),
-    ("float[5,2,3] x, float[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 2>(x, w, r, , n)", "int32[2] n = {5, 3}"),
     ("float[1,2,3] x, double[1,1,3] u", "y = TensorScatter<axis = 1>(x, u)", "", 24),
     # What only the plan meets.
     ("float[2,3] x", "y = BitwiseNot(x)", "", 18),

@@ -12,9 +12,16 @@
 #include "frontend/import/onnx/description.h"
 #include "frontend/import/onnx/impossible_branch.h"
 #include "frontend/import/onnx/input_shapes.h"
+#include "frontend/import/onnx/known_operators.h"
 #include "frontend/import/onnx/model_file.h"
 #include "frontend/import/onnx/onnx.pb.h"
+#include "frontend/import/onnx/outputs.h"
+#include "frontend/import/onnx/scan_forms.h"
+#include "frontend/import/onnx/scope.h"
+#include "frontend/import/onnx/sequences.h"
+#include "frontend/import/onnx/strings.h"
 #include "frontend/import/onnx/tensor_reader.h"
+#include "frontend/import/onnx/unrolled_loop.h"
 #include "frontend/import/origins.h"
 #include "ir/error.h"
 #include "ir/ops/depends_on_data.h"
@@ -23,26 +30,17 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostNodes = 1 << 20;
 constexpr size_t kLongestName = 64 << 10;
 constexpr int kLowestOpset = 1;
+// Nodes that are imported again, for each iteration of an unrolled loop: a compilation takes about a millisecond for each.
+constexpr int64_t kMostRepeated = 1 << 12;
 // Of an input whose content decides a structure: what is larger is data.
 constexpr int64_t kMostDecidingNumbers = 1024;
 
-std::string full_type(const tc_onnx::NodeProto& node) {
-  return is_default_domain(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
-}
-
-std::string node_name(const tc_onnx::NodeProto& node) {
-  if (!node.name().empty()) return node.name();
-  return node.output_size() > 0 ? node.output(0) : "";
-}
-
-using Functions = std::map<std::pair<std::string, std::string>, const tc_onnx::FunctionProto*>;
 bool is_branch(const Node& node) { return node.op->traits.control == OpTraits::Control::Branch; }
 
 // One model being imported.
-class OnnxImporter {
+class OnnxImporter final : public NodeImporter {
  public:
   // Takes the tensors out of `model`, which is what was parsed of `source`, or its description.
   OnnxImporter(tc_onnx::ModelProto& model, const Source& source, const ImportOptions& options)
@@ -58,14 +56,14 @@ class OnnxImporter {
   // Operators without a row, in order of appearance, each node once.
   std::vector<ImportProblem> unsupported() {
     check_opset();
-    std::vector<ImportProblem> problems;
-    scan(model_.graph().node(), opsets_, 0, problems);
-    return problems;
+    refuse_strings(model_.graph(), file_name_);
+    return unknown_operators(model_.graph(), opsets_, functions_, file_name_);
   }
 
   Graph run() {
     std::vector<ImportProblem> problems = unsupported();
-    if (!problems.empty()) fail(ErrorKind::Unsupported, describe(problems));
+    if (!problems.empty()) fail(ErrorKind::Unsupported, describe(problems, file_name_));
+    require_forms(model_.graph(), file_name_, options_);
     Graph graph;
     // The file's own name never decides the artefact's bytes; errors take it from `origin`.
     graph.name = model_.graph().name().empty() || model_.graph().name().size() > kLongestName
@@ -73,27 +71,94 @@ class OnnxImporter {
     inputs_.emplace(model_.graph(), file_name_, options_);
     root_ = &graph;
     NameScope scope{&graph, nullptr, {}, nullptr, &opsets_, {}};
+    scope.spent = &spent_;
     if (description_) {
       for (const auto& [name, data] : description_->tensors()) scope.names[name] = graph.add_constant(checked_name(name), data);
     }
     import_graph(model_.graph(), scope, nullptr, 0, model_.mutable_graph());
     if (description_) set_ranges(graph);
-    name_outputs(graph);
+    name_outputs(graph, file_name_, scope.forms);
+    const bool tensors = std::all_of(scope.forms.begin(), scope.forms.end(), [](const OutputForm& form) { return form.kind == PortKind::Tensor; });
+    if (!tensors && options_.output_forms) *options_.output_forms = scope.forms;
     return graph;
   }
 
- private:
-  // Names visible at a place. `graph` changes at the border of a subgraph: a value found beyond it
-  // is captured.
-  struct NameScope {
-    Graph* graph;
-    NameScope* parent;
-    std::map<std::string, ValueId> names;
-    std::vector<ValueId>* captured;         // ids in the parent's graph, in order of `graph->captures`
-    const Opsets* opsets;
-    std::map<std::string, tc_onnx::AttributeProto> function_attributes;
-  };
+  // --- what parts of the importer in other files ask of it (scope.h) ------------------------------
 
+  ValueId resolve(const std::string& name, NameScope& scope, const std::string& who) override {
+    const ValueId id = find_value(name, scope);
+    if (id != kNoValue) return id;
+    if (const Composite* composite = find_composite(name, scope)) {
+      fail(ErrorKind::Model, "'", file_name_, "': ", who, " takes a tensor, but '", name, "' is ",
+           composite->kind == PortKind::Sequence ? "a " : "an ", name_of(composite->kind));
+    }
+    fail(ErrorKind::Model, "'", file_name_, "': ", who, " reads tensor '", name,
+         "', which no earlier node, input or initializer defines");
+  }
+
+  void define(const std::string& name, const Binding& binding, NameScope& scope) override {
+    if (name.empty()) return;
+    checked_name(name);
+    const auto* composite = std::get_if<Composite>(&binding);
+    if (composite) spend(scope, name, static_cast<int64_t>(composite->values.size()));
+    const bool fresh = composite ? !scope.names.count(name) && scope.composites.emplace(name, *composite).second
+                                 : !scope.composites.count(name) && scope.names.emplace(name, std::get<ValueId>(binding)).second;
+    if (!fresh) fail(ErrorKind::Model, "'", file_name_, "' defines tensor '", name, "' twice");
+  }
+
+  Node described(const tc_onnx::NodeProto& proto, const NameScope& scope) const override {
+    Node node;
+    node.origin = origin_of(proto, scope);
+    for (const auto& attribute : proto.attribute()) {
+      if (!attribute.has_g() && !attribute.has_tp()) add_attribute(node, attribute, scope);
+    }
+    return node;
+  }
+
+  void import_node(const tc_onnx::NodeProto& proto, NameScope& scope, int depth) override {
+    if (depth > kDeepestSubgraph) fail(ErrorKind::Model, "'", file_name_, "' nests too deep");
+    if (repeating_ && ++repeated_ > kMostRepeated) {
+      fail(ErrorKind::Unsupported, origin_of(proto, scope).str(), " is in a loop over sequences, whose iterations are compiled one by one; more than ",
+           kMostRepeated, " nodes come of that");
+    }
+    for (const std::string& name : proto.output()) checked_name(name);
+    if (functions_.count({proto.domain(), proto.op_type()})) return import_function(proto, scope, depth);
+    if (is_default_domain(proto.domain()) && proto.op_type() == "Constant") return import_constant(proto, scope);
+    const std::string domain = is_default_domain(proto.domain()) ? "" : proto.domain();
+    if (acts_on_names(proto, domain, scope)) return import_sequence_operator(proto, scope, depth, *this);
+    if (domain.empty() && proto.op_type() == "Loop" && needs_unrolling(proto, scope)) return unroll_loop(proto, scope, depth, *this);
+    if (is_other_scan(proto, opset_of(proto, scope))) return import_other_scan(proto, scope, depth, *this);
+
+    Node node;
+    node.origin = origin_of(proto, scope);
+    const OnnxName* form = nullptr;
+    node.op = find_onnx_op(domain, proto.op_type(), std::max(1, opset_of(proto, scope)), &form);
+    TC_CHECK(node.op && form);
+    const std::string who = node.origin.str();
+    for (const std::string& name : proto.input()) node.inputs.push_back(name.empty() ? kNoValue : resolve(name, scope, who));
+    while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
+
+    if (is_branch(node) && inline_branch(proto, node, scope, depth)) return;
+    std::map<std::string, const tc_onnx::AttributeProto*> graphs;
+    for (const auto& attribute : proto.attribute()) {
+      if (attribute.has_g()) {
+        graphs[attribute.name()] = &attribute;
+      } else {
+        add_attribute(node, attribute, scope);
+      }
+    }
+    const std::vector<OutputForm> forms = import_subgraphs(node, graphs, scope, depth);
+    finish_node(std::move(node), *form, value_names(proto, forms), scope);
+    define_outputs(proto, forms, scope, *this);
+  }
+
+  void import_repeated(const tc_onnx::GraphProto& body, NameScope& scope, int depth) override {
+    ++repeating_;
+    const std::shared_ptr<void> done(nullptr, [this](void*) { --repeating_; });
+    import_inline(body, scope, depth);
+  }
+
+ private:
   void check_opset() const {
     if (!opsets_.count("")) {
       if (model_.opset_import_size() > 0) return;
@@ -104,41 +169,6 @@ class OnnxImporter {
     if (version < kLowestOpset) {
       fail(ErrorKind::Unsupported, "'", file_name_, "' uses opset ", version, "; opset ", kLowestOpset,
            " and later are supported; export it again");
-    }
-  }
-
-  std::string describe(const std::vector<ImportProblem>& problems) const {
-    constexpr size_t kShown = 20;
-    std::string list;
-    for (size_t i = 0; i < problems.size() && i < kShown; ++i) {
-      list += text(i ? "; " : "", problems[i].op_type, " (node '", problems[i].node, "', opset ", problems[i].opset, ")");
-    }
-    if (problems.size() > kShown) list += text("; and ", problems.size() - kShown, " more");
-    return text("'", file_name_, "' has ", problems.size(),
-                problems.size() == 1 ? " node whose operator is" : " nodes whose operators are",
-                " not supported: ", list, "; docs/operators.md lists the supported ones");
-  }
-
-  void scan(const google::protobuf::RepeatedPtrField<tc_onnx::NodeProto>& nodes, const Opsets& opsets, int depth,
-            std::vector<ImportProblem>& problems) {
-    if (depth > kDeepestSubgraph) {
-      fail(ErrorKind::Model, "'", file_name_, "' nests subgraphs or functions more than ", kDeepestSubgraph, " deep");
-    }
-    for (const auto& node : nodes) {
-      if (++scanned_ > kMostNodes) fail(ErrorKind::Model, "'", file_name_, "' has more than ", kMostNodes, " nodes");
-      const auto function = functions_.find({node.domain(), node.op_type()});
-      const std::string domain = is_default_domain(node.domain()) ? "" : node.domain();
-      const auto version = opsets.find(domain);
-      const int opset = version == opsets.end() ? 0 : version->second;
-      if (function != functions_.end()) {
-        scan(function->second->node(), opsets_of(function->second->opset_import()), depth + 1, problems);
-      } else if (!(domain.empty() && node.op_type() == "Constant") &&
-                 !find_onnx_op(domain, node.op_type(), std::max(1, opset), nullptr)) {
-        problems.push_back({node_name(node), full_type(node), opset, "no operator of this name and version"});
-      }
-      for (const auto& attribute : node.attribute()) {
-        if (attribute.has_g()) scan(attribute.g().node(), opsets, depth + 1, problems);
-      }
     }
   }
 
@@ -184,7 +214,9 @@ class OnnxImporter {
         id = graph.fresh_value(checked_name(input.name()), (*formal)[position].dtype, (*formal)[position].shape);
       } else {
         if (!input.type().has_tensor_type()) {
-          fail(ErrorKind::Unsupported, "input '", input.name(), "' of ", file_name_, " is not a tensor");
+          checked_name(input.name());
+          define(input.name(), composite_input(graph, input, file_name_, options_), scope);
+          continue;
         }
         const DType dtype = dtype_of_onnx(input.type().tensor_type().elem_type(), text("input '", input.name(), "' of ", file_name_));
         if (bind_constant(graph, input, dtype, scope)) continue;
@@ -205,7 +237,7 @@ class OnnxImporter {
       if (spent) tc_onnx::NodeProto().Swap(spent->mutable_node(i));
     }
     for (const auto& output : proto.output()) {
-      graph.outputs.push_back(resolve(output.name(), scope, text("output '", output.name(), "'")));
+      scope.forms.push_back(add_output(graph, output.name(), binding_of(*this, output.name(), scope, text("output '", output.name(), "'"))));
     }
   }
 
@@ -268,44 +300,6 @@ class OnnxImporter {
     return true;
   }
 
-  // The value of a name, captured from enclosing graphs where it is not of this one.
-  ValueId find(const std::string& name, NameScope& scope) {
-    auto found = scope.names.find(name);
-    if (found != scope.names.end()) return found->second;
-    if (!scope.parent) return kNoValue;
-    const ValueId outer = find(name, *scope.parent);
-    if (outer == kNoValue || scope.parent->graph == scope.graph) return outer;
-    const Value value = (*scope.parent->graph)[outer];
-    ValueId id;
-    if (value.constant) {
-      id = scope.graph->add_constant(value.name, value.constant);
-    } else {
-      id = scope.graph->fresh_value(value.name, value.dtype, value.shape);
-      (*scope.graph)[id].elements = value.elements;
-      scope.graph->captures.emplace_back(value.name, id);
-      scope.captured->push_back(outer);
-    }
-    scope.names[name] = id;
-    return id;
-  }
-
-  ValueId resolve(const std::string& name, NameScope& scope, const std::string& who) {
-    const ValueId id = find(name, scope);
-    if (id == kNoValue) {
-      fail(ErrorKind::Model, "'", file_name_, "': ", who, " reads tensor '", name,
-           "', which no earlier node, input or initializer defines");
-    }
-    return id;
-  }
-
-  void define(const std::string& name, ValueId id, NameScope& scope) {
-    if (name.empty()) return;
-    checked_name(name);
-    if (!scope.names.emplace(name, id).second) {
-      fail(ErrorKind::Model, "'", file_name_, "' defines tensor '", name, "' twice");
-    }
-  }
-
   Origin origin_of(const tc_onnx::NodeProto& node, const NameScope& scope) const {
     Origin origin;
     origin.file = file_name_;
@@ -320,33 +314,10 @@ class OnnxImporter {
     return version == scope.opsets->end() ? 1 : version->second;
   }
 
-  void import_node(const tc_onnx::NodeProto& proto, NameScope& scope, int depth) {
-    if (depth > kDeepestSubgraph) fail(ErrorKind::Model, "'", file_name_, "' nests too deep");
-    for (const std::string& name : proto.output()) checked_name(name);
-    if (functions_.count({proto.domain(), proto.op_type()})) return import_function(proto, scope, depth);
-    if (is_default_domain(proto.domain()) && proto.op_type() == "Constant") return import_constant(proto, scope);
-    const std::string domain = is_default_domain(proto.domain()) ? "" : proto.domain();
-
-    Node node;
-    node.origin = origin_of(proto, scope);
-    const OnnxName* form = nullptr;
-    node.op = find_onnx_op(domain, proto.op_type(), std::max(1, opset_of(proto, scope)), &form);
-    TC_CHECK(node.op && form);
-    const std::string who = node.origin.str();
-    for (const std::string& name : proto.input()) node.inputs.push_back(name.empty() ? kNoValue : resolve(name, scope, who));
-    while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
-
-    if (is_branch(node) && inline_branch(proto, node, scope, depth)) return;
-    std::map<std::string, const tc_onnx::AttributeProto*> graphs;
-    for (const auto& attribute : proto.attribute()) {
-      if (attribute.has_g()) {
-        graphs[attribute.name()] = &attribute;
-      } else {
-        add_attribute(node, attribute, scope);
-      }
-    }
-    import_subgraphs(node, graphs, scope, depth);
-    finish_node(std::move(node), *form, {proto.output().begin(), proto.output().end()}, scope);
+  // Whether the node needs no graph: operators on sequences and optionals, and Identity of them.
+  static bool acts_on_names(const tc_onnx::NodeProto& proto, const std::string& domain, NameScope& scope) {
+    if (is_sequence_operator(domain, proto.op_type(), opset_of(proto, scope))) return true;
+    return domain.empty() && proto.op_type() == "Identity" && proto.input_size() > 0 && find_composite(proto.input(0), scope);
   }
 
   void finish_node(Node node, const OnnxName& form, const std::vector<std::string>& outputs, NameScope& scope) {
@@ -406,6 +377,7 @@ class OnnxImporter {
     const tc_onnx::FunctionProto& function = *functions_.at({proto.domain(), proto.op_type()});
     const Opsets opsets = opsets_of(function.opset_import());
     NameScope inner{scope.graph, nullptr, {}, nullptr, &opsets, {}};
+    inner.spent = &spent_;
     for (const auto& attribute : function.attribute_proto()) inner.function_attributes[attribute.name()] = attribute;
     for (const auto& attribute : proto.attribute()) {
       tc_onnx::AttributeProto value = attribute;
@@ -417,11 +389,14 @@ class OnnxImporter {
       inner.function_attributes[attribute.name()] = value;
     }
     for (int i = 0; i < function.input_size() && i < proto.input_size(); ++i) {
-      if (!proto.input(i).empty()) inner.names[function.input(i)] = resolve(proto.input(i), scope, text("node '", node_name(proto), "'"));
+      if (proto.input(i).empty()) continue;
+      const Binding binding = binding_of(*this, proto.input(i), scope, text("node '", node_name(proto), "'"));
+      if (const auto* composite = std::get_if<Composite>(&binding)) inner.composites[function.input(i)] = *composite;
+      else inner.names[function.input(i)] = std::get<ValueId>(binding);
     }
     for (const auto& node : function.node()) import_function_node(node, inner, depth + 1);
     for (int i = 0; i < function.output_size() && i < proto.output_size(); ++i) {
-      if (!proto.output(i).empty()) define(proto.output(i), resolve(function.output(i), inner, "a function"), scope);
+      if (!proto.output(i).empty()) define(proto.output(i), binding_of(*this, function.output(i), inner, "a function"), scope);
     }
   }
 
@@ -429,7 +404,7 @@ class OnnxImporter {
   void import_function_node(const tc_onnx::NodeProto& node, NameScope& scope, int depth) {
     tc_onnx::NodeProto copy = node;
     for (std::string& name : *copy.mutable_input()) {
-      if (!name.empty() && find(name, scope) == kNoValue) name.clear();
+      if (!name.empty() && find_value(name, scope) == kNoValue && !find_composite(name, scope)) name.clear();
     }
     import_node(copy, scope, depth);
   }
@@ -450,16 +425,21 @@ class OnnxImporter {
       if (attribute.name() != (*condition ? "then_branch" : "else_branch")) continue;
       const tc_onnx::GraphProto& body = attribute.g();
       NameScope inner{scope.graph, &scope, {}, nullptr, scope.opsets, scope.function_attributes};
-      for (const auto& tensor : body.initializer()) {
-        inner.names[tensor.name()] = scope.graph->add_constant(tensor.name(), read_tensor(tensor, folder_, file_name_));
-      }
-      for (const auto& inside : body.node()) import_node(inside, inner, depth + 1);
+      import_inline(body, inner, depth + 1);
       for (int i = 0; i < body.output_size() && i < proto.output_size(); ++i) {
-        define(proto.output(i), resolve(body.output(i).name(), inner, node.origin.str()), scope);
+        define(proto.output(i), binding_of(*this, body.output(i).name(), inner, node.origin.str()), scope);
       }
       return true;
     }
     fail(ErrorKind::Model, node.origin.str(), " lacks a branch");
+  }
+
+  // A body's constants and nodes, in a scope inside of the graph that is there.
+  void import_inline(const tc_onnx::GraphProto& body, NameScope& scope, int depth) {
+    for (const auto& tensor : body.initializer()) {
+      scope.names[tensor.name()] = scope.graph->add_constant(tensor.name(), read_tensor(tensor, folder_, file_name_));
+    }
+    for (const auto& node : body.node()) import_node(node, scope, depth);
   }
 
   std::vector<Formal> formal_inputs(const Node& node, const NameScope& scope) const {
@@ -490,7 +470,8 @@ class OnnxImporter {
     return result;
   }
 
-  void import_subgraphs(Node& node, const std::map<std::string, const tc_onnx::AttributeProto*>& graphs, NameScope& scope, int depth) {
+  // Gives the forms of the node's outputs where it is an If.
+  std::vector<OutputForm> import_subgraphs(Node& node, const std::map<std::string, const tc_onnx::AttributeProto*>& graphs, NameScope& scope, int depth) {
     // Then before else: the order in which their captures become inputs of the node.
     std::vector<std::string> order;
     for (const auto& [name, attribute] : graphs) order.push_back(name);
@@ -498,6 +479,7 @@ class OnnxImporter {
     std::vector<ValueId> captured;
     std::vector<std::string> impossible;
     std::optional<Error> refusal;
+    std::vector<OutputForm> forms;
     for (const std::string& name : order) {
       const auto found = graphs.find(name);
       if (found == graphs.end()) fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", name, "'");
@@ -516,37 +498,18 @@ class OnnxImporter {
         continue;
       }
       captured.insert(captured.end(), here.begin(), here.end());
+      if (is_branch(node) && node.attributes.count("then_branch")) {
+        require_same_forms(node, *scope.graph, {*std::get<GraphPtr>(node.attributes.at("then_branch")), forms}, {*body, inner.forms});
+      }
       node.attributes[name] = GraphPtr(body);
+      forms = inner.forms;
     }
     if (!impossible.empty()) {
       const std::string other = impossible[0] == "then_branch" ? "else_branch" : "then_branch";
       node.attributes[impossible[0]] = poison_like(*std::get<GraphPtr>(node.attributes.at(other)), *refusal);
     }
     node.inputs.insert(node.inputs.end(), captured.begin(), captured.end());
-  }
-
-  // Outputs carry the names of the file.
-  void name_outputs(Graph& graph) {
-    std::set<ValueId> taken(graph.inputs.begin(), graph.inputs.end());
-    for (size_t i = 0; i < graph.outputs.size(); ++i) {
-      const std::string& name = model_.graph().output(static_cast<int>(i)).name();
-      const ValueId id = graph.outputs[i];
-      if (graph[id].name == name && taken.insert(id).second) continue;
-      const ValueId other = graph.find(name);
-      if (taken.insert(id).second && other == kNoValue && !graph[id].constant) {
-        graph[id].name = name;
-        continue;
-      }
-      if (other != kNoValue && other != id) graph[other].name = graph.values[static_cast<size_t>(graph.fresh_value(name + "_inner", DType::F32))].name + "_";
-      if (other == id && graph[id].name == name) continue;
-      Node node;
-      node.op = find_op("Identity");
-      node.inputs = {id};
-      node.outputs = {graph.fresh_value(name, graph[id].dtype, graph[id].shape)};
-      node.origin = {file_name_, name, "Identity", 0};
-      graph.outputs[i] = node.outputs[0];
-      graph.nodes.push_back(std::move(node));
-    }
+    return is_branch(node) ? forms : std::vector<OutputForm>();
   }
 
   tc_onnx::ModelProto& model_;
@@ -557,7 +520,9 @@ class OnnxImporter {
   Functions functions_;
   std::optional<InputShapes> inputs_;
   const Graph* root_ = nullptr;    // the model's graph, while it is being imported
-  int64_t scanned_ = 0;
+  int repeating_ = 0;              // bodies of unrolled loops around what is being imported
+  int64_t repeated_ = 0;
+  int64_t spent_ = 0;              // of kMostSpent
 };
 
 tc_onnx::ModelProto message_of(const Source& source) {
@@ -579,6 +544,8 @@ std::vector<ImportProblem> check_onnx(const Source& source, const ImportOptions&
   } catch (const DependsOnData& error) {
     // Of inputs: a version is compiled for each of their values.
     if (error.inputs().empty()) problems.push_back({"", "", 0, error.what()});
+  } catch (const NeedsForms&) {
+    // A version is compiled for each, too.
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::Shape) throw;
     problems.push_back({"", "", 0, error.what()});

@@ -4,6 +4,8 @@
 #include <set>
 
 #include "frontend/import/onnx/model_file.h"
+#include "frontend/import/onnx/sequences.h"
+#include "frontend/import/onnx/strings.h"
 #include "frontend/import/onnx/tensor_reader.h"
 #include "ir/error.h"
 
@@ -76,6 +78,7 @@ InputShapes::InputShapes(const tc_onnx::GraphProto& graph, const std::string& fi
       }
     }
   }
+  for (const auto& input : graph.input()) bind_by_form(input);
   for (const auto& [name, value] : options_.constants) {
     if (inputs.count(name)) continue;
     fail(ErrorKind::Shape, "a constant is given for '", name, "', which is no input of ", file_name_);
@@ -86,6 +89,20 @@ InputShapes::InputShapes(const tc_onnx::GraphProto& graph, const std::string& fi
     for (const std::string& input : inputs) all += (all.empty() ? "'" : ", '") + input + "'";
     fail(ErrorKind::Shape, "a shape is given for '", name, "', which is no input of ", file_name_, "; its inputs are ",
          all);
+  }
+}
+
+void InputShapes::bind_by_form(const tc_onnx::ValueInfoProto& input) {
+  const auto form = options_.forms.find(input.name());
+  if (form == options_.forms.end() || input.type().has_tensor_type()) return;
+  const tc_onnx::TensorShapeProto& declared = tensor_type_of(input.type()).shape();
+  for (int axis = 0; axis < declared.dim_size(); ++axis) {
+    const Dim dim = file_dim(declared.dim(axis), input.name(), axis);
+    std::set<int64_t> sizes;
+    for (const std::vector<int64_t>& shape : form->second.shapes) {
+      sizes.insert(declared.dim_size() == static_cast<int>(shape.size()) ? shape[static_cast<size_t>(axis)] : -1);
+    }
+    if (dim.is_symbol() && sizes.size() == 1 && *sizes.begin() >= 0) bound_.try_emplace(dim.str(), Dim(*sizes.begin()));
   }
 }
 
@@ -125,6 +142,7 @@ std::optional<Shape> InputShapes::declared(const tc_onnx::ValueInfoProto& port) 
 }
 
 Signature declared_signature(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options) {
+  refuse_strings(graph, file_name);
   const InputShapes shapes(graph, file_name, options);
   std::set<std::string> bound;
   for (const auto& tensor : graph.initializer()) bound.insert(tensor.name());
@@ -135,10 +153,11 @@ Signature declared_signature(const tc_onnx::GraphProto& graph, const std::string
     for (const auto& port : input ? graph.input() : graph.output()) {
       if (input && bound.count(port.name())) continue;
       const std::string who = text(input ? "input '" : "output '", port.name(), "' of ", file_name);
-      if (!port.type().has_tensor_type()) fail(ErrorKind::Unsupported, who, " is not a tensor");
+      const PortKind kind = kind_of_type(port.type(), who);
       if (!is_utf8(port.name())) fail(ErrorKind::Model, who, " has a name that is not UTF-8");
+      const DType dtype = dtype_of_onnx(tensor_type_of(port.type()).elem_type(), who);
       (input ? signature.inputs : signature.outputs)
-          .push_back({port.name(), dtype_of_onnx(port.type().tensor_type().elem_type(), who), shapes.declared(port)});
+          .push_back({port.name(), dtype, kind == PortKind::Tensor ? shapes.declared(port) : std::nullopt, kind});
     }
   }
   return signature;

@@ -26,6 +26,8 @@ class InputShapes {
  private:
   // The sizes that the options give for an input, by its shape or its value; -1 where one is left open. Null: none.
   const std::vector<int64_t>* given_shape(const std::string& input) const;
+  // Numbers for symbols of a sequence's or an optional's tensors on which all these agree.
+  void bind_by_form(const tc_onnx::ValueInfoProto& input);
   Dim file_dim(const tc_onnx::TensorShapeProto::Dimension& dim, const std::string& input, int axis) const;
 
   const std::string& file_name_;

@@ -1,0 +1,28 @@
+// Which nodes of a file have an operator that is known.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "frontend/import/import.h"
+#include "frontend/import/onnx/model_file.h"
+
+namespace tc {
+
+// Functions of a model, by domain and name.
+using Functions = std::map<std::pair<std::string, std::string>, const tc_onnx::FunctionProto*>;
+
+std::string full_type(const tc_onnx::NodeProto& node);
+// Its name, or first output where it has none.
+std::string node_name(const tc_onnx::NodeProto& node);
+
+// Nodes whose operators are neither rows nor functions nor resolved while importing, in order of appearance, each once.
+// Model errors for files that nest too deep or have too many nodes.
+std::vector<ImportProblem> unknown_operators(const tc_onnx::GraphProto& graph, const Opsets& opsets, const Functions& functions,
+                                             const std::string& file_name);
+// The sentence that says so.
+std::string describe(const std::vector<ImportProblem>& problems, const std::string& file_name);
+
+}  // namespace tc
