@@ -423,6 +423,18 @@ def _number(kind, minimum, what):
     return parse
 
 
+def _add_inspect(command, model, options):
+    added = command("inspect", _inspect, "Show what the compiler does.", model)
+    for add in options:
+        add(added)
+    added.add_argument("--kernel", help="a kernel's number or label: statements, trace, tree, "
+                                        "loops, assembly; default and llvm where --dump asks")
+    added.add_argument("--dump", metavar="WHAT",
+                       help="a graph pass, all of them, or plan (steps and memory); with --kernel "
+                            "one of its texts or all")
+    added.add_argument("--no-time", action="store_true", help="do not time the kernel")
+
+
 def _parser():
     parser = argparse.ArgumentParser(prog="python -m tc", description="A tensor compiler.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -496,17 +508,8 @@ def _parser():
     added.add_argument("--repeat", type=whole, help="number of runs, instead of --seconds")
     added.add_argument("--roof", action="store_true",
                        help="the machine's limits, and each kernel's share of what they allow")
-    added = command("check", _check, "Tell everything that keeps a model from compiling.", source)
-    exemplified(added)
-    added = command("inspect", _inspect, "Show what the compiler does.", either)
-    compiling(added)
-    exemplified(added)
-    added.add_argument("--kernel", help="a kernel's number or label: statements, trace, tree, "
-                                        "loops, assembly; default and llvm where --dump asks")
-    added.add_argument("--dump", metavar="WHAT",
-                       help="a graph pass, all of them, or plan (steps and memory); with --kernel "
-                            "one of its texts or all")
-    added.add_argument("--no-time", action="store_true", help="do not time the kernel")
+    exemplified(command("check", _check, "Tell everything that keeps a model from compiling.", source))
+    _add_inspect(command, either, (compiling, exemplified))
     command("targets", _targets, "List the targets.")
     command("version", _version, "Tell the version.")
     fleet.add_commands(command)
