@@ -104,6 +104,12 @@ def test_a_graph_whose_outputs_are_sequences_of_tensors():
     same(y, [np.maximum(x[:, 1:], 0)] * 2 + [x])
 
 
+def test_many_parts():
+    x = np.arange(100, dtype=np.float32)
+    found = tc.compile(model_of([node("SplitToSequence", ["x"], ["y"])], [tensor("x", FLOAT, [100])], [sequence("y")]))(x)
+    same(found, [x[i:i + 1] for i in range(100)])
+
+
 @pytest.mark.parametrize("split, sizes", [([], [1] * 6), ([4], [4, 2])])
 def test_equal_parts(split, sizes):
     initializers = [number("split", *split)] if split else []
@@ -189,8 +195,6 @@ def test_loops_over_sequences():
         np.testing.assert_array_equal(tops, [2 ** (i + 2) for i in range(count)])
     refusal(tc.UnsupportedError, lambda: module(np.int64(0), x), "node 'loop'",
             "works on sequences and has no iteration, from which the shape of output 'tops' would follow")
-    refusal(tc.UnsupportedError, lambda: module(np.int64(1 << 40), x), "node 'loop'",
-            "works on sequences, for which its iterations are compiled one by one; it has more than 1024")
 
 
 def test_a_loop_that_data_end_is_refused():
@@ -208,6 +212,9 @@ def test_loops_in_loops_are_bounded():
     nodes = [node("SequenceEmpty", [], ["e"]), node("Loop", ["n", "", "e"], ["y"], "outer", body=nest(3))]
     model = model_of(nodes, [tensor("x", FLOAT, [1])], [sequence("y")], [number("n", 1000)])
     refusal(tc.UnsupportedError, lambda: tc.compile(model), "is in a loop over sequences, whose iterations are compiled one by one; more than 4096 nodes")
+    nodes = [node("SequenceEmpty", [], ["e"]), node("Loop", ["n", "", "e"], ["y"], "outer", body=nest(0))]
+    refusal(tc.UnsupportedError, lambda: tc.compile(model_of(nodes, [tensor("x", FLOAT, [1])], [sequence("y")], [number("n", 1 << 40)])), "node 'outer'",
+            "works on sequences, for which its iterations are compiled one by one; it has more than 1024")
     nodes = [node("SequenceConstruct", ["x"] * 4097, ["y"], "many")]
     refusal(tc.UnsupportedError, lambda: tc.compile(model_of(nodes, [tensor("x", FLOAT, [1])], [sequence("y")])),
             "node 'many'", "makes a sequence of 4097 tensors; at most 4096 are supported")

@@ -73,6 +73,7 @@ class SequenceOperator {
   void length() { give_constant(DType::I64, static_cast<int64_t>(sequence(0).values.size())); }
   void split();
   std::vector<int64_t> split_sizes(int64_t size);
+  std::vector<ValueId> parts(ValueId data, int64_t axis, const std::vector<int64_t>& sizes, const std::vector<std::string>& names);
   void join();
   void map();
   void optional();
@@ -242,6 +243,31 @@ std::vector<int64_t> SequenceOperator::split_sizes(int64_t size) {
   return sizes;
 }
 
+// As opset 11 has it, with the sizes as an attribute: the content of an operand is known of short lists only.
+std::vector<ValueId> SequenceOperator::parts(ValueId data, int64_t axis, const std::vector<int64_t>& sizes, const std::vector<std::string>& names) {
+  static const Opsets opsets = {{"", 11}};
+  NameScope inner{scope_.graph, &scope_, {}, nullptr, &opsets, {}};
+  tc_onnx::NodeProto node;
+  node.set_op_type("Split");
+  node.set_name(node_.origin.node);
+  node.set_source(proto_.op_type());
+  inner.names["data"] = data;
+  node.add_input("data");
+  for (const auto& [name, values] : std::map<std::string, std::vector<int64_t>>{{"axis", {axis}}, {"split", sizes}}) {
+    tc_onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(name == "axis" ? tc_onnx::AttributeProto::INT : tc_onnx::AttributeProto::INTS);
+    if (name == "axis") attribute.set_i(axis);
+    else attribute.mutable_ints()->Add(values.begin(), values.end());
+  }
+  for (const std::string& name : names) node.add_output(name);
+  spend(scope_, proto_.output(0), kSpentByValue * static_cast<int64_t>(names.size()));
+  importer_.import_node(node, inner, depth_);
+  std::vector<ValueId> values;
+  for (const std::string& name : names) values.push_back(inner.names.at(name));
+  return values;
+}
+
 void SequenceOperator::split() {
   const ValueId data = tensor(0);
   const Shape shape = *graph()[data].shape;
@@ -258,7 +284,7 @@ void SequenceOperator::split() {
   result.values.resize(sizes.size());
   if (!sizes.empty() && proto_.output_size() > 0) {
     const std::vector<std::string> names = value_names({proto_.output(0), PortKind::Sequence, true, static_cast<int64_t>(sizes.size())});
-    result.values = made("Split", {data, constant_integers(graph(), "split", sizes)}, {{"axis", axis}}, names);
+    result.values = parts(data, axis, sizes, names);
     if (!has(1) && integer("keepdims", 1) == 0) {
       const ValueId axes = constant_integers(graph(), "axes", {axis});
       for (size_t i = 0; i < names.size(); ++i) result.values[i] = made("Squeeze", {result.values[i], axes}, {}, {names[i]})[0];
