@@ -180,7 +180,14 @@ LEARNED = {
 }
 
 
+def sorted_by_merging():
+    """A row that is long enough to be sorted by merging runs of it."""
+    return Case(13, [("TopK", ["x", "k"], ["y", "at"], {})], {"x": floats(2000)}, ("y", "at"), {"k": numpy.array([5])}, types={"at": INT64})
+
+
 CASES = {
+    "MergePath": sorted_by_merging,
+    "MergeSource": sorted_by_merging,
     **{f"{name} as ai.onnx.ml::{name} 1": case for name, case in LEARNED.items()},
     **{f"{op} as {op} 1": (lambda op=op, function=function: placed(op, function)) for op, function in
        {"Add": numpy.add, "Sub": numpy.subtract, "Mul": numpy.multiply, "Div": numpy.divide, "Greater": numpy.greater,
