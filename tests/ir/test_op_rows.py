@@ -259,11 +259,6 @@ CASES = {
     "BlackmanWindow": lambda: window_case("BlackmanWindow"),
     "HammingWindow": lambda: window_case("HammingWindow"),
     "HannWindow": lambda: window_case("HannWindow"),
-    "ConstantOfShape": lambda: Case(
-        13, [("Shape", ["x"], ["s"], {}),
-             ("ConstantOfShape", ["s"], ["y"],
-              {"value": helper.make_tensor("value", FLOAT, [1], [2.5])})],
-        {"x": floats(3, 4)}, shapes={"x": ("n", 4)}),
     "CumProd": cumulative_product,
     "CumProd as CumProd 11": cumulative_product,
     "Gelu as com.microsoft::Gelu 1": lambda: one("com.microsoft.Gelu", 13, {"x": floats(4, 5)}),
@@ -280,10 +275,6 @@ CASES = {
     "Pad as Pad 1": lambda: one("Pad", 10, {"x": floats(3, 4)}, pads=[1, 0, 2, 3], value=1.5),
     "RMSNormalization as SimplifiedLayerNormalization 1": lambda: one(
         "SimplifiedLayerNormalization", 13, {"x": floats(3, 8), "scale": LAYER["scale"]}, axis=-1, epsilon=1e-3),
-    "Range": lambda: Case(
-        13, [("Shape", ["x"], ["s"], {}), ("Squeeze", ["s"], ["n"], {}), ("Range", ["zero", "n", "two"], ["y"], {})],
-        {"x": floats(7)}, constants={"zero": numpy.int64(0), "two": numpy.int64(2)}, shapes={"x": ("n",)},
-        types={"y": INT64}),
     "Reorder": reorder_case,
     "Resize as Upsample 7": lambda: one("Upsample", 8, {"x": floats(*IMAGE)}, scales=[1.0, 1.0, 2.0, 3.0],
                                         mode="nearest"),
