@@ -27,7 +27,7 @@ _SUFFIXES = {"shared": ".so", "static": ".a", "executable": "", "object": ".o"}
 _KERNEL_TEXTS = {
     "statements": "fused by ir/passes/group.cc, lowered by the rows of ir/ops, in layouts of frontend/pipeline/layout.cc",
     "default": "the strategies that scheduler/default/strategy.cc weighs, with predicted cycles",
-    "trace": "by default: packing, tile, order and threads, a primitive of scheduler/primitives a line",
+    "trace": "what scheduler/default decides of packing, tile, order and threads, a primitive a line",
     "tree": "isl's schedule tree of the trace: scheduler/legality/isl.cc",
     "loops": "what codegen gets: scheduler/generate",
     "llvm": "codegen, before LLVM's passes",
