@@ -189,7 +189,7 @@ TEST(CodegenPlan, RunsWithThreads) {
           pool.emplace_back([&, thread] {
             alignas(64) uint8_t scratch[64];
             tc_frame frame = {inputs, outputs, static_cast<uint8_t*>(arena), scratch, &seq, thread,
-                              threads, wait, note, &owner};
+                              threads, wait, note, &owner, nullptr, nullptr};
             model.descriptor->run(&frame);
           });
         }

@@ -186,7 +186,7 @@ TEST(KernelProgram, CountsConstantsBetweenCalls) {
   const auto call = [](int kernel, int constant) {
     PlanStep step;
     step.kernel = kernel;
-    step.locations = {{Location::Kind::Constant, constant}};
+    step.locations = {{Location::Kind::Constant, constant, Dim()}};
     return step;
   };
   PlanStep loop, branch;
