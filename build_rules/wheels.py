@@ -30,13 +30,17 @@ COMPILER_FILES = ("_tc.so", "bin", "lib", "include")
 COMPILER_DEPENDENCIES = ("rich",)
 
 
+def project_table():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
 def metadata(name, summary, dependencies):
-    """The file METADATA of a wheel, after the package's pyproject.toml."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    """The file METADATA of a wheel, after the package's pyproject.toml; extras are the compiler's."""
+    project = project_table()
     lines = ["Metadata-Version: 2.1", f"Name: {name or project['name']}", f"Version: {project['version']}",
              f"Summary: {summary or project['description']}", f"Requires-Python: {project['requires-python']}"]
     lines += [f"Requires-Dist: {each}" for each in project["dependencies"] if each in dependencies]
-    for extra, packages in project["optional-dependencies"].items():
+    for extra, packages in project["optional-dependencies"].items() if name == project["name"] else ():
         lines += [f"Provides-Extra: {extra}"] + [f'Requires-Dist: {each}; extra == "{extra}"' for each in packages]
     return project["version"], "\n".join(lines) + "\n"
 
@@ -49,6 +53,11 @@ def describe(folder, tag, name="tc", summary=None, dependencies=("numpy", *COMPI
     (where / "METADATA").write_text(text, encoding="utf-8")
     (where / "WHEEL").write_text("Wheel-Version: 1.0\nGenerator: tc\nRoot-Is-Purelib: false\n"
                                  f"Tag: {tag}\n", encoding="utf-8")
+    if name == "tc":
+        # By these other packages find it: PyTorch its back end.
+        groups = [f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in entries.items())
+                  for group, entries in project_table()["entry-points"].items()]
+        (where / "entry_points.txt").write_text("\n".join(groups), encoding="utf-8")
     return f"{name.replace('-', '_')}-{version}-{tag}.whl"
 
 

@@ -136,7 +136,9 @@ def test_names_and_metadata(made):
         str(path) for path in sorted(wheels.values(), key=lambda path: lines.index(str(path)))]
     with zipfile.ZipFile(chosen(wheels, r"tc-.*-manylinux_2_\d\d_x86_64\.whl")) as archive:
         text = archive.read("tc-0.1.0.dist-info/METADATA").decode()
-    assert "\nName: tc\n" in text and "Requires-Dist: rich\n" in text
+        entries = archive.read("tc-0.1.0.dist-info/entry_points.txt").decode()
+    assert "\nName: tc\n" in text and "Requires-Dist: rich\n" in text and "Provides-Extra: torch\n" in text
+    assert entries == "[torch_dynamo_backends]\ntc = tc.torch.backend:backend\n"
     with zipfile.ZipFile(chosen(wheels, r"tc_runtime-.*-linux_x86_64\.whl")) as archive:
         text = archive.read("tc_runtime-0.1.0.dist-info/METADATA").decode()
     assert "\nName: tc-runtime\n" in text and re.findall("Requires-Dist: (.*)", text) == ["numpy"]
