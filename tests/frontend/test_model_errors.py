@@ -57,7 +57,7 @@ MODELS = [
     ("float[2] x", "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }>(c)", "bool c = {0}"),
     ("float[2] x, bool c", "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }>(c)"),
     ("float[2] x, bool c", "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
-     "else_branch = e () => (float[1] b) { b = Constant<value_floats = [1.0]>() }>(c)"),
+     "else_branch = e () => (float b) { b = Constant<value_float = 1.0>() }>(c)"),
     ("float[2] x, bool c", "y, z = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
      "else_branch = e () => (float[2] b) { b = Abs(x) }>(c)"),
     ("float[2] x, int64 n, bool c",

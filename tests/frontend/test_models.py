@@ -7,11 +7,6 @@ import tc
 
 from ..support import models_folder, output_file, run_on_aarch64, run_under_qemu, worst_error
 
-# Refused by name, with the words that the refusal must hold.
-REFUSED = {
-    "gonnx_rnn/scaler.onnx": ["Scaler", "ai.onnx.ml"],
-}
-
 MODELS = [
     "mnist-8/model.onnx",
     "super_resolution_10/model.onnx",
@@ -26,6 +21,7 @@ MODELS = [
     "gonnx_rnn/ndm.onnx",
     "gonnx_rnn/gru.onnx",
     "gonnx_rnn/mlp.onnx",
+    "gonnx_rnn/scaler.onnx",
     "hand_gesture/point_history_classifier_lstm.onnx",
     "hand_gesture/point_history_classifier.onnx",
     "hand_gesture/keypoint_classifier.onnx",
@@ -176,14 +172,6 @@ def test_agrees_on_aarch64(name, tmp_path):
         outputs = run_on_aarch64(executable, inputs, tmp_path, core)
         check(f"{name} {target}", {key: outputs[output_file(key)] for key in expected}, expected,
               options.get("tolerance", LIMIT))
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused_by_name(name):
-    with pytest.raises((tc.UnsupportedError, tc.ModelError)) as caught:
-        tc.compile(str(models_folder() / name))
-    for words in REFUSED[name]:
-        assert words in str(caught.value)
 
 
 def test_float16_squeezenet():
