@@ -16,6 +16,11 @@ std::vector<int64_t> directions_of(const Node& node, const char* name, size_t co
 
 }  // namespace
 
+Place ScanLoop::slice(const Place& whole, const Dim& bytes, bool backwards) const {
+  const Dim t = Dim::symbol(step.symbol);
+  return {whole.storage, whole.offset + (backwards ? step.trip - Dim(1) - t : t) * bytes};
+}
+
 ScanLoop scan_loop(const Graph& graph, const Node& node, const std::string& symbol) {
   ScanLoop loop{node, std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at("body"))), 0, 0, {}, {}, {}, {}, {}};
   loop.scans = static_cast<size_t>(int_attribute(node, "num_scan_inputs"));

@@ -21,10 +21,7 @@ struct ScanLoop {
   std::vector<Place> formal;
 
   // The element of this iteration.
-  Place slice(const Place& whole, const Dim& bytes, bool backwards) const {
-    const Dim t = Dim::symbol(step.symbol);
-    return {whole.storage, whole.offset + (backwards ? step.trip - Dim(1) - t : t) * bytes};
-  }
+  Place slice(const Place& whole, const Dim& bytes, bool backwards) const;
   bool wants(size_t output) const { return output < node.outputs.size() && node.outputs[output] != kNoValue; }
   bool is_backwards(size_t output) const { return out_directions[output - states] != 0; }
   const Value& value_of(ValueId id) const { return (*body)[id]; }
