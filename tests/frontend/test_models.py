@@ -93,12 +93,12 @@ def check(label, actual, expected, limit=LIMIT):
 
 
 def test_lists_are_exact():
-    """Each model file is tested, or refused for a stated reason."""
+    """Each model file is tested."""
     folder = models_folder()
     files = {str(path.relative_to(folder)) for path in folder.glob("*/*.onnx")}
     light = {f"onnx_light/light_{name}.onnx" for name in LIGHT if name != "alexnet"}
     light |= {"onnx_light/light_bvlc_alexnet.onnx", "squeezenet1_fp16/SqueezeNet_fp16.onnx"}
-    assert files == set(MODELS) | set(REFUSED) | {FIRST_OPSET} | light
+    assert files == set(MODELS) | {FIRST_OPSET} | light
 
 
 @pytest.mark.parametrize("name", MODELS)
