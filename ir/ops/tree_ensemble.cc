@@ -87,8 +87,18 @@ ValueId votes_of(NodeBuilder& build, const Node& node, const Forest& forest, con
   return votes;
 }
 
+// Of the attribute, or of the tensor that holds doubles in its place.
+std::vector<double> base_values(const Node& node) {
+  if (has_attribute(node, "base_values")) return floats_attribute(node, "base_values");
+  std::vector<double> result;
+  if (!has_attribute(node, "base_values_as_tensor")) return result;
+  const TensorPtr tensor = tensor_attribute(node, "base_values_as_tensor");
+  for (int64_t i = 0; i < tensor->count(); ++i) result.push_back(tensor->as_double(i));
+  return result;
+}
+
 ValueId with_base(NodeBuilder& build, const Node& node, ValueId votes, int64_t targets) {
-  const std::vector<double> base = has_attribute(node, "base_values") ? floats_attribute(node, "base_values") : std::vector<double>();
+  const std::vector<double> base = base_values(node);
   if (base.empty()) return votes;
   if (static_cast<int64_t>(base.size()) != targets) {
     fail(ErrorKind::Shape, node.origin.str(), ": base_values has ", base.size(), " numbers; ", targets, " are needed, or none");

@@ -153,6 +153,13 @@ def test_doubles_are_compared_as_doubles():
     assert ours(model, {"x": x})[0].ravel().tolist() == [2, 2, 1]
 
 
+def test_base_values_of_doubles_count():
+    x = numpy.array([[-1], [1]], numpy.float64)
+    model = model_of("TreeEnsembleRegressor", {"x": x}, [TensorProto.FLOAT], **TREE,
+                     base_values_as_tensor=helper.make_tensor("", TensorProto.DOUBLE, [1], [0.5]))
+    assert ours(model, {"x": x})[0].ravel().tolist() == [1.5, 2.5]
+
+
 def test_members_of_sets():
     """Two nodes that ask for sets: 6 is the mode BRANCH_MEMBER."""
     x = numpy.array([[1], [2], [3], [4], [5], [NAN]], FLOAT)
