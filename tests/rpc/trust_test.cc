@@ -28,6 +28,12 @@ std::string read_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+DevicesRequest devices_request() {
+  DevicesRequest request;
+  *request.mutable_version() = own_version();
+  return request;
+}
+
 // A tracker with an audit log, the agent 'a' that is leased by 'ann', and what others try.
 class Trust : public testing::Test {
  protected:
@@ -200,12 +206,8 @@ TEST_F(Trust, RevokedCertificatesAreRefusedWhileTheTrackerRuns) {
   // One connection, from before.
   const auto kept = stub(bob);
   const auto devices = [&] {
-    grpc::ClientContext context;
-    set_deadline(context, 10);
-    DevicesRequest request;
-    *request.mutable_version() = own_version();
     DevicesReply reply;
-    return kept->Devices(&context, request, &reply);
+    return rpc::call(*kept, &Tracker::Stub::Devices, devices_request(), &reply);
   };
   EXPECT_TRUE(devices().ok());
   revoke(authority().folder(), folder, Role::Client);
@@ -213,11 +215,7 @@ TEST_F(Trust, RevokedCertificatesAreRefusedWhileTheTrackerRuns) {
   expect_refused(devices(), "the caller's certificate of the client 'bob' is revoked (serial " + bob.own.serial +
                                 "); issue another with `python -m tc certs add bob --role client`");
   // Others are not concerned, and another one of that name is not either.
-  EXPECT_TRUE(call(authority().client("bob"), &Tracker::Stub::Devices, [] {
-                DevicesRequest request;
-                *request.mutable_version() = own_version();
-                return request;
-              }(), std::make_unique<DevicesReply>().get()).ok());
+  EXPECT_TRUE(call(authority().client("bob"), &Tracker::Stub::Devices, devices_request(), std::make_unique<DevicesReply>().get()).ok());
   // A list that cannot be understood is not taken.
   testing::internal::CaptureStderr();
   std::ofstream(authority().folder() + "/revoked.txt") << "# remark\n\nnonsense\n";
@@ -262,12 +260,8 @@ TEST_F(Trust, ACertificateThatEndsUnderWayIsRefused) {
       load_credentials(authority().issue({Role::Client, "bob", "-1 days", "3 seconds"}), Role::Client);
   const auto kept = stub(brief);
   const auto devices = [&] {
-    grpc::ClientContext context;
-    set_deadline(context, 10);
-    DevicesRequest request;
-    *request.mutable_version() = own_version();
     DevicesReply reply;
-    return kept->Devices(&context, request, &reply);
+    return rpc::call(*kept, &Tracker::Stub::Devices, devices_request(), &reply);
   };
   EXPECT_EQ(devices().error_message(), "");
   std::this_thread::sleep_for(std::chrono::seconds(4));
