@@ -350,13 +350,6 @@ def shape_of(b):
     b.node(b.choice(["Shape", "Size"]), [b.floats()], True)
 
 
-def quantise(b):
-    value = b.floats(exact=True)
-    scale, zero = b.constant(FLOAT(0.25)), b.constant(numpy.int8(b.integer(-3, 3)))
-    b.quantised = getattr(b, "quantised", 0) + 1
-    b.node("QuantizeLinear", [value, scale, zero], True)
-
-
 def recurrent(b):
     value = b.floats(3, 3)
     features = value.shape[2]
