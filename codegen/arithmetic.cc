@@ -1,6 +1,8 @@
 // The scalar operators of the loop IR on LLVM values, lane by lane: their meaning is ir/loop.h's.
 #include "codegen/arithmetic.h"
 
+#include <llvm/IR/IntrinsicInst.h>
+
 #include <llvm/IR/Intrinsics.h>
 
 #include <limits>
@@ -31,6 +33,30 @@ llvm::Constant* Arithmetic::same_int(llvm::Value* like, int64_t value) {
 
 // Compares and selects so that the second operand is the result where the first is NaN or both are
 // equal: exactly what x86's max and min instructions do.
+// Whether all lanes are one number that is not negative, nor the negative zero.
+static bool is_nonnegative(llvm::Value* value) {
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
+  const auto* number = constant ? llvm::dyn_cast_or_null<llvm::ConstantFP>(constant->getSplatValue()) : nullptr;
+  return number != nullptr && !number->isNegative() && !number->isNaN();
+}
+
+// Whether an arithmetic instruction gives the value. On RISC-V its NaN is then the canonical one, whose bits are those of
+// an integer larger than any number's ("NaN Generation and Propagation" of the F extension), so that the larger of two
+// floats, one of which is not negative, is the larger of two signed integers: one instruction and no mask.
+static bool is_computed_float(llvm::Value* value) {
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
+  if (instruction == nullptr) return false;
+  switch (instruction->getOpcode()) {
+    case llvm::Instruction::FAdd:
+    case llvm::Instruction::FSub:
+    case llvm::Instruction::FMul:
+    case llvm::Instruction::FDiv: return true;
+    default: break;
+  }
+  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(instruction);
+  return call != nullptr && (call->getIntrinsicID() == llvm::Intrinsic::fmuladd || call->getIntrinsicID() == llvm::Intrinsic::fma);
+}
+
 llvm::Value* Arithmetic::extremum(bool maximum, DType dtype, llvm::Value* a, llvm::Value* b) {
   if (!is_float(dtype)) {
     const auto id = is_signed(dtype)
@@ -44,6 +70,12 @@ llvm::Value* Arithmetic::extremum(bool maximum, DType dtype, llvm::Value* a, llv
     llvm::Value* best = builder_.CreateBinaryIntrinsic(maximum ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
     llvm::cast<llvm::Instruction>(best)->setHasNoSignedZeros(true);
     return best;
+  }
+  if (maximum && target_.arch == Arch::RiscV64 && dtype == DType::F32 && a->getType()->isVectorTy() && is_nonnegative(a) &&
+      is_computed_float(b)) {
+    llvm::Type* bits = llvm::VectorType::getInteger(llvm::cast<llvm::VectorType>(a->getType()));
+    llvm::Value* best = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, builder_.CreateBitCast(a, bits), builder_.CreateBitCast(b, bits));
+    return builder_.CreateBitCast(best, a->getType());
   }
   llvm::Value* wins = maximum ? builder_.CreateFCmpOGT(a, b) : builder_.CreateFCmpOLT(a, b);
   llvm::Value* best = builder_.CreateSelect(wins, a, b);

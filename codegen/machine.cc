@@ -77,6 +77,7 @@ Unit::Unit(const Target& target, const std::string& name) : target_(target) {
 
 void Unit::set_attributes(llvm::Function& function) const {
   function.addFnAttr("target-cpu", target_.cpu);
+  if (!target_.scheduled_for.empty()) function.addFnAttr("tune-cpu", target_.scheduled_for);
   std::string features = target_.features;
   if (!target_.tuning.empty()) features += (features.empty() ? "" : ",") + target_.tuning;
   if (!features.empty()) function.addFnAttr("target-features", features);

@@ -216,6 +216,7 @@ class TileEmitter {
   enum class Near : uint8_t { SecondCache = 2, FirstCache = 3 };
   // Where the leaf wants it, brings near what lies ahead of a load.
   void prefetch(const Access& access, const Address& address, Near near = Near::FirstCache);
+  void touch(const Address& ahead);
   Value load(const Access& access, DType dtype, const Guard& guard, bool must_guard);
   // What makes two loads of this leaf the same value.
   std::string load_key(const Access& access, const Address& address, const Guard& guard, const RowShuffle* row) const;

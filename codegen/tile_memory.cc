@@ -285,11 +285,49 @@ void TileEmitter::prefetch(const Access& access, const Address& address, Near ne
     ahead.bytes = from + Affine(wanted.ahead * element + line) +
                   wanted.share * (wanted.ahead * element / wanted.shares) + moved;
     if (!prefetched_.insert(text(wanted.buffer, " ", ahead.bytes.str())).second) continue;
+    if (context_.unit.target().prefetches_by_loads) {
+      // Of several shares the first may begin before the part that this trip reads.
+      const bool after = wanted.shares == 1 && wanted.ahead * element >= kLine;
+      if (after || range_of(ahead.bytes, context_.ranges).low >= 0) touch(ahead);
+      continue;
+    }
     constexpr int kRead = 0, kData = 1;
     builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
                              {pointer(ahead), builder_.getInt32(kRead), builder_.getInt32(static_cast<uint32_t>(near)),
                               builder_.getInt32(kData)});
   }
+}
+
+// Brings a line near on machines without an instruction for it: by a load of a byte into the register that is always zero,
+// for which nothing waits. Such a load must not leave the buffer. What lies before the current trip's part is inside of
+// it; where the next trip's part may pass the end, the start of the buffer is read instead.
+void TileEmitter::touch(const Address& ahead) {
+  constexpr int64_t kReach = 2048;   // bytes that a load's immediate offset spans
+  const BufferSlot& slot = context_.buffers[static_cast<size_t>(ahead.buffer)];
+  const Buffer& buffer = kernel_.buffers[static_cast<size_t>(ahead.buffer)];
+  int64_t size = size_of(buffer.dtype);
+  for (size_t d = 0; d < slot.stride.size(); ++d) {
+    if (!buffer.shape[d].is_constant() || slot.symbolic_stride[d] != nullptr) return;
+    size += (buffer.shape[d].constant() - 1) * slot.stride[d];
+  }
+  const Affine outer = terms_of_level(ahead.bytes, 0, variable_level_);
+  const int64_t constant = ahead.bytes.constant(), page = constant - ((constant % kReach) + kReach) % kReach;
+  const Affine inner = ahead.bytes - outer - constant;
+  const Interval range = range_of(inner, context_.ranges);
+  if (range.low < 0 || range.high > size - kReach) return;
+  llvm::Value* place = at_level(0, text("touched ", ahead.buffer, " ", (outer + page).str()), [&]() -> llvm::Value* {
+    llvm::Value* pointer = context_.buffers[static_cast<size_t>(ahead.buffer)].pointer;
+    llvm::Value* part = builder_.CreatePtrAdd(pointer, context_.value_of(outer + page));
+    const Affine room = Affine(size - kReach - range.high) - outer - page;
+    // What is known here may not hold where the same place is touched again.
+    if (proves_nonnegative(room, context_.ranges, {})) return part;
+    return builder_.CreateSelect(condition(room), part, pointer);
+  });
+  if (!inner.terms().empty()) {
+    place = at_level(level_of(inner), text("touched ", ahead.buffer, " ", (outer + page).str(), " + ", inner.str()),
+                     [&] { return builder_.CreatePtrAdd(place, context_.value_of(inner)); });
+  }
+  builder_.CreateLoad(builder_.getInt8Ty(), builder_.CreatePtrAdd(place, context_.i64(constant - page)), /*isVolatile=*/true);
 }
 
 // Memory's bool bytes become i1.

@@ -58,6 +58,7 @@ struct Target {
   Arch arch = Arch::X86_64;
   std::string triple;              // LLVM triple
   std::string cpu;                 // LLVM CPU
+  std::string scheduled_for;       // LLVM CPU by whose latencies and units instructions are ordered; empty: that of `cpu`
   std::string features;            // LLVM feature string: "+avx2,+fma"
   std::string tuning;              // LLVM features that only choose among equal instructions, in the same form
   std::string abi;                 // RISC-V: "lp64d"
@@ -67,7 +68,8 @@ struct Target {
   bool masked_memory = false;      // AVX-512, RVV: cheap masked loads and stores
   bool broadcast_operand = false;  // multiply-add takes a broadcast scalar (memory on AVX-512,
                                    // register on RVV)
-  bool prefetches = false;         // has an instruction that brings a line near
+  bool prefetches = false;         // kernels bring lines near that they will read
+  bool prefetches_by_loads = false;  // by loads into the zero register: there is no instruction for it
   bool halves = false;             // half a vector takes half of its time: wide vectors take two turns
   bool reorders = false;           // executes out of order: code is best in the order that needs the fewest registers
   int block = 16;                  // channel block of blocked layouts, in f32 elements

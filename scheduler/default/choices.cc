@@ -175,6 +175,18 @@ std::optional<Blocks> blocks_along(const ReductionFacts& facts, const Iterator& 
   return result && result->lanes <= 4 * lanes ? result : std::nullopt;
 }
 
+// Of a window along the columns without broadcasts, on a processor that runs instructions in order: all accumulators, the
+// window's elements that are used again and its weights stay in registers, one more of which takes the next load.
+int64_t columns_in_order(const ReductionFacts& facts, const Choice& choice, double parts, int64_t taps) {
+  int64_t operands = 0;
+  for (const Access& load : loads_of(facts.sum())) operands += depends_on(load, choice.vector);
+  const auto groups = static_cast<int64_t>(facts.target().vector_registers / parts);
+  const int64_t most = std::clamp<int64_t>(groups - operands * taps - 1, 2, choice.tile.columns);
+  // Tiles of one width.
+  const int64_t extent = facts.extent(choice.columns, most), tiles = (extent + most - 1) / most;
+  return (extent + tiles - 1) / tiles;
+}
+
 // A large tile is for broadcasts that its vectors share. Without any, no more than hides the latency: of windows along
 // the columns one vector of them, as in pools and depthwise convolutions; of others where the epilogue would not fit
 // in, so that it overlaps with the next tile, or where conditions on lanes need registers too. A vector of several
@@ -184,12 +196,21 @@ void shrink_tile(const ReductionFacts& facts, Choice& choice) {
   if (target.vector_bits == 0) return;
   TileChoice& tile = choice.tile;
   bool cut = false, window = false;
+  int64_t taps = 1;
   for (const Iterator& iterator : facts.sum().iterators) {
     if (facts.is_output(iterator.name)) continue;
-    window = window || facts.is_window(iterator.name, choice.columns);
+    if (facts.is_window(iterator.name, choice.columns)) {
+      window = true;
+      taps = std::max(taps, facts.extent(iterator.name, 1));
+    }
     cut = cut || facts.cuts_lanes(iterator.name, choice.vector);
   }
   const double parts = std::max(1.0, static_cast<double>(choice.lanes) * 32 / target.vector_bits);
+  if (window && !target.reorders) {
+    tile.columns = columns_in_order(facts, choice, parts, taps);
+    tile.vectors = 1;
+    return;
+  }
   if (window && parts > 1) return;
   const auto most = static_cast<int64_t>(std::ceil(target.latency * target.multiply_adds / parts));
   const bool heavy = epilogue_weight(facts) * static_cast<double>(tile.vectors * tile.columns) > kHeavyEpilogue;

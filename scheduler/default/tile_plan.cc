@@ -27,11 +27,17 @@ class TilePlanner {
   // cache, else the other operand is.
   bool panels_outermost(double others) const;
   // The output loops around the tile, but the columns'.
+  // Whether the loop over panels goes inside of that over the columns, which are all that is around it: where an
+  // instruction waits for the first cache, what a tile of columns reads is better read again and again from there.
+  bool panels_inside() const;
   void find_outer();
   void pack_inputs();
   // Returns the rows of a tile.
   int64_t split_rows();
   void order_loops();
+  // Whether each column goes through its window before the next one does: elements of the window are then loaded in turn
+  // and leave their registers soon. A processor that reorders instructions does so itself.
+  bool streams_window() const;
   void place_epilogue(int64_t copies);
   void unroll(int64_t copies);
   void unroll_copies_of_sums(const std::vector<std::string>& sums, double& copies);
@@ -103,6 +109,12 @@ bool TilePlanner::panels_outermost(double others) const {
          cycles(constants, others) + cycles(inputs, 1);
 }
 
+bool TilePlanner::panels_inside() const {
+  if (facts_.target().reorders || facts_.target().vector_bits == 0) return false;
+  if (iterators_.panels.empty() || columns_.empty() || parts_ || outer_.size() != 1) return false;
+  return !panels_outermost(others_);
+}
+
 void TilePlanner::find_outer() {
   for (const std::string& name : facts_.outputs()) {
     if (name == iterators_.vectors || name == iterators_.lane || name == columns_ || name == iterators_.panels) continue;
@@ -168,6 +180,7 @@ void TilePlanner::order_loops() {
     inside_.push_back(split.inner);
   }
   std::reverse(inside_.begin(), inside_.end());   // rows around columns
+  if (panels_inside()) std::swap(order[0], order[1]);
   order = moved(order, knobs_.outer_order);
   innermost_ = around_ = order.empty() ? "" : order.back();
   outside_ = !parts_ && knobs_.outside != 0 && sums_.size() > 1 && !innermost_.empty();
@@ -184,7 +197,20 @@ void TilePlanner::order_loops() {
   }
   if (!iterators_.vectors.empty()) inside_.push_back(loop(iterators_.vectors));
   order.insert(order.end(), inside_.begin(), inside_.end());
+  if (streams_window()) {
+    const std::string window = loop(sums_.back());
+    order.erase(std::find(order.begin(), order.end(), window));
+    order.push_back(window);
+  }
   order.push_back(loop(iterators_.lane));
+}
+
+bool TilePlanner::streams_window() const {
+  const Target& target = facts_.target();
+  if (target.reorders || target.vector_bits == 0 || outside_ || parts_) return false;
+  if (sums_.empty() || !facts_.is_window(sums_.back(), columns_)) return false;
+  const std::vector<Access> loads = loads_of(facts_.sum());
+  return std::all_of(loads.begin(), loads.end(), [&](const Access& load) { return depends_on(load, iterators_.lane); });
 }
 
 void TilePlanner::place_epilogue(int64_t copies) {
@@ -302,7 +328,8 @@ void TilePlanner::prefetch_input() {
     const auto step = element_stride(facts_.kernel(), load, columns_);
     if (buffer.scope != Scope::Input || !step) continue;
     const int64_t bytes = *step * size_of(buffer.dtype);
-    if (2 * bytes < kLine || bytes > 2 * kLine || facts_.bytes_of(load) < static_cast<double>(facts_.target().l1_bytes)) continue;
+    const bool waits = facts_.target().prefetches_by_loads;   // no instruction overtakes one that waits for a line
+    if ((2 * bytes < kLine && !waits) || bytes > 2 * kLine || facts_.bytes_of(load) < static_cast<double>(facts_.target().l1_bytes)) continue;
     plan_.prefetched.push_back({buffer.name, loop(columns_) + "_o"});
   }
 }

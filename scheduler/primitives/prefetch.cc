@@ -31,7 +31,8 @@ Primitive prefetch_primitive() {
   Primitive primitive;
   primitive.row = {"prefetch", PrimitiveKind::Mark, {buffer("BUFFER"), loop("LOOP")},
                    "While a trip of LOOP computes, the part of BUFFER that the next trip reads comes near, a share "
-                   "of it in each run of the leaves below. Changes no value. Where the target has no such instruction it does nothing."};
+                   "of it in each run of the leaves below. Changes no value. RISC-V vector "
+                   "targets load into the register that is always zero; where there is no such instruction either, nothing is done."};
   primitive.row.mark = kMark;
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
     const Kernel& kernel = state.kernel->kernel;

@@ -78,12 +78,12 @@ TEST(CodegenAssembly, NextPanelComesNearByAFewInstructions) {
   EXPECT_LE(8 * prefetches, count_lines(loop, "vfmadd")) << loop;
   EXPECT_EQ(count_lines(loop, "(%rsp)"), 0) << loop;
   // Without such an instruction the default does not ask for it, and where it is asked for it is nothing.
-  Schedule schedule = product_with_panels("rv64gcv");
+  Schedule schedule = product_with_panels("rv64gc");
   for (const std::string& line : schedule.trace()) EXPECT_NE(line.rfind("prefetch", 0), 0u) << line;
-  const std::string before = kernel_assembly(schedule.finish(), parse_target("rv64gcv"), "kernel");
+  const std::string before = kernel_assembly(schedule.finish(), parse_target("rv64gc"), "kernel");
   ASSERT_EQ(schedule.apply("prefetch B macc_n_o"), std::nullopt);
-  EXPECT_EQ(count_lines(kernel_assembly(schedule.finish(), parse_target("rv64gcv"), "kernel"), "vf"),
-            count_lines(before, "vf"));
+  EXPECT_EQ(count_lines(kernel_assembly(schedule.finish(), parse_target("rv64gc"), "kernel"), "fmadd"),
+            count_lines(before, "fmadd"));
 }
 
 // A 3x3 convolution of blocked channels over maps of so many columns.
@@ -133,10 +133,34 @@ TEST(CodegenAssembly, NextTilesInputComesNearOnceALine) {
     EXPECT_EQ(count_lines(loop, "(%rsp)"), 0) << loop;
   }
   // A single tile has no next one, and without such an instruction the default does not ask for it.
-  for (const auto& [columns, target] : {std::pair(14, "x86-64-v4"), std::pair(126, "rv64gcv")}) {
+  for (const auto& [columns, target] : {std::pair(14, "x86-64-v4"), std::pair(126, "rv64gc")}) {
     const Schedule schedule = convolution_over(columns, target);
     for (const std::string& line : schedule.trace()) EXPECT_NE(line.rfind("prefetch X", 0), 0u) << line;
   }
+}
+
+// RISC-V has no such instruction: a load into the register that is zero takes no register and nothing waits for it.
+TEST(CodegenAssembly, NextTilesInputComesNearByLoadsOfNothing) {
+  for (const auto& [target, tile] : {std::pair("rv64gcv_zvl256b", 14), std::pair("rv64gcv", 7)}) {
+    const std::string loop = hottest_loop(
+        kernel_assembly(convolution_over(126, target).finish(), parse_target(target), "kernel"), "vfmacc");
+    EXPECT_GE(count_lines(loop, "lbu\tzero, "), tile) << loop;
+    EXPECT_LE(count_lines(loop, "lbu\tzero, "), tile + 3) << loop;
+    EXPECT_EQ(count_lines(loop, "(sp)"), 0) << loop;
+  }
+}
+
+// The sum's NaN has the bits of an integer larger than any number's: one comparison of integers, and no mask.
+TEST(CodegenAssembly, LargerOfSumAndZeroIsOneInstructionOfIntegersOnRiscV) {
+  const Kernel kernel = parse_kernel("kernel \"relu\"\n  input A f32[64]\n  input B f32[64]\n  output C f32[64]\n"
+                                     "  relu[i:64]: C[i] = max(A[i] + B[i], 0)\n");
+  const Target target = parse_target("rv64gcv");
+  const std::string code = kernel_assembly(default_schedule(kernel, target, 1).finish(), target, "kernel");
+  EXPECT_GE(count_lines(code, "vmax.v"), 1) << code;
+  EXPECT_EQ(count_lines(code, "vmerge"), 0) << code;
+  // What comes from memory may be another NaN.
+  const Kernel loaded = parse_kernel("kernel \"relu\"\n  input A f32[64]\n  output C f32[64]\n  relu[i:64]: C[i] = max(A[i], 0)\n");
+  EXPECT_GE(count_lines(kernel_assembly(default_schedule(loaded, target, 1).finish(), target, "kernel"), "vmerge"), 1);
 }
 
 // Two inputs multiplied, of which the second one's rows are `columns` long.
