@@ -348,6 +348,11 @@ void schedule_separately(TraceBuilder& b, const RowKnobs& knobs) {
       b.attempt("merge ", name, "_", first, " ", name, "_", second, " as ", second);
     }
   }
+  // Threads share the outermost loop of all. A statement that goes on from its own results is worth it: the steps of a
+  // decision tree, whose first statement only says where they begin.
+  const std::vector<Statement>& statements = b.kernel().statements;
+  const bool steps = names.size() > 1 && std::any_of(statements.begin(), statements.end(), continues_itself);
+  if (steps && b.threads() > 1) fuse_rows(b, names, 1, 1);
   schedule_all(b, names, knobs);
   b.parallelise(knobs.parallel);
 }

@@ -222,6 +222,18 @@ TEST(Default, LanesDoNotWriteWhereDataSays) {
 }
 
 // 768 rows of a constant that lie pages apart, read by columns: lanes along the constant instead, which is packed.
+// Two statements, one of which goes on from its own results: the threads share the trees.
+TEST(Default, ThreadsShareTheTreesOfAForest) {
+  const Kernel kernel = parse_kernel(
+      "kernel \"forest\"\n  input X f32[300, 6]\n  constant feature i32[90]\n  constant child i32[90]\n  constant first i32[10]\n"
+      "  output leaf i32[10, 300]\n  root[t:10, n:300]: leaf[t, n] = first[t]\n"
+      "  step[t:10, n:300, level:3]: leaf[t, n] = child[{i64(leaf[t, n])}] + select(X[n, {i64(feature[{i64(leaf[t, n])}])}] <= 0, 0, 1)\n");
+  const auto shared = default_schedule(kernel, parse_target("x86-64-v4"), 2).trace();
+  EXPECT_NE(std::find(shared.begin(), shared.end(), "parallel row_t"), shared.end());
+  const auto alone = default_schedule(kernel, parse_target("x86-64-v4"), 1).trace();
+  EXPECT_EQ(std::find(alone.begin(), alone.end(), "fuse root_t step_t as row_t"), alone.end());
+}
+
 TEST(Default, ConstantsThatCrossPagesGetTheLanes) {
   const Kernel kernel = parse_kernel("kernel \"product\"\n  input I f32[128, 768]\n  constant W f32[768, 3072]\n  output O f32[128, 3072]\n"
                                      "  local T f32[128, 3072]\n  init[m:128, n:3072]: T[m, n] = 0\n"
