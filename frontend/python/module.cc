@@ -21,6 +21,7 @@
 #include "frontend/python/description.h"
 #include "frontend/python/errors.h"
 #include "frontend/python/fleet.h"
+#include "frontend/python/graph.h"
 #include "frontend/python/roof.h"
 #include "frontend/python/strings.h"
 #include "frontend/python/tune.h"
@@ -118,6 +119,8 @@ py::dict report_dict(const KernelReport& report) {
   result["label"] = report.label;
   result["kernel"] = report.kernel;
   result["layout_lines"] = report.layout_lines;
+  result["workload"] = report.workload;
+  result["tuned"] = report.tuned;
   result["trace"] = python_texts(report.trace);
   result["algorithm"] = report.algorithm;
   result["statements"] = report.statements;
@@ -359,6 +362,7 @@ PYBIND11_MODULE(_tc, module) {
   tc::add_schedule(module);
   tc::add_compile(module);
   tc::add_description(module);
+  tc::add_graph(module);
   tc::add_strings(module);
   tc::add_tune(module);
   tc::add_roof(module);

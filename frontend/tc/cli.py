@@ -302,6 +302,23 @@ def _check(arguments):
     return result, text, 1 if problems else 0
 
 
+def _verify(arguments):
+    from .verifying import verify
+
+    given = {}
+    for text in [] if is_torch_model(arguments.model) else arguments.input:
+        name, equals, path = text.rpartition("=")
+        if not equals or not path.endswith(".npy"):
+            raise ShapeError(f"--input takes NAME=FILE.npy, not '{text}'")
+        given[name] = _array_in(name, path)
+    found = verify(arguments.model, arguments.target, given, shapes=_shapes(arguments), threads=arguments.threads,
+                   tolerance=arguments.tolerance, budget=arguments.budget, seed=arguments.seed, log=arguments.log or None,
+                   against=arguments.against, examples=_examples(arguments))
+    stem = os.path.splitext(os.path.basename(arguments.model))[0]
+    found.write(arguments.output_dir or f"{stem}.verify")
+    return found.to_dict(), str(found), 0 if found.right else 1
+
+
 def _peak_share(kernel, timing):
     """Share of one core's peak multiply-add speed at the clock that the system tells, or None."""
     per_cycle = compiler.resolve_target(kernel.target)[3]
@@ -509,6 +526,13 @@ def _parser():
     added.add_argument("--roof", action="store_true",
                        help="the machine's limits, and each kernel's share of what they allow")
     exemplified(command("check", _check, "Tell everything that keeps a model from compiling.", source))
+    added = command("verify", _verify, "Compare every value with the interpreter in float64 and ONNX Runtime, and find the culprit.", source)
+    compiling(added)
+    exemplified(added)
+    added.add_argument("--budget", type=_number(float, 0, "a number"),
+                       help="largest error of a value, relative to its largest magnitude; default: the tolerance")
+    added.add_argument("--against", metavar="MODEL", help="a model with values of the same names, as the reference")
+    added.add_argument("--output-dir", metavar="FOLDER", help="where a minimal model that fails goes, with its inputs; default: NAME.verify")
     _add_inspect(command, either, (compiling, exemplified))
     command("targets", _targets, "List the targets.")
     command("version", _version, "Tell the version.")
