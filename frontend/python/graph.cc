@@ -234,7 +234,8 @@ void add_graph(py::module_& module) {
   });
   // A tensor's bytes in another element type, each number rounded once.
   module.def("stored", [](const std::string& from, const std::vector<int64_t>& shape, const std::string& bytes, const std::string& to) {
-    return python_tensor(converted(tensor_of(from, shape, bytes), dtype_from_name(to)))[2];
+    const Tensor tensor = converted(tensor_of(from, shape, bytes), dtype_from_name(to));
+    return py::bytes(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
   });
   module.def("onnx_of", &onnx_of);
 }
