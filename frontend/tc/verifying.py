@@ -15,7 +15,7 @@ from .kernel import seeded_array
 from .module import ports_of, shape_text
 from .native import compiler
 from .onnx_file import OnnxFile
-from .verifying_culprit import Found, Subject, find_first, find_together, whole_case
+from .verifying_culprit import Found, Subject, find_first, find_together, is_rounding, whole_case
 from .verifying_diagnosis import Diagnosis, diagnose
 from .verifying_pipeline import Peer, Pipeline
 from .verifying_report import report_text, rows_of
@@ -97,12 +97,17 @@ def _typed(port, array, name):
         array = array.view(wanted)
     if array.dtype != wanted:
         raise ShapeError(f"input '{port.name}' of {name} is {array.dtype}; expected {shape_text(port)}")
-    return dtype, np.ascontiguousarray(array)
+    return dtype, np.asarray(array, order="C")
 
 
 def _values(file, name, pipeline, given, shapes, seed):
     """{input: (element type, array)}: what is given, else seeded data."""
-    signature = compiler.signature(compiler.Source(file.data(), name), pipeline.options())
+    try:
+        signature = compiler.signature(compiler.Source(file.data(), name), pipeline.options())
+    except UnsupportedError as error:
+        if error.strings:
+            raise UnsupportedError(f"{name} works on strings, and verify takes models of numbers alone; take the part behind them") from None
+        raise
     ports = ports_of(signature[1])
     random = np.random.default_rng(seed)
     wrong = [each for each in given if each not in {port.name for port in ports}]
@@ -138,8 +143,6 @@ def _bound(file, values, shapes, pipeline):
             pipeline.imported(data)
             return OnnxFile(data), values
         except UnsupportedError as error:
-            if error.strings:
-                raise UnsupportedError("verify takes no models that work on strings; take the part behind them") from None
             names = [name for name in error.inputs if name in values]
             if not names:
                 raise
@@ -184,9 +187,10 @@ def _verified(subject, name):
     peer = _ask_peer(subject, result, every, types)
     culprit, drifted = find_first(subject, found, values, wrong is not None)
     where = "a build that gives every value"
-    if wrong and not culprit:
+    rounding = wrong is not None and not culprit and is_rounding(subject, whole_case(subject), outputs)
+    if wrong and not culprit and not rounding:
         culprit, where = find_together(subject, wrong.name), "builds of parts of the model, with no outputs but the part's"
-    if wrong and not culprit and not drifted:
+    if wrong and not culprit and not rounding:
         culprit = Found(subject, whole_case(subject), wrong)
     _judge(subject, result, culprit, where, wrong, drifted)
     if peer and result.culprit is None:

@@ -10,6 +10,8 @@ from .verifying_pipeline import as_input, evaluate
 
 # Models that a search compiles at most; what it has by then is the answer.
 MOST_BUILDS = 250
+# How many times as far as the interpreter a compiled model may be from float64, for both to round alike.
+MOST_ROUNDING = 10
 
 
 @dataclasses.dataclass
@@ -230,6 +232,20 @@ def find_together(subject, wrong_output):
     differences = subject.judge(case) or []
     wrong = next((each for each in differences if not each.within), None)
     return Found(subject, case, wrong) if wrong else None
+
+
+def is_rounding(subject, case, differences):
+    """Whether the interpreter, when it stores each value in its type, comes about as far from float64 as these outputs."""
+    if not subject.wide:
+        return False
+    stored, _ = evaluate(subject.pipeline.imported(case.data), case.values, case.outputs, wide=False)
+    expected = subject.expected(case)
+    for each in differences:
+        rounded = compared(each.name, each.dtype, stored[each.name], expected[each.name], subject.budget)
+        # Nothing to compare where a value has another shape or is an integer.
+        if not each.within and (each.ulp is None or rounded.relative is None or each.relative > MOST_ROUNDING * rounded.relative):
+            return False
+    return True
 
 
 def whole_case(subject):

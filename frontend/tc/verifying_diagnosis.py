@@ -117,19 +117,32 @@ def diagnose(subject, case):
     if wrong_pass:
         return Diagnosis("pass", wrong_pass, [f"the pass {wrong_pass} changes what the graph computes:", *changed], trials,
                          without=lambda whole: pipeline.compiled(pipeline.simplified(pipeline.imported(whole), without=(wrong_pass,))))
+    if verdicts.get("without the log's schedules"):
+        return _recorded(subject, case, simplified, kernels, trials)
     if verdicts["without schedules: loops as the statements stand"]:
         return _schedule(subject, case, simplified, kernels, trials)
     if verdicts["without fusion: every value stored"]:
         return _fusion(subject, case, simplified, kernels, inner, trials)
     labels = ", ".join(kernel["label"] for kernel in kernels)
     return Diagnosis("operator", labels, ["neither passes nor schedules nor fusion make the difference: what is left is how the operator is "
-                                          "lowered to loops (its row in ir/ops) and the code that is generated for them"], trials, kernel=labels)
+                                          "lowered to loops (its row in ir/ops), the code that is generated for them, and the constants that they read"], trials, kernel=labels)
 
 
 def _right_interpreted(subject, case, graph):
     expected = subject.expected(case)
     results = evaluate(graph, case.values, case.outputs)[0]
     return all(compared(name, subject.dtype_of(name), results[name], expected[name], subject.budget).within for name in case.outputs)
+
+
+def _recorded(subject, case, simplified, kernels, trials):
+    pipeline, chosen = subject.pipeline, traces_of(kernels)
+    tuned = [kernel for kernel in kernels if kernel["tuned"]]
+    alone = [kernel for kernel in tuned if _right(subject, case, lambda: pipeline.compiled(
+        simplified, {key: trace for key, trace in chosen.items() if key != kernel["workload"]}))]
+    kernel = (alone or tuned)[0]
+    detail = [f"the log has a schedule for kernel {kernel['label']}; with the default in its place the model is right"]
+    return Diagnosis("recorded schedule", kernel["label"], detail, trials, kernel=kernel["label"],
+                     without=lambda whole: pipeline.build(whole, log=False))
 
 
 def _schedule(subject, case, simplified, kernels, trials):
@@ -147,8 +160,7 @@ def _schedule(subject, case, simplified, kernels, trials):
         detail.append(f"its schedule is wrong from this line on: {line}")
     if kernel["algorithm"]:
         detail.append(f"its schedule computes with {kernel['algorithm']}, which the tolerance of {pipeline.tolerance:g} allows")
-    part = "recorded schedule" if kernel["tuned"] else "schedule"
-    return Diagnosis(part, kernel["label"], detail, trials, line=line, kernel=kernel["label"], without=without)
+    return Diagnosis("schedule", kernel["label"], detail, trials, line=line, kernel=kernel["label"], without=without)
 
 
 def _fusion(subject, case, simplified, kernels, inner, trials):
