@@ -106,7 +106,7 @@ class FileNode:
 def _reads(parts, depth):
     """Names that a node and its subgraphs read, but for those that the subgraphs define."""
     if depth > _DEEPEST:
-        raise ModelError("the model nests too deep")
+        raise ModelError(f"subgraphs lie more than {_DEEPEST} deep in the model; export it again")
     names = _texts(parts, _NODE_INPUT)
     for attribute in (fields(value) for number, _, value in parts if number == _NODE_ATTRIBUTE):
         for graph in (fields(value) for number, wire, value in attribute if number in (_ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS) and wire == 2):

@@ -20,8 +20,6 @@ from .verifying_diagnosis import Diagnosis, diagnose
 from .verifying_pipeline import Peer, Pipeline
 from .verifying_report import report_text, rows_of
 
-MOST_ROUNDS = 8     # of inputs that are found to decide structure
-
 
 @dataclasses.dataclass
 class Verification:
@@ -100,7 +98,7 @@ def _typed(port, array, name):
     return dtype, np.asarray(array, order="C")
 
 
-def _values(file, name, pipeline, given, shapes, seed):
+def _values(file, name, pipeline, given, shapes):
     """{input: (element type, array)}: what is given, else seeded data."""
     try:
         signature = compiler.signature(compiler.Source(file.data(), name), pipeline.options())
@@ -109,7 +107,7 @@ def _values(file, name, pipeline, given, shapes, seed):
             raise UnsupportedError(f"{name} works on strings, and verify takes models of numbers alone; take the part behind them") from None
         raise
     ports = ports_of(signature[1])
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(pipeline.seed)
     wrong = [each for each in given if each not in {port.name for port in ports}]
     if wrong:
         raise ShapeError(f"'{wrong[0]}' is no input of {name}; its inputs are {', '.join(port.name for port in ports)}")
@@ -136,42 +134,55 @@ def _bound(file, values, shapes, pipeline):
     """The file with the inputs that decide its structure made constants, and with the sizes of the inputs where the user
     binds any; and the values that are left."""
     values, constants = dict(values), {}
-    for _ in range(MOST_ROUNDS):
+    while True:
         declared = {name: (dtype, array.shape) for name, (dtype, array) in values.items()} if shapes else {}
         data = file.data(inputs=declared, constants=constants)
         try:
             pipeline.imported(data)
             return OnnxFile(data), values
         except UnsupportedError as error:
+            # A constant more each time, until none is left.
             names = [name for name in error.inputs if name in values]
             if not names:
                 raise
             for name in names:
                 dtype, array = values.pop(name)
                 constants[name] = (dtype, array.shape, array.tobytes())
-    raise UnsupportedError(f"after {MOST_ROUNDS} rounds more inputs decide the model's structure; make them constants of the file")
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What verify is asked beside the model and how it is compiled; see there."""
+    shapes: dict | None = None
+    examples: object = None
+    against: object = None
+    budget: float | None = None
 
 
 @bounded
-def verify(model, target="native", inputs=None, *, shapes=None, threads=None, tolerance=1e-4, budget=None, seed=0, log=None,
-           against=None, examples=None, pipeline=None):
+def verify(model, target="native", inputs=None, *, budget=None, **options):
     """Compares every value of a compiled model with the interpreter in float64, its outputs with ONNX Runtime too where that
     is installed, and looks for the culprit where they differ. Returns a Verification: print it, or ask `.right`.
 
-    model      as tc.compile takes it; `examples` are the inputs of its parameter `inputs` for a model of PyTorch
+    model      as tc.compile takes it
     inputs     {name: array}; what is not given is seeded data of normal distribution
-    shapes     {"batch": 1}, {"input": (1, 3, 224, 224)}: sizes of what is not given
-    budget     largest error of a value, relative to its largest magnitude; default `tolerance`
-    against    another model with values of the same names, as the one from which this one was made: the reference
+    budget     largest error of a value, relative to its largest magnitude; default: the tolerance
+    options    against, another model with values of the same names, from which this one was made, as the reference; threads, tolerance, seed, log and max_ram as of tc.compile; shapes, which give the sizes of what is not given
+               ({"batch": 1}, {"input": (1, 3, 224, 224)}); examples, which are `inputs` of tc.compile for a model of PyTorch
     """
-    pipeline = pipeline or Pipeline(target, threads, tolerance, seed, log=log)
-    budget = pipeline.tolerance if budget is None else budget
-    file, name, shapes = _file_of(model, examples, shapes)
-    values = _values(file, name, pipeline, dict(inputs or {}), shapes, seed)
+    question = Question(options.pop("shapes", None), options.pop("examples", None), options.pop("against", None), budget)
+    return verify_by(Pipeline(target=target, **options), model, inputs, question)
+
+
+@bounded
+def verify_by(pipeline, model, inputs=None, question=Question()):
+    """verify, of what a pipeline makes of the model."""
+    budget = pipeline.tolerance if question.budget is None else question.budget
+    file, name, shapes = _file_of(model, question.examples, question.shapes)
+    values = _values(file, name, pipeline, dict(inputs or {}), shapes)
     file, values = _bound(file, values, shapes, pipeline)
-    other = _file_of(against, None, None)[0] if against is not None else None
-    subject = Subject(pipeline, file, values, budget, other)
-    return _verified(subject, name)
+    other = _file_of(question.against, None, None)[0] if question.against is not None else None
+    return _verified(Subject(pipeline, file, values, budget, other), name)
 
 
 def _verified(subject, name):

@@ -31,9 +31,11 @@ class Build:
 class Pipeline:
     """Import, passes, schedules and code, each on its own. Models are the bytes of ONNX files."""
 
-    def __init__(self, target="native", threads=None, tolerance=1e-4, seed=0, max_ram=None, log=None):
-        self.target, self.threads, self.tolerance, self.log = target, threads, tolerance, log
-        self._options = Options(target=target, threads=threads, tolerance=tolerance, seed=seed, max_ram=max_ram)
+    def __init__(self, log=None, **options):
+        """The options as tc.compile takes them."""
+        self._options, self.log = Options(**options), log
+        self.target, self.threads = self._options.target, self._options.threads
+        self.tolerance, self.seed = self._options.tolerance, self._options.seed
         # What each pass makes of a graph, by its name and in their order.
         self.passes = [(name, functools.partial(_after, name=name)) for name, _ in compiler.passes()]
 
