@@ -328,10 +328,15 @@ void add_compile(py::module_& module) {
   module.def("unsupported", [](const Source& source, const CompileOptions& options) {
     py::list result;
     for (const ImportProblem& problem : check_model(source, import_options(options))) {
-      result.append(problem.op_type.empty()
-                        ? problem.reason
-                        : text("node '", problem.node, "' (", problem.op_type, ", opset ", problem.opset,
-                               "): ", problem.reason));
+      // Some texts begin with the node themselves.
+      const bool named = problem.op_type.empty() || problem.reason.rfind("node '", 0) == 0;
+      py::dict row;
+      row["node"] = python_text(problem.node);
+      row["operator"] = python_text(problem.op_type);
+      row["opset"] = problem.opset;
+      row["text"] = python_text(named ? problem.reason
+                                      : text("node '", problem.node, "' (", problem.op_type, ", opset ", problem.opset, "): ", problem.reason));
+      result.append(row);
     }
     return result;
   });

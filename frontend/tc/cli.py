@@ -298,7 +298,8 @@ def _tune(arguments):
 def _check(arguments):
     problems = check(arguments.model, inputs=_examples(arguments), shapes=_shapes(arguments))
     result = {"model": arguments.model, "compiles": not problems, "problems": problems}
-    text = "\n".join(problems) if problems else f"{arguments.model}: everything in it compiles"
+    text = "\n".join([*problems, f"{len(problems)} in all; docs/operators.md says what each operator takes: export the model in another form or "
+                      "opset, or replace these nodes"]) if problems else f"{arguments.model}: everything in it compiles"
     return result, text, 1 if problems else 0
 
 
