@@ -21,6 +21,7 @@
 #include "frontend/python/description.h"
 #include "frontend/python/errors.h"
 #include "frontend/python/fleet.h"
+#include "frontend/python/graph.h"
 #include "frontend/python/roof.h"
 #include "frontend/python/strings.h"
 #include "frontend/python/tune.h"
@@ -118,6 +119,8 @@ py::dict report_dict(const KernelReport& report) {
   result["label"] = report.label;
   result["kernel"] = report.kernel;
   result["layout_lines"] = report.layout_lines;
+  result["workload"] = report.workload;
+  result["tuned"] = report.tuned;
   result["trace"] = python_texts(report.trace);
   result["algorithm"] = report.algorithm;
   result["statements"] = report.statements;
@@ -325,10 +328,15 @@ void add_compile(py::module_& module) {
   module.def("unsupported", [](const Source& source, const CompileOptions& options) {
     py::list result;
     for (const ImportProblem& problem : check_model(source, import_options(options))) {
-      result.append(problem.op_type.empty()
-                        ? problem.reason
-                        : text("node '", problem.node, "' (", problem.op_type, ", opset ", problem.opset,
-                               "): ", problem.reason));
+      // Some texts begin with the node themselves.
+      const bool named = problem.op_type.empty() || problem.reason.rfind("node '", 0) == 0;
+      py::dict row;
+      row["node"] = python_text(problem.node);
+      row["operator"] = python_text(problem.op_type);
+      row["opset"] = problem.opset;
+      row["text"] = python_text(named ? problem.reason
+                                      : text("node '", problem.node, "' (", problem.op_type, ", opset ", problem.opset, "): ", problem.reason));
+      result.append(row);
     }
     return result;
   });
@@ -359,6 +367,7 @@ PYBIND11_MODULE(_tc, module) {
   tc::add_schedule(module);
   tc::add_compile(module);
   tc::add_description(module);
+  tc::add_graph(module);
   tc::add_strings(module);
   tc::add_tune(module);
   tc::add_roof(module);

@@ -298,8 +298,26 @@ def _tune(arguments):
 def _check(arguments):
     problems = check(arguments.model, inputs=_examples(arguments), shapes=_shapes(arguments))
     result = {"model": arguments.model, "compiles": not problems, "problems": problems}
-    text = "\n".join(problems) if problems else f"{arguments.model}: everything in it compiles"
+    text = "\n".join([*problems, f"{len(problems)} in all; docs/operators.md says what each operator takes: export the model in another form or "
+                      "opset, or replace these nodes"]) if problems else f"{arguments.model}: everything in it compiles"
     return result, text, 1 if problems else 0
+
+
+def _verify(arguments):
+    from .verifying import verify
+
+    given = {}
+    for text in [] if is_torch_model(arguments.model) else arguments.input:
+        name, equals, path = text.rpartition("=")
+        if not equals or not path.endswith(".npy"):
+            raise ShapeError(f"--input takes NAME=FILE.npy, not '{text}'")
+        given[name] = _array_in(name, path)
+    found = verify(arguments.model, arguments.target, given, shapes=_shapes(arguments), threads=arguments.threads,
+                   tolerance=arguments.tolerance, budget=arguments.budget, seed=arguments.seed, log=arguments.log or None,
+                   max_ram=arguments.max_ram, against=arguments.against, examples=_examples(arguments))
+    stem = os.path.splitext(os.path.basename(arguments.model))[0]
+    found.write(arguments.output_dir or f"{stem}.verify")
+    return found.to_dict(), str(found), 0 if found.right else 1
 
 
 def _peak_share(kernel, timing):
@@ -435,6 +453,16 @@ def _add_inspect(command, model, options):
     added.add_argument("--no-time", action="store_true", help="do not time the kernel")
 
 
+def _add_verify(command, model, options):
+    added = command("verify", _verify, "Compare every value with the interpreter in float64 and ONNX Runtime, and find the culprit.", model)
+    for add in options:
+        add(added)
+    added.add_argument("--budget", type=_number(float, 0, "a number"),
+                       help="largest error of a value, relative to its largest magnitude; default: the tolerance")
+    added.add_argument("--against", metavar="MODEL", help="a model with values of the same names, as the reference")
+    added.add_argument("--output-dir", metavar="FOLDER", help="where a minimal model that fails goes, with its inputs; default: NAME.verify")
+
+
 def _parser():
     parser = argparse.ArgumentParser(prog="python -m tc", description="A tensor compiler.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -458,8 +486,7 @@ def _parser():
         added.add_argument("--seed", type=_number(int, 0, "a whole number"), default=0)
         added.add_argument("--max-ram", type=whole, metavar="BYTES",
                            help="memory that the model may use; default: this machine's")
-        added.add_argument("--log", metavar="FILE",
-                           help="log of tuning records; default: $TC_LOG, else the user's cache folder")
+        added.add_argument("--log", metavar="FILE", help="log of tuning records; default: $TC_LOG, else the user's cache folder")
 
     def tuning(added):
         added.add_argument("--trials", type=whole, help="schedules to try at most (default 1000)")
@@ -509,9 +536,10 @@ def _parser():
     added.add_argument("--roof", action="store_true",
                        help="the machine's limits, and each kernel's share of what they allow")
     exemplified(command("check", _check, "Tell everything that keeps a model from compiling.", source))
+    _add_verify(command, source, (compiling, exemplified))
     _add_inspect(command, either, (compiling, exemplified))
-    command("targets", _targets, "List the targets.")
-    command("version", _version, "Tell the version.")
+    for name, function, text in (("targets", _targets, "List the targets."), ("version", _version, "Tell the version.")):
+        command(name, function, text)
     fleet.add_commands(command)
     log.add_command(command)
     return parser

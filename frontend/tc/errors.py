@@ -15,7 +15,7 @@ class UnsupportedError(Error):
     """The model uses something that tc cannot compile; the text lists all of it with node names.
 
     inputs    of the model, whose values would decide what a run computes; empty for other reasons
-    problems  of a model of PyTorch, a sentence each; empty for other models
+    problems  a sentence for each node, where the text is made of several; empty otherwise
     strings   whether the reason is that the model works on strings
     """
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from .arguments import (BIT_TYPES, LIBRARY_FOLDER, NUMPY_NAMES, Options, described, is_torch_model, options_of,
                         read_torch_model, set_values, source_of)
-from .errors import DeviceError, LogError, ShapeError, TargetError, UnsupportedError, bounded, error_of
+from .errors import DeviceError, Error, LogError, ShapeError, TargetError, UnsupportedError, bounded, error_of
 from .native import compiler, runtime
 
+_MOST_SHOWN = 20     # nodes that an error tells of
 KINDS = ("shared", "static", "executable", "object")
 
 
@@ -434,7 +435,7 @@ def _compiled(model, options, threads):
 
             return StringModule(source_of(model), options, threads, _compiled)
         if not error.inputs:
-            raise
+            raise _with_all(error, source_of(model), options()) from None
         from .versions import VersionedModule
 
         return VersionedModule(source_of(model), options, error.inputs, threads)
@@ -442,6 +443,20 @@ def _compiled(model, options, threads):
     if made.forms or module.compiled_output_forms or not {port.name for port in module.inputs}.issuperset(made.input_shapes):
         module._divide(compiler.signature(source_of(model), made), made)
     return module
+
+
+def _with_all(error, source, options):
+    """The error, or one that names everything else of the model that cannot be compiled too."""
+    try:
+        rows = compiler.unsupported(source, options)
+    except Error:
+        rows = []
+    if all(not row["node"] or f"'{row['node']}'" in str(error) for row in rows):
+        return error
+    shown = "; ".join(row["text"] for row in rows[:_MOST_SHOWN]) + (f"; and {len(rows) - _MOST_SHOWN} more" if len(rows) > _MOST_SHOWN else "")
+    result = UnsupportedError(f"{len(rows)} nodes of {source.name} are not supported: {shown}; docs/operators.md lists what is")
+    result.problems = tuple(row["text"] for row in rows)
+    return result
 
 
 @bounded
@@ -462,7 +477,7 @@ def check(model, *, inputs=None, shapes=None):
         return list(error.problems)
     source, options = source_of(model), options_of(Options(shapes=shapes))
     try:
-        problems = compiler.unsupported(source, options)
+        problems = [row["text"] for row in compiler.unsupported(source, options)]
     except UnsupportedError as error:
         if not error.strings:
             raise
@@ -481,7 +496,7 @@ def _check_strings(source, options):
     except UnsupportedError as error:
         return [str(error)]
     options.input_shapes = {}
-    return compiler.unsupported(rest, options) if rest else []
+    return [row["text"] for row in compiler.unsupported(rest, options)] if rest else []
 
 
 def targets():

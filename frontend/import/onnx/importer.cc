@@ -16,6 +16,7 @@
 #include "frontend/import/onnx/model_file.h"
 #include "frontend/import/onnx/onnx.pb.h"
 #include "frontend/import/onnx/outputs.h"
+#include "frontend/import/onnx/refusals.h"
 #include "frontend/import/onnx/scan_forms.h"
 #include "frontend/import/onnx/scope.h"
 #include "frontend/import/onnx/sequences.h"
@@ -38,6 +39,15 @@ constexpr int64_t kMostRepeated = 1 << 12;
 constexpr int64_t kMostDecidingNumbers = 1024;
 
 bool is_branch(const Node& node) { return node.op->traits.control == OpTraits::Control::Branch; }
+
+void set_ranges(Graph& graph, const ModelDescription& description) {
+  for (const auto& [symbol, range] : description.ranges()) {
+    const auto found = graph.symbols.find(symbol);
+    if (found == graph.symbols.end()) continue;   // bound to a number
+    found->second.first = std::max(found->second.first, range.first);
+    found->second.second = std::min(found->second.second, range.second);
+  }
+}
 
 // One model being imported.
 class OnnxImporter final : public NodeImporter {
@@ -63,6 +73,26 @@ class OnnxImporter final : public NodeImporter {
   Graph run() {
     std::vector<ImportProblem> problems = unsupported();
     if (!problems.empty()) fail(ErrorKind::Unsupported, describe(problems, file_name_));
+    return known_run();
+  }
+
+  // All nodes that are refused, and why.
+  std::vector<ImportProblem> refusals() {
+    Refusals refused(model_.graph(), unsupported());
+    refusals_ = &refused;
+    try {
+      known_run();
+    } catch (const NotLookedAt&) {   // an output that a refused node makes
+    } catch (const NeedsForms&) {    // a version is compiled for each
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::Shape) throw;
+      if (refused.none()) refused.add({"", "", 0, error.what()});
+    }
+    return refused.take();
+  }
+
+ private:
+  Graph known_run() {
     require_forms(model_.graph(), file_name_, options_);
     Graph graph;
     // The file's own name never decides the artefact's bytes; errors take it from `origin`.
@@ -76,13 +106,14 @@ class OnnxImporter final : public NodeImporter {
       for (const auto& [name, data] : description_->tensors()) scope.names[name] = graph.add_constant(checked_name(name), data);
     }
     import_graph(model_.graph(), scope, nullptr, 0, model_.mutable_graph());
-    if (description_) set_ranges(graph);
+    if (description_) set_ranges(graph, *description_);
     name_outputs(graph, file_name_, scope.forms);
     const bool tensors = std::all_of(scope.forms.begin(), scope.forms.end(), [](const OutputForm& form) { return form.kind == PortKind::Tensor; });
     if (!tensors && options_.output_forms) *options_.output_forms = scope.forms;
     return graph;
   }
 
+ public:
   // --- what parts of the importer in other files ask of it (scope.h) ------------------------------
 
   ValueId resolve(const std::string& name, NameScope& scope, const std::string& who) override {
@@ -92,6 +123,7 @@ class OnnxImporter final : public NodeImporter {
       fail(ErrorKind::Model, "'", file_name_, "': ", who, " takes a tensor, but '", name, "' is ",
            composite->kind == PortKind::Sequence ? "a " : "an ", name_of(composite->kind));
     }
+    if (refusals_ && refusals_->hides(name)) throw NotLookedAt();
     fail(ErrorKind::Model, "'", file_name_, "': ", who, " reads tensor '", name,
          "', which no earlier node, input or initializer defines");
   }
@@ -133,6 +165,7 @@ class OnnxImporter final : public NodeImporter {
     node.origin = origin_of(proto, scope);
     const OnnxName* form = nullptr;
     node.op = find_onnx_op(domain, proto.op_type(), std::max(1, opset_of(proto, scope)), &form);
+    if (refusals_ && !node.op) throw NotLookedAt();
     TC_CHECK(node.op && form);
     const std::string who = node.origin.str();
     for (const std::string& name : proto.input()) node.inputs.push_back(name.empty() ? kNoValue : resolve(name, scope, who));
@@ -229,11 +262,8 @@ class OnnxImporter final : public NodeImporter {
       }
     }
     for (int i = 0; i < proto.node_size(); ++i) {
-      try {
-        import_node(proto.node(i), scope, depth);
-      } catch (const DependsOnData& error) {
-        tell_inputs(error, scope);
-      }
+      if (refusals_ && depth == 0) import_or_refuse(proto.node(i), scope);
+      else import_told(proto.node(i), scope, depth);
       if (spent) tc_onnx::NodeProto().Swap(spent->mutable_node(i));
     }
     for (const auto& output : proto.output()) {
@@ -241,13 +271,29 @@ class OnnxImporter final : public NodeImporter {
     }
   }
 
-  void set_ranges(Graph& graph) const {
-    for (const auto& [symbol, range] : description_->ranges()) {
-      const auto found = graph.symbols.find(symbol);
-      if (found == graph.symbols.end()) continue;   // bound to a number
-      found->second.first = std::max(found->second.first, range.first);
-      found->second.second = std::min(found->second.second, range.second);
+  // Where an operand depends on data, the error has the inputs from which it is computed.
+  void import_told(const tc_onnx::NodeProto& proto, NameScope& scope, int depth) {
+    try {
+      import_node(proto, scope, depth);
+    } catch (const DependsOnData& error) {
+      tell_inputs(error, scope);
     }
+  }
+
+  // A node of the model's graph. Where it is refused, what it makes is as the file declares it, or hidden.
+  void import_or_refuse(const tc_onnx::NodeProto& proto, NameScope& scope) {
+    const bool certain = !refusals_->rests_on_them(proto);
+    try {
+      return import_told(proto, scope, 0);
+    } catch (const NotLookedAt&) {
+    } catch (const NeedsForms&) {
+    } catch (const DependsOnData& error) {
+      if (error.inputs().empty()) refusals_->add(proto, opset_of(proto, scope), error);   // else there are versions
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::Shape) throw;
+      if (error.kind() == ErrorKind::Unsupported || certain) refusals_->add(proto, opset_of(proto, scope), error);
+    }
+    refusals_->stand_in(proto, scope, *inputs_, file_name_);
   }
 
   // Throws the error with the model's inputs from which the operand is computed, if these few numbers are all.
@@ -520,6 +566,7 @@ class OnnxImporter final : public NodeImporter {
   Functions functions_;
   std::optional<InputShapes> inputs_;
   const Graph* root_ = nullptr;    // the model's graph, while it is being imported
+  Refusals* refusals_ = nullptr;   // where all of them are collected
   int repeating_ = 0;              // bodies of unrolled loops around what is being imported
   int64_t repeated_ = 0;
   int64_t spent_ = 0;              // of kMostSpent
@@ -537,20 +584,7 @@ Graph import_onnx(Source source, const ImportOptions& options) {
 
 std::vector<ImportProblem> check_onnx(const Source& source, const ImportOptions& options) {
   tc_onnx::ModelProto model = message_of(source);
-  std::vector<ImportProblem> problems = OnnxImporter(model, source, options).unsupported();
-  if (!problems.empty()) return problems;
-  try {
-    OnnxImporter(model, source, options).run();
-  } catch (const DependsOnData& error) {
-    // Of inputs: a version is compiled for each of their values.
-    if (error.inputs().empty()) problems.push_back({"", "", 0, error.what()});
-  } catch (const NeedsForms&) {
-    // A version is compiled for each, too.
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::Shape) throw;
-    problems.push_back({"", "", 0, error.what()});
-  }
-  return problems;
+  return OnnxImporter(model, source, options).refusals();
 }
 
 }  // namespace

@@ -1,0 +1,243 @@
+#include "frontend/python/graph.h"
+
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "frontend/import/import.h"
+#include "frontend/import/onnx/description.h"
+#include "frontend/import/onnx/onnx.pb.h"
+#include "frontend/import/onnx/tensor_reader.h"
+#include "frontend/pipeline/compile.h"
+#include "frontend/python/errors.h"
+#include "ir/error.h"
+#include "ir/evaluate.h"
+#include "ir/ops/op.h"
+#include "ir/passes/pass.h"
+
+namespace py = pybind11;
+
+namespace tc {
+namespace {
+
+// (name, element type, sizes, bytes)
+using Given = std::tuple<std::string, std::string, std::vector<int64_t>, py::bytes>;
+
+Tensor tensor_of(const std::string& dtype, const std::vector<int64_t>& shape, const std::string& bytes) {
+  Tensor tensor(dtype_from_name(dtype), shape);
+  TC_CHECK(tensor.bytes.size() == bytes.size(), bytes.size(), " bytes for a tensor of ", tensor.bytes.size());
+  if (!bytes.empty()) std::memcpy(tensor.bytes.data(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+py::tuple python_tensor(const Tensor& tensor) {
+  return py::make_tuple(name_of(tensor.dtype), tensor.shape,
+                        py::bytes(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()));
+}
+
+Tensor converted(const Tensor& tensor, DType dtype) {
+  Tensor result(dtype, tensor.shape);
+  for (int64_t i = 0; i < result.count(); ++i) {
+    if (is_float(tensor.dtype)) result.set(i, tensor.as_double(i));
+    else result.set_int(i, tensor.as_int(i));
+  }
+  return result;
+}
+
+// Float types whose values a wide graph keeps in float64. Floats of fewer bits are what a model makes of a value on
+// purpose, and stay.
+bool is_widened(DType dtype) { return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16; }
+
+void widen_attributes(Node& node);
+
+// Makes every float of a graph and of its subgraphs a float64, so that evaluation rounds nothing on the way. Types and
+// shapes have to be inferred again.
+void widen(Graph& graph) {
+  for (Value& value : graph.values) {
+    if (!is_widened(value.dtype)) continue;
+    value.dtype = DType::F64;
+    if (value.constant) value.constant = std::make_shared<const Tensor>(converted(*value.constant, DType::F64));
+  }
+  for (Node& node : graph.nodes) widen_attributes(node);
+}
+
+void widen_attributes(Node& node) {
+  for (auto& [name, attribute] : node.attributes) {
+    if (auto* type = std::get_if<std::string>(&attribute); type && (*type == "f32" || *type == "f16" || *type == "bf16")) *type = "f64";
+    if (auto* tensor = std::get_if<TensorPtr>(&attribute); tensor && *tensor && is_widened((*tensor)->dtype)) {
+      *tensor = std::make_shared<const Tensor>(converted(**tensor, DType::F64));
+    }
+    if (auto* body = std::get_if<GraphPtr>(&attribute); body && *body) {
+      auto copy = std::make_shared<Graph>(**body);
+      widen(*copy);
+      *body = copy;
+    }
+  }
+}
+
+// A graph, and how its model is compiled from here.
+struct Stage {
+  Graph graph;
+  CompileOptions options;
+};
+
+Stage imported(Source& source, const CompileOptions& options) {
+  py::gil_scoped_release release;
+  return {import_model(std::move(source), import_options(options)), options};
+}
+
+Stage after_pass(const Stage& stage, const std::string& name) {
+  py::gil_scoped_release release;
+  for (const Pass& pass : pass_table()) {
+    if (name != pass.name) continue;
+    Stage result = stage;
+    run_pass(pass, result.graph);
+    return result;
+  }
+  fail(ErrorKind::Model, "there is no pass '", name, "'; docs/passes.md lists them");
+}
+
+// The graph of the text. Constants that the text does not spell out are those of this graph by their names.
+Stage edited(const Stage& stage, const std::string& words) {
+  Stage result{parse_graph(words), stage.options};
+  for (Value& value : result.graph.values) {
+    const ValueId known = stage.graph.find(value.name);
+    if (!value.constant || value.constant->count() <= 16 || known == kNoValue || !stage.graph[known].constant) continue;
+    if (stage.graph[known].constant->shape == value.constant->shape) value.constant = stage.graph[known].constant;
+  }
+  infer_shapes(result.graph);
+  return result;
+}
+
+// The graph with these values as further outputs.
+Stage giving(const Stage& stage, const std::vector<std::string>& names) {
+  Stage result = stage;
+  for (const std::string& name : names) {
+    const ValueId id = result.graph.find(name);
+    if (id == kNoValue) fail(ErrorKind::Model, "graph '", result.graph.name, "' has no value '", name, "'");
+    if (std::find(result.graph.outputs.begin(), result.graph.outputs.end(), id) == result.graph.outputs.end()) result.graph.outputs.push_back(id);
+  }
+  return result;
+}
+
+py::list nodes_of(const Stage& stage) {
+  const auto names = [&](const std::vector<ValueId>& ids) {
+    std::vector<std::string> result;
+    for (ValueId id : ids) result.push_back(id == kNoValue ? "" : stage.graph[id].name);
+    return python_texts(result);
+  };
+  py::list result;
+  for (const Node& node : stage.graph.nodes) {
+    py::dict row;
+    row["name"] = python_text(node.origin.node);
+    row["op_type"] = python_text(node.origin.op_type);
+    row["opset"] = node.origin.opset;
+    row["op"] = node.op->name;
+    row["inputs"] = names(node.inputs);
+    row["outputs"] = names(node.outputs);
+    result.append(row);
+  }
+  return result;
+}
+
+// {value: element type} of what nodes make.
+py::dict made_by_nodes(const Stage& stage) {
+  py::dict result;
+  for (const Node& node : stage.graph.nodes) {
+    for (ValueId id : node.outputs) {
+      if (id != kNoValue) result[python_text(stage.graph[id].name)] = name_of(stage.graph[id].dtype);
+    }
+  }
+  return result;
+}
+
+// The values of these names, by the interpreter; in float64 throughout where `wide`.
+py::dict evaluated(const Stage& stage, const std::vector<Given>& given, const std::vector<std::string>& wanted, bool wide) {
+  std::map<std::string, Tensor> inputs, results;
+  for (const auto& [name, dtype, shape, bytes] : given) {
+    Tensor tensor = tensor_of(dtype, shape, bytes);
+    inputs[name] = wide && is_widened(tensor.dtype) ? converted(tensor, DType::F64) : std::move(tensor);
+  }
+  {
+    py::gil_scoped_release release;
+    Graph graph = stage.graph;
+    graph.outputs.clear();
+    for (const std::string& name : wanted) {
+      const ValueId id = graph.find(name);
+      if (id == kNoValue) fail(ErrorKind::Model, "graph '", graph.name, "' has no value '", name, "'");
+      graph.outputs.push_back(id);
+    }
+    if (wide) {
+      widen(graph);
+      infer_shapes(graph);
+    }
+    results = evaluate(graph, inputs);
+  }
+  py::dict result;
+  for (const auto& [name, tensor] : results) result[python_text(name)] = python_tensor(tensor);
+  return result;
+}
+
+// Schedules for some workloads, in place of the log's.
+using Traces = std::map<std::string, std::vector<std::string>>;
+
+CompiledModel compiled(const Stage& stage, const Traces& traces) {
+  py::gil_scoped_release release;
+  CompileOptions options = stage.options;
+  if (!traces.empty()) {
+    options.log.clear();
+    options.traces = [traces](const std::string& workload) {
+      const auto found = traces.find(workload);
+      return found == traces.end() ? std::vector<std::vector<std::string>>() : std::vector<std::vector<std::string>>{found->second};
+    };
+  }
+  return compile_graph(stage.graph, options);
+}
+
+// A described model as the bytes of an ONNX file; of a file its own bytes.
+py::bytes onnx_of(const Source& source) {
+  if (!source.description) return py::bytes(source.bytes);
+  tc_onnx::ModelProto model = source.description->proto();
+  model.set_ir_version(10);
+  for (const auto& [name, tensor] : source.description->tensors()) {
+    if (bits_of(tensor->dtype) < 8) {
+      fail(ErrorKind::Unsupported, source.name, ": constant '", name, "' is ", name_of(tensor->dtype), ", which is not written to ONNX files");
+    }
+    auto& proto = *model.mutable_graph()->add_initializer();
+    proto.set_name(name);
+    proto.set_data_type(onnx_number_of(tensor->dtype));
+    for (int64_t size : tensor->shape) proto.add_dims(size);
+    proto.set_raw_data(tensor->bytes.data(), tensor->bytes.size());
+  }
+  return py::bytes(model.SerializeAsString());
+}
+
+}  // namespace
+
+void add_graph(py::module_& module) {
+  py::class_<Stage>(module, "Graph")
+      .def_static("imported", &imported)
+      .def_property_readonly("text", [](const Stage& stage) { return python_text(str(stage.graph)); })
+      .def_property_readonly("nodes", &nodes_of)
+      .def_property_readonly("made", &made_by_nodes)
+      .def("after", &after_pass)
+      .def("edited", &edited)
+      .def("giving", &giving)
+      .def("evaluate", &evaluated)
+      .def("compile", &compiled);
+  // (name, what it does) of the graph passes, in their order.
+  module.def("passes", [] {
+    py::list rows;
+    for (const Pass& pass : pass_table()) rows.append(py::make_tuple(pass.name, pass.doc));
+    return rows;
+  });
+  // A tensor's bytes in another element type, each number rounded once.
+  module.def("stored", [](const std::string& from, const std::vector<int64_t>& shape, const std::string& bytes, const std::string& to) {
+    const Tensor tensor = converted(tensor_of(from, shape, bytes), dtype_from_name(to));
+    return py::bytes(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+  });
+  module.def("onnx_of", &onnx_of);
+}
+
+}  // namespace tc

@@ -1,0 +1,11 @@
+// Graphs between the import and the plan, for tools that take the pipeline apart.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace tc {
+
+// Adds Graph, passes, stored and onnx_of to the extension module.
+void add_graph(pybind11::module_& module);
+
+}  // namespace tc

@@ -1,0 +1,254 @@
+"""Where a compiled model goes wrong: the first node that leaves the budget by its own doing, or the fewest nodes that do
+together, as a small model that still fails."""
+
+import dataclasses
+import functools
+
+from .comparing import FLOATS, compared, numbers, overflows
+from .errors import Error
+from .verifying_pipeline import as_input, evaluate
+
+# Models that a search compiles at most; what it has by then is the answer.
+MOST_BUILDS = 250
+# How many times as far as the interpreter a compiled model may be from float64, for both to round alike.
+MOST_ROUNDING = 10
+
+
+@dataclasses.dataclass
+class Case:
+    """A part of a model with the values that it is given."""
+    nodes: frozenset      # numbers of nodes of the whole model
+    data: bytes
+    values: dict          # {input: (element type, array)}
+    outputs: list
+    reference: bytes      # the model to which it is compared
+
+
+class Subject:
+    """A model, its inputs, and what all its values should be. `against` is the file of a model that should compute the
+    same; without it the model itself is the reference."""
+
+    def __init__(self, pipeline, file, values, budget, against=None):
+        self.pipeline, self.file, self.budget = pipeline, file, budget
+        self.values, self.against = values, against or file
+        self.compares_models = against is not None
+        graph = pipeline.imported(file.data())
+        made = graph.made
+        if self.compares_models:
+            known = pipeline.imported(against.data()).made
+            made = {name: dtype for name, dtype in made.items() if name in known}
+        # Values that nodes of the file's own graph make, in the order of the nodes.
+        self.made = {name: made[name] for node in file.nodes for name in node.outputs if name in made}
+        self.types = {name: dtype for name, (dtype, _) in values.items()} | self.made
+        self.reference, self.wide = self._references(self.against.data(), values, [*self.made, *file.outputs])
+        self._builds = 0
+
+    def _references(self, data, values, names):
+        return evaluate(self.pipeline.imported(data), values, dict.fromkeys(names))
+
+    def dtype_of(self, name):
+        return self.types.get(name) or {"float64": "f64", "int64": "i64", "bool": "bool"}.get(self.reference[name].dtype.name, "f64")
+
+    @functools.cached_property
+    def known(self):
+        """The reference's values as the model would store them."""
+        return {name: as_input(self.reference[name], dtype) for name, dtype in self.made.items()} | self.values
+
+    def reads_floats(self, name):
+        number = self.file.maker.get(name)
+        return number is not None and any(self.types.get(each) in FLOATS for each in self.file.nodes[number].reads)
+
+    def difference(self, name, typed, reference):
+        dtype, array = typed
+        return compared(name, dtype, numbers(array, dtype), reference, self.budget, self.reads_floats(name))
+
+    def differences(self, found, reference=None):
+        """In the order of the nodes, for {name: (element type, array)} of a build."""
+        reference = self.reference if reference is None else reference
+        names = [*(name for name in self.made if name in found), *(name for name in found if name not in self.made)]
+        return [self.difference(name, found[name], reference[name]) for name in names]
+
+    def case(self, nodes, known, outputs):
+        """These nodes alone, given what others make of `known`; where that is nothing, with the nodes that make it."""
+        nodes, waiting = set(nodes), list(nodes)
+        while waiting:
+            for name in self.file.nodes[waiting.pop()].reads:
+                number = self.file.maker.get(name)
+                if number is not None and number not in nodes and name not in known:
+                    nodes.add(number)
+                    waiting.append(number)
+        made = {name for number in nodes for name in self.file.nodes[number].outputs}
+        read = dict.fromkeys(name for number in sorted(nodes) for name in self.file.nodes[number].reads if name not in made)
+        values = {name: known[name] for name in read if name in known}
+        values |= {name: self.values[name] for name in read if name in self.values and name not in values}
+        declared = {name: (dtype, array.shape) for name, (dtype, array) in values.items()}
+        types = {name: self.dtype_of(name) for name in outputs}
+        data = self.file.data(nodes, declared, types)
+        reference = data
+        if self.compares_models:
+            reference = self.against.data(self.against.needed(outputs, values), declared, types)
+        return Case(frozenset(nodes), data, values, list(outputs), reference)
+
+    def expected(self, case):
+        return self._references(case.reference, case.values, case.outputs)[0]
+
+    def judge(self, case, **options):
+        """The differences of a case's outputs, or None where it cannot be compiled on its own."""
+        self._builds += 1
+        try:
+            found = self.pipeline.build(case.data, **options).run(case.values)
+            return self.differences(found, self.expected(case))
+        except Error:
+            return None
+
+    def fails(self, case):
+        found = self.judge(case)
+        return found is not None and not all(each.within for each in found)
+
+    @property
+    def exhausted(self):
+        return self._builds >= MOST_BUILDS
+
+    def local(self, name, found):
+        """How far a node's value is from what the reference makes of the values that the node was given; None where that
+        cannot be told."""
+        try:
+            case = self.case([self.file.maker[name]], found | self.values, [name])
+            return self.difference(name, found[name], self.expected(case)[name])
+        except (Error, KeyError):
+            return None
+
+    def explains(self, name, typed):
+        """Whether outputs leave the budget where everything is right but for this value."""
+        if name in self.file.outputs:
+            return True
+        rest = self.against.needed(self.file.outputs, [name])
+        types = {output: self.dtype_of(output) for output in self.file.outputs}
+        try:
+            data = self.against.data(rest, {name: (typed[0], typed[1].shape)}, types)
+            values = {name: typed} | self.values
+            results, _ = self._references(data, values, self.file.outputs)
+        except Error:
+            return True
+        return not all(compared(output, types[output], results[output], self.reference[output], self.budget).within
+                       for output in self.file.outputs)
+
+
+class Found:
+    """A culprit: the value that is wrong and the nodes that make it so."""
+
+    def __init__(self, subject, case, difference):
+        self.case, self.difference, self.file = case, difference, subject.file
+        self.value = difference.name
+        self.nodes = [subject.file.nodes[number] for number in sorted(case.nodes) if not subject.file.nodes[number].is_constant]
+        # The node that makes the value.
+        self.node = subject.file.nodes[subject.file.maker[self.value]]
+        self.overflow = overflows(difference)
+
+
+def find_first(subject, found, differences, wrong_outputs):
+    """(the first node that is wrong by itself, or None; values that left the budget though their nodes are right).
+
+    `found` are all values of one build, `wrong_outputs` those of the build without further outputs."""
+    drifted = []
+    for difference in differences:
+        if difference.within or difference.name not in subject.made:
+            continue
+        local = subject.local(difference.name, found)
+        # Models that are compared may have other nodes behind a value of the same name.
+        if local.within if local is not None else not subject.compares_models:
+            drifted.append(difference)
+            continue
+        if wrong_outputs and not subject.explains(difference.name, found[difference.name]):
+            continue
+        case = subject.case([subject.file.maker[difference.name]], found | subject.values, [difference.name])
+        if subject.fails(case):
+            return Found(subject, case, difference), drifted
+    return None, drifted
+
+
+def _failing_prefix(subject, output):
+    """The earliest value, by halving, whose nodes fail when the model is cut behind it, and that model."""
+    names = {}
+    for number in sorted(subject.file.needed([output])):
+        for name in subject.file.nodes[number].outputs:
+            if name in subject.made:
+                names[number] = name
+    names = [*(name for name in names.values() if name != output), output]
+
+    def prefix(position):
+        return subject.case(subject.file.needed([names[position]]), subject.values, [names[position]])
+
+    if not subject.fails(prefix(len(names) - 1)):
+        return output, None
+    right, wrong = -1, len(names) - 1
+    while wrong - right > 1:
+        middle = (right + wrong) // 2
+        if subject.fails(prefix(middle)):
+            wrong = middle
+        else:
+            right = middle
+    return names[wrong], prefix(wrong)
+
+
+def _by_distance(file, name):
+    """The nodes from which a value is computed, nearest first."""
+    order, waiting = [], [file.maker[name]]
+    while waiting:
+        number = waiting.pop(0)
+        if number in order:
+            continue
+        order.append(number)
+        waiting += sorted({file.maker[each] for each in file.nodes[number].reads if each in file.maker}, reverse=True)
+    return order
+
+
+def shrink(subject, name, case):
+    """The fewest nodes found that still make the value wrong, given what the reference makes of the others."""
+    order = _by_distance(subject.file, name)
+    size, best = 1, case
+    while size < len(order) and not subject.exhausted:
+        tried = subject.case(order[:size], subject.known, [name])
+        if subject.fails(tried):
+            best = tried
+            break
+        size *= 2
+    for number in reversed(order):
+        if subject.exhausted or number not in best.nodes or len(best.nodes) == 1 or number == subject.file.maker[name]:
+            continue
+        tried = subject.case(best.nodes - {number}, subject.known, [name])
+        if len(tried.nodes) < len(best.nodes) and subject.fails(tried):
+            best = tried
+    return best
+
+
+def find_together(subject, wrong_output):
+    """The fewest nodes that are wrong only together (as passes and fusion make one of them), on builds that have no other
+    outputs than the model; None where the model is wrong only as a whole."""
+    name, case = _failing_prefix(subject, wrong_output)
+    if case is None:
+        return None
+    case = shrink(subject, name, case)
+    differences = subject.judge(case) or []
+    wrong = next((each for each in differences if not each.within), None)
+    return Found(subject, case, wrong) if wrong else None
+
+
+def is_rounding(subject, case, differences):
+    """Whether the interpreter, when it stores each value in its type, comes about as far from float64 as these outputs."""
+    if not subject.wide:
+        return False
+    stored, _ = evaluate(subject.pipeline.imported(case.data), case.values, case.outputs, wide=False)
+    expected = subject.expected(case)
+    for each in differences:
+        rounded = compared(each.name, each.dtype, stored[each.name], expected[each.name], subject.budget)
+        # Nothing to compare where a value has another shape or is an integer.
+        if not each.within and (each.ulp is None or rounded.relative is None or each.relative > MOST_ROUNDING * rounded.relative):
+            return False
+    return True
+
+
+def whole_case(subject):
+    """The model itself."""
+    return Case(frozenset(range(len(subject.file.nodes))), subject.file.data(), subject.values, list(subject.file.outputs),
+                subject.against.data())
