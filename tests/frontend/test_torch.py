@@ -1,6 +1,7 @@
 """Models of PyTorch in every form: results are PyTorch's, and calls are the module's."""
 
 import contextlib
+import itertools
 import json
 import re
 import subprocess
@@ -162,6 +163,36 @@ def test_arguments_that_the_call_changes_are_changed():
         assert x[:, 0].tolist() == [0, 1, 2]
 
 
+# --- what reading costs -----------------------------------------------------------------------------------------------------
+
+COST = """
+import resource, sys, time, torch, tc.torch
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+loaded = torch.jit.load(sys.argv[1])
+tc.torch.read(sys.argv[2], (torch.randn(2, 3),))     # what PyTorch imports when it first exports is no part of a model
+before, start = peak(), time.process_time()
+source = tc.torch.read(sys.argv[1], (torch.randn(1, 3, 224, 224),)).source
+seconds, more = time.process_time() - start, peak() - before
+start = time.process_time()
+torch.jit.load(sys.argv[1])
+print(seconds - (time.process_time() - start), more)
+"""
+
+
+@pytest.mark.full
+def test_reading_torchscript_takes_little_time_and_memory(tmp_path):
+    module = zoo.build("resnet50")
+    weights = sum(4 * tensor.numel() for tensor in module.state_dict().values())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = saved(tmp_path, torch.jit.trace(module, torch.randn(1, 3, 224, 224)))
+        small = saved(tmp_path, torch.jit.script(nn.Linear(3, 2)), "small.pt")
+    done = subprocess.run([sys.executable, "-c", COST, str(path), str(small)], capture_output=True, text=True, check=True)
+    seconds, more = map(float, done.stdout.split())
+    # Beside PyTorch's own load, which takes the weights once.
+    assert seconds <= 2.0 and more - weights <= 1.5 * weights, (seconds, more / weights)
+
+
 # --- open sizes -----------------------------------------------------------------------------------------------------------
 
 
@@ -189,7 +220,7 @@ def test_sizes_stay_open(form):
         shapes = {"x": ("batch", "length", 8), "batch": (1, 16), "length": (1, 64)}
         compiled_module = tc.compile(model, inputs=(example,), shapes=shapes, log=False)
         assert compiled_module.symbols == {"batch": (1, 16), "length": (1, 64)}
-    for batch, length in (1, 1), (1, 7), (3, 16), (16, 64), (2, 33):
+    for batch, length in itertools.product((1, 2, 3, 7, 16), (1, 2, 7, 33, 64)):
         x = torch.randn(batch, length, 8)
         assert_close(compiled_module(x), module(x))
     with pytest.raises(tc.ShapeError):

@@ -1,11 +1,17 @@
 """PyTorch's own samples of its operators (op_db), each as a module: what tc gives is PyTorch's result, or it is refused by name.
 
-    python -m tests.torch.operators [--most N] [NAME …]    a line for each operator that is wrong or refused, and counts
+    python -m tests.torch.operators [--most N] [--part K/N] [--write] [NAME …]
+
+prints a line for each sample that is wrong, for each operator and type of which one is refused, and counts. --write renews the
+lines of these operators in tests/golden/torch_operators.txt, which lists the refused ones exactly. The package expecttest, which
+PyTorch's samples are written with, is one of the tests' requirements.
 """
 
 import argparse
 import contextlib
+import dataclasses
 import json
+import re
 import sys
 import warnings
 
@@ -14,8 +20,32 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 import tc
+from tests.support import ROOT
 
 DTYPES = (torch.float32, torch.int64, torch.bool)
+MOST = 2
+GOLDEN = ROOT / "tests" / "golden" / "torch_operators.txt"
+# What these give beyond shape and type is what the memory held before.
+UNDEFINED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_", "resize_as_")
+# Of equal numbers each may be chosen: the place of the axis among the positional arguments.
+CHOOSING = {"sort": 0, "argsort": 0, "topk": 1}
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    dtype: torch.dtype
+    module: nn.Module
+    tensors: list
+    expected: object
+    axis: int | None = None     # along which one of equal numbers is chosen
+
+    @property
+    def key(self):
+        return self.name, str(self.dtype)[6:]
+
+    def __str__(self):
+        return f"{self.name} {str(self.dtype)[6:]} ({', '.join(str(list(tensor.shape)) for tensor in self.tensors)})"
 
 
 class Call(nn.Module):
@@ -52,10 +82,10 @@ def samples(operator, dtype, most):
         return found
 
 
-def difference(actual, expected):
+def difference(actual, case):
     """What is wrong with a result, or nothing."""
     one, one_spec = pytree.tree_flatten(actual)
-    other, other_spec = pytree.tree_flatten(expected)
+    other, other_spec = pytree.tree_flatten(case.expected)
     if len(one) != len(other):
         return f"{one_spec} for {other_spec}"
     for a, b in zip(one, other):
@@ -65,11 +95,24 @@ def difference(actual, expected):
             continue
         if a.shape != b.shape or a.dtype != b.dtype:
             return f"{a.dtype} {list(a.shape)} for {b.dtype} {list(b.shape)}"
+        if case.name in UNDEFINED or (case.axis is not None and chooses_as_well(case, a, b)):
+            continue
         try:
             torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4, equal_nan=True)
         except AssertionError as error:
             return " ".join(str(error).split())[:200]
     return None
+
+
+def chooses_as_well(case, places, expected):
+    """Whether places are others than PyTorch's, but of equal numbers, and none twice."""
+    if places.dtype != torch.int64 or places.dim() == 0:
+        return False
+    value, axis = case.tensors[0], case.axis
+    if places.numel() and not (0 <= int(places.min()) and int(places.max()) < value.shape[axis]):
+        return False
+    once = places.sort(axis).values.diff(dim=axis).ne(0).all()
+    return bool(once) and torch.equal(value.gather(axis, places), value.gather(axis, expected))
 
 
 class Batch(nn.Module):
@@ -94,59 +137,121 @@ def expected_of(module, tensors):
 
 
 def verdicts(cases):
-    """[("right" | "wrong" | "refused", why)] of [(module, tensors, expected)]; a batch that fails is divided."""
-    inputs = [[tensor.clone() for tensor in tensors] for _, tensors, _ in cases]
+    """[("right" | "wrong" | "refused", why)]; a batch that fails is divided."""
+    inputs = [[tensor.clone() for tensor in case.tensors] for case in cases]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compiled = tc.compile(Batch([module for module, _, _ in cases]), inputs=(inputs,), log=False, threads=1)
-            results = compiled([[tensor.clone() for tensor in tensors] for _, tensors, _ in cases])
+            compiled = tc.compile(Batch([case.module for case in cases]), inputs=(inputs,), log=False, threads=1)
+            results = compiled([[tensor.clone() for tensor in case.tensors] for case in cases])
     except Exception as error:  # noqa: BLE001 - what is no error of tc is a bug, and counted as wrong
         if len(cases) > 1:
             half = len(cases) // 2
             return verdicts(cases[:half]) + verdicts(cases[half:])
-        text = f"{type(error).__name__}: {error}"
-        return [("refused" if isinstance(error, tc.Error) and "internal error" not in text else "wrong", text)]
-    found = [difference(result, expected) for result, (_, _, expected) in zip(results, cases)]
+        if isinstance(error, tc.Error) and "internal error" not in str(error):
+            return [("refused", reason_of(error))]
+        return [("wrong", f"{type(error).__name__}: {error}")]
+    found = [difference(result, case) for result, case in zip(results, cases)]
     return [("wrong", why) if why else ("right", "") for why in found]
+
+
+def reason_of(error):
+    """Which operator is refused and why, without names of nodes and places."""
+    text = " ".join(str((getattr(error, "problems", None) or [error])[0]).split())
+    node = re.search(r"node '[^']*' \(([\w.]+)[^)]*\)(?: of \w+)?: (.*)", text)
+    if node:
+        return f"{node.group(1)}: {node.group(2)}"
+    exported = re.search(r"by (?:torch.export|PyTorch): (\w+)", text)
+    return f"torch.export raises {exported.group(1)}" if exported else text
+
+
+def operators():
+    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch.testing._internal.common_methods_invocations import op_db
+    return {f"{each.name}.{each.variant_test_name}" if each.variant_test_name else each.name: each for each in op_db}
+
+
+def cases_of(name, operator, most):
+    for dtype in DTYPES:
+        for sample in samples(operator, dtype, most) if dtype in operator.dtypes else ():
+            module, tensors = module_of(operator, sample)
+            expected = expected_of(module, tensors)
+            if expected is None:
+                continue
+            axis = None
+            if name in CHOOSING and not sample.kwargs.get("stable"):
+                place = CHOOSING[name]
+                axis = sample.kwargs.get("dim", sample.args[place] if len(sample.args) > place else -1)
+            yield Case(name, dtype, module, tensors, expected, axis)
+
+
+def examine(chosen, most=MOST, batch=24):
+    """(counts, lines of what is wrong, {(operator, reason): types}) of {name: operator}."""
+    counts, wrong, refused, cases = {}, [], {}, []
+
+    def flush():
+        for case, (verdict, why) in zip(cases, verdicts(cases) if cases else []):
+            counts[verdict] = counts.get(verdict, 0) + 1
+            if verdict == "wrong":
+                wrong.append(f"{case}: {why}"[:420].replace("\n", " "))
+                print(f"wrong {wrong[-1]}", flush=True)
+            elif verdict == "refused":
+                types = refused.setdefault((case.name, why), [])
+                if case.key[1] not in types:
+                    types.append(case.key[1])
+        cases.clear()
+
+    # What is listed as refused comes last and one by one: it would divide the batches of the others.
+    listed = golden_lines()
+    for name in sorted(chosen, key=lambda name: name in listed):
+        for case in cases_of(name, chosen[name], most):
+            if len(cases) >= (1 if name in listed else batch):
+                flush()
+            cases.append(case)
+    flush()
+    return counts, wrong, refused
+
+
+def lines_of(refused):
+    return sorted(f"{name} ({', '.join(types)}): {why}" for (name, why), types in refused.items())
+
+
+def golden_lines():
+    """{operator: its lines} of the list."""
+    found = {}
+    for line in GOLDEN.read_text(encoding="utf-8").splitlines() if GOLDEN.exists() else []:
+        if not line.startswith("#"):
+            found.setdefault(line.split(" (")[0], []).append(line)
+    return found
+
+
+HEAD = """# PyTorch's samples of its operators that are refused (tests/torch/operators.py --write): operator (types): what refuses it.
+# Everything else in PyTorch's list, as far as it is float32, int64 or bool, gives PyTorch's results.
+"""
+
+
+def write(names, refused):
+    listed = {name: lines for name, lines in golden_lines().items() if name not in names}
+    kept = [line for lines in listed.values() for line in lines]
+    GOLDEN.write_text(HEAD + "".join(line + "\n" for line in sorted(kept + lines_of(refused))), encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--most", type=int, default=2, help="samples of each operator and type")
+    parser.add_argument("--most", type=int, default=MOST, help="samples of each operator and type")
     parser.add_argument("--batch", type=int, default=24, help="samples that are compiled together")
     parser.add_argument("--part", default="0/1", help="only every so many operators: 0/2 and 1/2 are the halves")
+    parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
-    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from torch.testing._internal.common_methods_invocations import op_db
     part, parts = map(int, arguments.part.split("/"))
-    counts, cases, names = {}, [], []
-
-    def flush():
-        for name, (verdict, why) in zip(names, verdicts(cases) if cases else []):
-            counts[verdict] = counts.get(verdict, 0) + 1
-            if verdict != "right":
-                print(f"{verdict} {name}: {why}"[:420].replace("\n", " "), flush=True)
-        cases.clear()
-        names.clear()
-
-    for number, operator in enumerate(op_db):
-        if number % parts != part or (arguments.names and operator.name not in arguments.names):
-            continue
-        for dtype in DTYPES:
-            for sample in samples(operator, dtype, arguments.most) if dtype in operator.dtypes else ():
-                module, tensors = module_of(operator, sample)
-                expected = expected_of(module, tensors)
-                if expected is None:
-                    continue
-                cases.append((module, tensors, expected))
-                shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors)
-                names.append(f"{operator.name}{'.' * bool(operator.variant_test_name)}{operator.variant_test_name} {str(dtype)[6:]} ({shapes})")
-                if len(cases) >= arguments.batch:
-                    flush()
-    flush()
+    chosen = {name: operator for number, (name, operator) in enumerate(operators().items())
+              if number % parts == part and (not arguments.names or operator.name in arguments.names)}
+    counts, _, refused = examine(chosen, arguments.most, arguments.batch)
+    print("\n".join(f"refused {line}" for line in lines_of(refused)))
+    if arguments.write:
+        write(chosen, refused)
     print(json.dumps(counts))
 
 

@@ -25,7 +25,7 @@ def open_archive(path_or_bytes, name):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return _LOADERS[kind](file)
+                return _LOADERS[kind](file if data is not None else os.fspath(path_or_bytes))
         except _DAMAGED as error:
             raise ModelError(f"'{name}' is a damaged {kind} file: {_sentence(error)}") from None
 
@@ -95,6 +95,7 @@ def _pickled(name):
 
 
 _LOADERS = {
+    # Of a path it reads a tensor at a time, of a file object the whole archive, several times.
     "TorchScript": lambda file: torch.jit.load(file, map_location="cpu"),
     "torch.export": torch.export.load,
 }

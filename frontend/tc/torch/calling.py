@@ -31,7 +31,7 @@ def array_of_argument(value):
 def tensor_of_result(array, dtype):
     """A tensor over the memory of a result."""
     if dtype in _BITS:
-        return torch.from_numpy(np.ascontiguousarray(array).view(np.int16 if dtype == torch.bfloat16 else np.uint8)).view(dtype)
+        return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape).view(np.int16 if dtype == torch.bfloat16 else np.uint8)).view(dtype)
     return torch.from_numpy(array)
 
 

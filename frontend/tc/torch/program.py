@@ -46,6 +46,7 @@ def functional(exported, name):
     if all(_is_final(node) for module in exported.graph_module.modules() if isinstance(module, torch.fx.GraphModule)
            for node in module.graph.nodes):
         return exported
+    _refuse_written_windows(exported, name)
     # What torch.export decomposes, and what only its own library of decompositions has; not what has a row.
     table = torch.export.default_decompositions()
     for operator, decompose in torch._decomp.decomposition_table.items():
@@ -62,6 +63,34 @@ def functional(exported, name):
         refuse_types(exported, name)
         line = " ".join(str(error).split())[:300]
         raise UnsupportedError(f"{name} cannot be decomposed by PyTorch: {type(error).__name__}: {line}") from error
+
+
+def _refuse_written_windows(exported, name):
+    """Refuses writing through windows that overlap or leave gaps: PyTorch's own functional form of it forgets what no
+    window has, and adds up what several have."""
+    problems = []
+    for node in exported.graph.nodes:
+        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.is_mutable:
+            continue
+        for argument, value in zip(node.target._schema.arguments, node.args):
+            if argument.alias_info is not None and argument.alias_info.is_write and _is_of_windows(value):
+                problems.append(f"node '{node.name}' ({source_of_node(node)}): it writes through unfold, whose windows overlap or leave gaps")
+    if problems:
+        refuse_all(problems, name)
+
+
+def _is_of_windows(node):
+    """Whether a node is a view, or a view of a view, of such windows."""
+    while isinstance(node, torch.fx.Node) and node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
+        first = node.target._schema.arguments[:1]
+        if not first or first[0].alias_info is None:
+            return False
+        if node.target is torch.ops.aten.unfold.default:
+            operand, axis, size, step = node.args
+            extent = operand.meta["val"].shape[axis]
+            return size != step or extent % step != 0
+        node = node.args[0]
+    return False
 
 
 def refuse_types(exported, name):

@@ -8,7 +8,8 @@ import torch
 from torch.fx import traceback
 
 from . import script_control
-from .script_values import OPERATORS, PRIM_OPERATORS, DataNumber, NumberTensor, ScriptError, is_tensor
+from .script_values import (OPERATORS, PRIM_OPERATORS, DataNumber, NumberTensor, ScriptError, compute_of_data, is_of_data,
+                            is_tensor)
 
 
 _CLASSES = "objects of classes of TorchScript are not supported"
@@ -92,11 +93,15 @@ class Interpreter:
     def operator(self, node, namespace, name, inputs):
         if namespace == "aten" and name in OPERATORS and not _of_tensors(inputs, name):
             return OPERATORS[name](*inputs)
+        if namespace == "aten" and is_of_data(name, inputs):
+            return compute_of_data(name, inputs)
         numbers = [each.value if isinstance(each, NumberTensor) else each for each in inputs]
         if any(isinstance(each, NumberTensor) for each in inputs) and name in _NUMBER_TENSORS and not _of_tensors(numbers, name):
             return NumberTensor(_NUMBER_TENSORS[name](*numbers))
         if namespace == "aten" and name == "len" and isinstance(inputs[0], torch.Tensor):
             return inputs[0].shape[0]
+        if any(isinstance(each, DataNumber) for each in inputs):
+            return _call_with_data(node, namespace, name, inputs)
         return _call(node, namespace, name, [_as_argument(each) for each in inputs])
 
 
@@ -139,13 +144,24 @@ def _call(node, namespace, name, inputs):
     operator = getattr(packet, overload or "default", None) if packet is not None else None
     if operator is None:
         raise ScriptError(f"{namespace}::{signature} is not supported")
-    positional, named = [], {}
-    for argument, value in zip(operator._schema.arguments, inputs):
-        if argument.kwarg_only:
-            named[argument.name] = value
-        else:
-            positional.append(value)
-    return operator(*positional, **named)
+    return _applied(operator, operator._schema, inputs)
+
+
+def _applied(function, schema, inputs):
+    positional = [value for argument, value in zip(schema.arguments, inputs) if not argument.kwarg_only]
+    return function(*positional, **{argument.name: value for argument, value in zip(schema.arguments, inputs) if argument.kwarg_only})
+
+
+def _call_with_data(node, namespace, name, inputs):
+    """An operator some of whose numbers are read from data: the overload of tensors takes them."""
+    wide = any(isinstance(each, torch.Tensor) and each.dtype == torch.float64 for each in inputs)
+    given = [each.argument(torch.float64 if wide else torch.get_default_dtype()) if isinstance(each, DataNumber) else _as_argument(each)
+             for each in inputs]
+    packet = getattr(getattr(torch.ops, namespace), name, None)
+    overload = getattr(packet, node.schema().split("(")[0].partition(".")[2].replace("Scalar", "Tensor") or "default", None)
+    if overload is None:
+        raise ScriptError(f"{namespace}::{name} with a number that is read from data is not supported")
+    return _applied(overload, overload._schema, given)
 
 
 @contextlib.contextmanager
@@ -226,7 +242,7 @@ def _number_of_tensor(interpreter, node, inputs, values):
     if not isinstance(value, (torch.Tensor, DataNumber)):
         return (value if isinstance(value, torch.SymInt) and convert is int else OPERATORS[kind](value) if kind in OPERATORS else convert(value),)
     if isinstance(value, DataNumber):
-        value = value.tensor
+        return (value.as_kind(kind),)
     known = script_control.known_number(value)
     if known is not None:
         return (convert(known),)

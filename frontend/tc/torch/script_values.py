@@ -24,11 +24,20 @@ class NumberTensor:
 
 
 class DataNumber:
-    """A number that is read from a tensor whose data is not known: it can decide a branch or the end of a loop, or become
-    a tensor again."""
+    """A number that is read from a tensor whose data is not known: it can decide a branch or the end of a loop, be computed
+    with, or become a tensor again."""
 
     def __init__(self, tensor, kind):
         self.tensor, self.kind = tensor, kind
+
+    def as_kind(self, kind):
+        """The number as Python's bool, int or float makes one of it."""
+        dtype = {"Bool": torch.bool, "Int": torch.int64, "IntImplicit": torch.int64}.get(kind)
+        return DataNumber(self.tensor if dtype is None else self.tensor.to(dtype), kind)
+
+    def argument(self, dtype):
+        """The number as an operand beside tensors, of which the floating ones have this type."""
+        return self.tensor.to(dtype) if self.tensor.dtype.is_floating_point else self.tensor
 
 
 def is_tensor(value):
@@ -111,6 +120,25 @@ OPERATORS = {
     "endswith": str.endswith, "join": str.join, "replace": str.replace, "find": str.find, "numel": math.prod, "ord": ord, "chr": chr,
     "__upcast": lambda value: value, "rstrip": str.rstrip, "lstrip": str.lstrip,
 }
+_OF_DATA = ("add", "sub", "mul", "div", "floordiv", "remainder", "neg", "abs", "eq", "ne", "lt", "le", "gt", "ge", "__and__", "__or__",
+            "__xor__", "__not__")
+
+
+def is_of_data(name, inputs):
+    """Whether an operator is one of numbers, some of which are read from data."""
+    return name in _OF_DATA and any(isinstance(each, DataNumber) for each in inputs) and all(
+        isinstance(each, (DataNumber, bool, int, float)) for each in inputs)
+
+
+def compute_of_data(name, inputs):
+    """The result of such an operator, computed as wide as numbers of Python are."""
+    numbers = [each.tensor if isinstance(each, DataNumber) else each for each in inputs]
+    if name == "div" or any(isinstance(each, float) or (isinstance(each, torch.Tensor) and each.is_floating_point()) for each in numbers):
+        numbers = [each.to(torch.float64) if isinstance(each, torch.Tensor) else each for each in numbers]
+    result = torch.logical_not(*numbers) if name == "__not__" else OPERATORS[name](*numbers)
+    return DataNumber(result, "Bool" if result.dtype == torch.bool else "Float" if result.dtype.is_floating_point else "Int")
+
+
 # prim:: operators of such values.
 PRIM_OPERATORS = {
     "min": _pick(min), "max": _pick(max), "abs": abs, "unchecked_cast": lambda value: value,

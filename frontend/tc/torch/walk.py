@@ -14,11 +14,6 @@ from .describe import Describer, Refusal, Value, dtype_name
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__))
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
-# Checks of what export has established already; they give nothing.
-_ASSERTIONS = {
-    "aten::_assert_async.msg", "aten::_assert_async", "aten::_assert_scalar", "aten::_assert_tensor_metadata",
-    "aten::sym_constrain_range", "aten::sym_constrain_range_for_size", "aten::_functional_assert_async.msg",
-}
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -39,6 +34,16 @@ def source_of_node(node):
     return f"{name} at {place}" if place else name
 
 
+def _live(graph):
+    """The nodes that results follow from: the graph is functional, so that the others do nothing (checks of what export has
+    established already are among them)."""
+    live = {node for node in graph.nodes if node.op == "output"}
+    for node in reversed(graph.nodes):
+        if node in live:
+            live.update(node.all_input_nodes)
+    return live
+
+
 class Walk:
     """Describes the nodes of a graph and of its subgraphs in order, and collects what cannot be described."""
 
@@ -48,9 +53,12 @@ class Walk:
 
     def run(self, graph):
         """Describes all nodes but inputs; what the output node has, with Values for its tensors."""
+        live = _live(graph)
         for node in graph.nodes:
             if node.op == "output":
                 return torch.fx.node.map_arg(node.args[0], self.value)
+            if node not in live:
+                continue
             if node.op == "get_attr":
                 self.values[node] = self._attribute(node)
             elif node.op == "call_function":
@@ -100,9 +108,6 @@ class Walk:
         target = node.target
         if not isinstance(target, torch._ops.OpOverload):
             raise Refusal("it is no operator of a tensor")
-        name = f"{target._schema.name}.{target._overloadname}".removesuffix(".default").removesuffix(".")
-        if name in _ASSERTIONS:
-            return None
         if _reads_data(node):
             return self._item(node, args[0])
         for each in _tensors(node.meta.get("val")):

@@ -120,13 +120,13 @@ def index_put(g, self, indices, values, accumulate=False):
         given = g.node("Expand", [given, g.ints(result)])
     inverse = [order.index(axis) for axis in range(len(order))]
     given = g.transpose(given, inverse)
-    written = g.node("ScatterND", [g.transpose(self, places.front), places.tuples(g), given],
-                     reduction="add" if accumulate else "none")
+    written = _reduced(g, self.dtype, [g.transpose(self, places.front), places.tuples(g), given], "ScatterND",
+                       "add" if accumulate else "none")
     return g.transpose(written, [places.front.index(axis) for axis in range(self.rank)])
 
 
 def _put_under_mask(g, self, indices, mask, values, accumulate):
-    if values.fake.numel() != 1 or accumulate:
+    if not is_static(values.shape) or values.fake.numel() != 1 or accumulate:
         g.refuse("the elements of a tensor are put one by one where a mask is true, which depends on data")
     before = next(axis for axis, each in enumerate(indices) if each is not None)
     shape = [*mask.shape, *[1] * (self.rank - before - mask.rank)]
@@ -152,8 +152,21 @@ def _scattered(g, self, dim, index, src, reduction):
             updates = g.node("Slice", [updates, g.ints(starts), g.ints(ends), g.ints(range(src.rank))])
     else:
         updates = g.full(index.shape, src, self.dtype)
-    result = g.node("ScatterElements", [self, places, updates], axis=self.axis(dim), reduction=reduction)
+    result = _reduced(g, self.dtype, [self, places, updates], "ScatterElements", reduction, axis=self.axis(dim))
     return result if len(shape) else g.reshape(result, [])
+
+
+# Sums, products and extremes of truth values, as extremes of 0 and 1.
+_OF_TRUTHS = {"add": "max", "mul": "min", "max": "max", "min": "min"}
+
+
+def _reduced(g, dtype, inputs, op, reduction, **attributes):
+    """What ScatterElements or ScatterND makes of (values, places, updates)."""
+    if dtype != torch.bool or reduction == "none":
+        return g.node(op, inputs, reduction=reduction, **attributes)
+    value, places, updates = inputs
+    value, updates = (g.cast(each, torch.uint8, torch.bool) for each in (value, updates))
+    return g.cast(g.node(op, [value, places, updates], reduction=_OF_TRUTHS[reduction], **attributes), torch.bool, torch.uint8)
 
 
 @aten("scatter.src", "scatter.value", ops="ScatterElements")
@@ -171,6 +184,15 @@ def scatter_with(g, self, dim, index, src=None, value=None, reduce="add"):
     return _scattered(g, self, dim, index, value if src is None else src, {"add": "add", "multiply": "mul"}[reduce])
 
 
+def _bounds(dtype):
+    """The smallest and the largest value."""
+    if dtype == torch.bool:
+        return False, True
+    if dtype.is_floating_point:
+        return -float("inf"), float("inf")
+    return torch.iinfo(dtype).min, torch.iinfo(dtype).max
+
+
 @aten("scatter_reduce.two", ops="ScatterElements")
 def scatter_reduce(g, self, dim, index, src, reduce, include_self=True):
     kinds = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
@@ -178,8 +200,7 @@ def scatter_reduce(g, self, dim, index, src, reduce, include_self=True):
         g.refuse(f"the reduction '{reduce}' is not supported")
     if not include_self:
         neutral = {"sum": 0, "prod": 1}.get(reduce)
-        info = torch.finfo(self.dtype) if self.dtype.is_floating_point else torch.iinfo(self.dtype)
-        low, high = (-float("inf"), float("inf")) if self.dtype.is_floating_point else (info.min, info.max)
+        low, high = _bounds(self.dtype)
         neutral = {"amax": low, "amin": high}.get(reduce, neutral)
         self = Value(_scattered(g, self, dim, index, neutral, "none"), self.fake)
     return _scattered(g, self, dim, index, src, kinds[reduce])
@@ -188,7 +209,7 @@ def scatter_reduce(g, self, dim, index, src, reduce, include_self=True):
 @aten("index_add", ops="ScatterND")
 def index_add(g, self, dim, index, source, alpha=1):
     given = g.cast(source, self.dtype)
-    if alpha != 1:
+    if alpha != 1 and self.dtype != torch.bool:
         given = g.node("Mul", [given, g.constant(alpha, self.dtype)])
     return _along(g, self, dim, index, given, source, "add")
 
@@ -212,14 +233,14 @@ def _along(g, self, dim, index, updates, source, reduction):
     """Slices along an axis written at indices."""
     places = g.cast(index, torch.int64)
     if not self.rank:
-        value = g.node("ScatterND", [g.reshape(self, [1]), g.reshape(places, [1, 1]), g.reshape(updates, [1])], reduction=reduction)
+        value = _reduced(g, self.dtype, [g.reshape(self, [1]), g.reshape(places, [1, 1]), g.reshape(updates, [1])], "ScatterND", reduction)
         return g.reshape(value, [])
     axis = self.axis(dim)
     front = [axis, *(a for a in range(self.rank) if a != axis)]
     places = g.node("Unsqueeze", [places if index.rank else g.reshape(places, [1]), g.ints([1])])
     if source is not None and source.rank < self.rank:
         updates = g.node("Unsqueeze", [updates, g.ints([axis])])
-    written = g.node("ScatterND", [g.transpose(self, front), places, g.transpose(updates, front)], reduction=reduction)
+    written = _reduced(g, self.dtype, [g.transpose(self, front), places, g.transpose(updates, front)], "ScatterND", reduction)
     return g.transpose(written, [front.index(a) for a in range(self.rank)])
 
 

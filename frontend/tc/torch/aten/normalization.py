@@ -1,5 +1,7 @@
 """Normalisation and softmax."""
 
+import math
+
 import torch
 
 from .table import aten
@@ -81,5 +83,17 @@ def _rows(op, *names):
     return describe
 
 
-_rows("Softmax", "softmax.int", "_softmax", "_safe_softmax")
+_rows("Softmax", "softmax.int", "_softmax")
 _rows("LogSoftmax", "log_softmax.int", "_log_softmax")
+
+
+@aten("_safe_softmax", ops="Softmax, ReduceMax, Where")
+def safe_softmax(g, self, dim, dtype=None):
+    """Rows of which nothing is kept are 0, not NaN."""
+    dtype = g.out.dtype
+    value = g.reshape(g.cast(self, dtype), [1]) if not self.rank else g.cast(self, dtype)
+    axis = self.axis(dim)
+    largest = g.node("ReduceMax", [value, g.ints([axis])], keepdims=1)
+    masked = g.node("Equal", [largest, g.constant(-math.inf, dtype)])
+    result = g.node("Where", [masked, g.constant(0, dtype), g.node("Softmax", [value], axis=axis)])
+    return result if self.rank else g.reshape(result, [])

@@ -352,6 +352,23 @@ _extreme("Max", "maximum", "max.other", "clamp_min.Tensor")
 _extreme("Min", "minimum", "min.other", "clamp_max.Tensor")
 
 
+def _extreme_number(op, name):
+    @aten(name, ops=f"{op}, IsNaN, Where")
+    def describe(g, self, other):
+        one, another = g.cast(self, g.out.dtype), g.cast(other, g.out.dtype)
+        if g.out.dtype == torch.bool:
+            return g.node("Or" if op == "Max" else "And", [one, another])
+        result = g.node(op, [one, another])
+        if not g.out.dtype.is_floating_point:
+            return result
+        result = g.node("Where", [g.node("IsNaN", [another]), one, result])
+        return g.node("Where", [g.node("IsNaN", [one]), another, result])
+
+
+_extreme_number("Max", "fmax")
+_extreme_number("Min", "fmin")
+
+
 @aten("clamp", "clamp.Tensor", "clip", "clip.Tensor", "hardtanh", "clamp_min", "clamp_max", ops="Clip, Min, Max")
 def clamp(g, self, min=None, max=None, min_val=None, max_val=None):
     low, high = min if min_val is None else min_val, max if max_val is None else max_val
@@ -452,12 +469,20 @@ def relu6(g, self):
     return g.node("Clip", [self, g.constant(0, self.dtype), g.constant(6, self.dtype)])
 
 
+# From there on float32 has no digit for the difference to the identity.
+_SOFTPLUS_IS_LINEAR = 17
+
+
 @aten("softplus", ops="Softplus")
 def softplus(g, self, beta=1, threshold=20):
-    if beta == 1:
-        return g.node("Softplus", [self])
     factor = g.constant(beta, g.out.dtype)
-    return g.node("Div", [g.node("Softplus", [g.node("Mul", [self, factor])]), factor])
+    scaled = g.node("Mul", [self, factor]) if beta != 1 else self
+    result = g.node("Softplus", [scaled])
+    if beta != 1:
+        result = g.node("Div", [result, factor])
+    if threshold >= _SOFTPLUS_IS_LINEAR:
+        return result
+    return g.node("Where", [g.node("Greater", [scaled, g.constant(threshold, g.out.dtype)]), self, result])
 
 
 @aten("log_sigmoid", "log_sigmoid_forward", ops="Softplus, Neg")

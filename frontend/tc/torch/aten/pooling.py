@@ -45,6 +45,11 @@ for _spatial in (1, 2, 3):
         window = _window(kernel_size, stride, padding, 1, spatial)
         del window["dilations"]
         value, added = _batched(g, self, spatial)
+        if divisor_override is not None and ceil_mode:
+            if not is_static(self.shape):
+                g.refuse("sizes are not known while compiling")
+            value, ceil_mode = _padded_to_windows(g, value, self.shape[self.rank - spatial:], window), False
+            window["pads"] = [0] * 2 * spatial
         result = g.node("AveragePool", [value], ceil_mode=int(ceil_mode),
                         count_include_pad=int(count_include_pad or divisor_override is not None), **window)
         if divisor_override is not None:
@@ -64,6 +69,16 @@ for _spatial in (1, 2, 3):
         result = _adaptive(g, self, output_size, spatial, "MaxPool")
         g.out = out
         return result, None
+
+
+def _padded_to_windows(g, value, sizes, window):
+    """Zeros around a map of these sizes, as far as the windows reach that begin in it."""
+    spatial = len(sizes)
+    begins, ends = window["pads"][:spatial], []
+    for axis, count in enumerate(g.out.shape[-spatial:]):
+        reach = (count - 1) * window["strides"][axis] + window["kernel_shape"][axis]
+        ends.append(max(reach - sizes[axis] - begins[axis], 0))
+    return g.node("Pad", [value, g.ints([0, 0, *begins, 0, 0, *ends])])
 
 
 def _adaptive(g, self, output_size, spatial, op):

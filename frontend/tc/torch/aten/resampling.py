@@ -46,8 +46,10 @@ _upsample("nearest", "half_pixel", [f"_upsample_nearest_exact{d}d{vec}" for d in
 _upsample("linear", "half_pixel", ["upsample_linear1d", "upsample_linear1d.vec", "upsample_bilinear2d", "upsample_bilinear2d.vec",
                                    "upsample_trilinear3d", "upsample_trilinear3d.vec"])
 _upsample("cubic", "half_pixel", ["upsample_bicubic2d", "upsample_bicubic2d.vec"], cubic_coeff_a=-0.75)
-_upsample("linear", "half_pixel", ["_upsample_bilinear2d_aa", "_upsample_bilinear2d_aa.vec"], antialias=1)
-_upsample("cubic", "half_pixel", ["_upsample_bicubic2d_aa", "_upsample_bicubic2d_aa.vec"], antialias=1, cubic_coeff_a=-0.5)
+_upsample("linear", "half_pixel", ["_upsample_bilinear2d_aa", "_upsample_bilinear2d_aa.vec"], antialias=1,
+          exclude_outside=1)
+_upsample("cubic", "half_pixel", ["_upsample_bicubic2d_aa", "_upsample_bicubic2d_aa.vec"], antialias=1, exclude_outside=1,
+          cubic_coeff_a=-0.5)
 
 
 @aten("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", ops="GridSample")
