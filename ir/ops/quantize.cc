@@ -78,8 +78,33 @@ void infer_quantize(InferContext& context) {
   context.set_output(0, type, context.shape(0));
 }
 
+bool is_one(const Value& value) {
+  return value.constant && value.constant->count() == 1 && value.constant->as_double(0) == 1;
+}
+
+// Of numbers in units of 1, with a zero point that is known: saturated first, so that few steps are left.
+bool lower_units(LowerContext& context, const LowerContext::Space& space) {
+  const DType out = context.output_value(0).dtype;
+  const bool known = !context.has_input(2) || (context.input_value(2).constant && context.input_value(2).constant->count() == 1);
+  if (!is_one(context.input_value(1)) || !known || context.dtype(0) != DType::F32 || context.dtype(1) != DType::F32 ||
+      is_float(out) || bits_of(out) > 16 || !string_attribute(context.node(), "precision").empty()) {
+    return false;
+  }
+  const int64_t zero = context.has_input(2) ? context.input_value(2).constant->as_int(0) : 0;
+  const auto [low, high] = ends_of(out);
+  const ExprPtr least = constant(DType::F32, low - static_cast<double>(zero)), most = constant(DType::F32, high - static_cast<double>(zero));
+  ExprPtr value = context.read(0, space.position);
+  value = select(binary(BinaryOp::Gt, value, least), value, least);
+  value = select(binary(BinaryOp::Lt, value, most), value, most);
+  value = cast(DType::I32, unary(UnaryOp::Round, value));
+  if (zero != 0) value = binary(BinaryOp::Add, value, int_constant(DType::I32, zero));
+  context.assign("e", space.iterators, context.output(0), space.position, cast(out, value));
+  return true;
+}
+
 void lower_quantize(LowerContext& context) {
   auto space = context.space("i", context.shape(0));
+  if (lower_units(context, space)) return;
   const DType type = string_attribute(context.node(), "precision") == name_of(DType::F64) ? DType::F64 : DType::F32;
   const DType out = context.output_value(0).dtype;
   auto number = [&](ExprPtr value) { return value->dtype == type ? value : cast(type, value); };
@@ -277,6 +302,7 @@ void register_quantize_ops(OpTable& table) {
   quantize.minimum_inputs = 2;
   quantize.maximum_inputs = 3;
   quantize.elementwise = true;
+  quantize.traits.quantisation = OpTraits::Quantisation::Quantize;
   quantize.attributes = {{"axis", int64_t{1}}, {"saturate", int64_t{1}}, {"block_size", int64_t{0}}, {"output_dtype", std::string()},
                          {"precision", std::string()}};
   quantize.types = {{kNumbers, {0}}, {kFloats, {1}}};
@@ -284,6 +310,7 @@ void register_quantize_ops(OpTable& table) {
   quantize.lower = lower_quantize;
   OpRow dequantize = quantize;
   dequantize.name = "DequantizeLinear";
+  dequantize.traits.quantisation = OpTraits::Quantisation::Dequantize;
   dequantize.doc = "(x - zero point) * scale.";
   dequantize.equation = "(a - c) * b";
   dequantize.onnx = {{"DequantizeLinear", 10, types}};
