@@ -250,20 +250,17 @@ llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   return builder_.CreateIntCast(a, type, is_signed(from));
 }
 
-// Whether the number is the smaller or larger one of another and a constant, which is an i32, on both sides.
-static bool is_cut_to_integers(llvm::Value* number) {
-  int ends = 0;
-  for (; ends < 2; ++ends) {
-    auto* chosen = llvm::dyn_cast<llvm::SelectInst>(number);
-    const auto* compared = chosen == nullptr ? nullptr : llvm::dyn_cast<llvm::FCmpInst>(chosen->getCondition());
-    auto* end = chosen == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(chosen->getFalseValue());
-    auto* splat = end == nullptr || !end->getType()->isVectorTy() ? nullptr : llvm::dyn_cast_or_null<llvm::ConstantFP>(end->getSplatValue());
-    if (compared == nullptr || splat == nullptr || compared->getOperand(0) != chosen->getTrueValue() || compared->getOperand(1) != end) return false;
-    const auto wanted = ends == 0 ? llvm::CmpInst::FCMP_OLT : llvm::CmpInst::FCMP_OGT;
-    if (compared->getPredicate() != wanted || !(std::abs(splat->getValueAPF().convertToFloat()) < 0x1p31F)) return false;
-    number = chosen->getTrueValue();
+// Whether the number is no larger than a constant that is an i32, or NaN: as `extremum` writes it.
+static bool stays_below_limit(llvm::Value* number) {
+  const auto* chosen = llvm::dyn_cast<llvm::SelectInst>(number);
+  const auto* compared = chosen == nullptr ? nullptr : llvm::dyn_cast<llvm::FCmpInst>(chosen->getCondition());
+  const auto* end = chosen == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(chosen->getTrueValue());
+  if (compared == nullptr || end == nullptr || !end->getType()->isVectorTy() || compared->getPredicate() != llvm::CmpInst::FCMP_OLT ||
+      compared->getOperand(0) != end || compared->getOperand(1) != chosen->getFalseValue()) {
+    return false;
   }
-  return true;
+  const auto* most = llvm::dyn_cast_or_null<llvm::ConstantFP>(end->getSplatValue());
+  return most != nullptr && most->getValueAPF().convertToFloat() < 0x1p31F;
 }
 
 // Of a vector of rounded f32: the instruction that rounds while it converts, of the vector before it was
@@ -288,7 +285,7 @@ llvm::Value* Arithmetic::round_to_integer(llvm::Value* a) {
   } else {
     return nullptr;
   }
-  return is_cut_to_integers(number) ? whole : builder_.CreateSelect(builder_.CreateFCmpORD(number, number), whole, zero);
+  return builder_.CreateSelect(builder_.CreateFCmpORD(number, number), whole, zero);
 }
 
 // LLVM converts vectors that saturate number by number: so the range is cut before.
@@ -299,7 +296,7 @@ llvm::Value* Arithmetic::float_to_short_integer(DType to, llvm::Value* a) {
   // The largest number below the limit whose whole part is one of the type.
   const double most = single && bits > 24 ? limit - std::ldexp(1.0, bits - 24) : limit - 1;
   if (llvm::Value* whole = to == DType::I32 ? round_to_integer(a) : nullptr) {
-    if (is_cut_to_integers(llvm::cast<llvm::IntrinsicInst>(a)->getArgOperand(0))) return whole;
+    if (stays_below_limit(llvm::cast<llvm::IntrinsicInst>(a)->getArgOperand(0))) return whole;
     return builder_.CreateSelect(builder_.CreateFCmpOGE(a, same(a, limit)), same_int(whole, INT32_MAX), whole);
   }
   llvm::Constant* least = same(a, is_signed(to) ? -limit : 0);

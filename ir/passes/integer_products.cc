@@ -145,11 +145,20 @@ class Products {
     return build.constant(number_tensor(type, shape, numbers));
   }
 
-  // What is added to the sums: as integers where the bias is in their units, else to the floats. False where it is of
-  // another kind.
-  bool find_bias(const Node& node, const std::vector<float>& scales, size_t channels, std::vector<double>& whole,
+  // Whether all sums, with so much added to them, stay within 32 bits.
+  static bool fit(const std::vector<double>& magnitudes, const std::vector<double>& added) {
+    for (size_t i = 0; i < added.size(); ++i) {
+      if (magnitudes[i] * 255 + std::abs(added[i]) > kLargestSum) return false;
+    }
+    return true;
+  }
+
+  // What is added to the sums: as integers where the bias is in their units and they have room, else to the floats. False
+  // where it is of another kind.
+  bool find_bias(const Node& node, const Weights& weights, const std::vector<float>& scales, std::vector<double>& whole,
                  std::vector<double>& real) const {
     if (!input_given(node, 2)) return true;
+    const size_t channels = whole.size();
     const auto from = dequantised(node.inputs[2]);
     const Tensor* tensor = from ? graph_[from->number].constant.get() : graph_[node.inputs[2]].constant.get();
     if (tensor == nullptr) return false;
@@ -169,11 +178,9 @@ class Products {
       const float scale = scales[scales.size() == 1 ? 0 : i];
       units = units && std::abs(from->scale(i) - scale) <= kSame * scale;
     }
-    if (units) {
-      for (size_t i = 0; i < channels; ++i) whole[i] += numbers[i];
-    } else {
-      real = floats;
-    }
+    for (size_t i = 0; i < channels; ++i) numbers[i] += whole[i];
+    if (units && fit(weights.magnitudes, numbers)) whole = numbers;
+    else real = floats;
     return true;
   }
 
@@ -190,10 +197,7 @@ class Products {
     for (const float each : weights->scales) scales.push_back(each * input->scale(0));
     std::vector<double> whole(channels), real;
     for (size_t i = 0; i < channels; ++i) whole[i] = -weights->sums[i] * static_cast<double>(input->zero(0));
-    if (!find_bias(node, scales, channels, whole, real)) return std::nullopt;
-    for (size_t i = 0; i < channels; ++i) {
-      if (weights->magnitudes[i] * 255 + std::abs(whole[i]) > kLargestSum) return std::nullopt;
-    }
+    if (!fit(weights->magnitudes, whole) || !find_bias(node, *weights, scales, whole, real)) return std::nullopt;
     return write(node, *input, *weights, {scales, whole, real});
   }
 
