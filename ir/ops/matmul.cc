@@ -19,7 +19,6 @@ void infer_matmul(InferContext& context) {
 }
 
 void infer_integer_matmul(InferContext& context) {
-  if (context.rank(0) < 2 || context.rank(1) < 2) context.error("matrices are needed");
   infer_equation(context, matmul_equation(false, false), DType::I32);
 }
 
