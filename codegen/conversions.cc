@@ -250,6 +250,19 @@ llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   return builder_.CreateIntCast(a, type, is_signed(from));
 }
 
+// Whether the number is no larger than a constant that is an i32, or NaN: as `extremum` writes it.
+static bool stays_below_limit(llvm::Value* number) {
+  const auto* chosen = llvm::dyn_cast<llvm::SelectInst>(number);
+  const auto* compared = chosen == nullptr ? nullptr : llvm::dyn_cast<llvm::FCmpInst>(chosen->getCondition());
+  const auto* end = chosen == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(chosen->getTrueValue());
+  if (compared == nullptr || end == nullptr || !end->getType()->isVectorTy() || compared->getPredicate() != llvm::CmpInst::FCMP_OLT ||
+      compared->getOperand(0) != end || compared->getOperand(1) != chosen->getFalseValue()) {
+    return false;
+  }
+  const auto* most = llvm::dyn_cast_or_null<llvm::ConstantFP>(end->getSplatValue());
+  return most != nullptr && most->getValueAPF().convertToFloat() < 0x1p31F;
+}
+
 // Of a vector of rounded f32: the instruction that rounds while it converts, of the vector before it was
 // rounded; null where there is none. What is not an i32 becomes the least i32, a NaN zero.
 llvm::Value* Arithmetic::round_to_integer(llvm::Value* a) {
@@ -283,6 +296,7 @@ llvm::Value* Arithmetic::float_to_short_integer(DType to, llvm::Value* a) {
   // The largest number below the limit whose whole part is one of the type.
   const double most = single && bits > 24 ? limit - std::ldexp(1.0, bits - 24) : limit - 1;
   if (llvm::Value* whole = to == DType::I32 ? round_to_integer(a) : nullptr) {
+    if (stays_below_limit(llvm::cast<llvm::IntrinsicInst>(a)->getArgOperand(0))) return whole;
     return builder_.CreateSelect(builder_.CreateFCmpOGE(a, same(a, limit)), same_int(whole, INT32_MAX), whole);
   }
   llvm::Constant* least = same(a, is_signed(to) ? -limit : 0);

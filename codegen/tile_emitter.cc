@@ -181,6 +181,7 @@ void TileEmitter::nest(size_t position, Constraints pending) {
   switch (loop.kind) {
     case TileLoop::Kind::Vector: nest(position + 1, pending); break;
     case TileLoop::Kind::Unroll:
+      if (sum_bytes(position, pending)) break;
       waits_ = stores_across(position);
       for (int64_t i = 0; i < loop.extent; ++i) {
         values_[loop.name] = Affine(i);

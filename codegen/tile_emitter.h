@@ -154,6 +154,17 @@ class TileEmitter {
   llvm::Value* lane_mask(const Affine& constraint);
   Guard guard_for(const Constraints& constraints);
 
+  // tile_bytes.cc: products of bytes, several of which an instruction sums up. False, and nothing emitted, where the loop at
+  // this position does not count such.
+  bool sum_bytes(size_t position, const Constraints& pending);
+  struct ByteOperands {
+    const Expr *shared = nullptr, *apart = nullptr;   // loads: of all lanes alike, and of each its own
+    Address shared_at, apart_at;
+  };
+  std::optional<ByteOperands> byte_operands(const TileLoop& members);
+  llvm::Value* load_bytes(const Expr& load, const Address& address, const Guard& guard, bool shared);
+  llvm::Value* add_bytes(llvm::Value* sums, llvm::Value* shared, DType shared_type, llvm::Value* apart, DType apart_type);
+
   // tile_transpose.cc: stores of lanes far apart whose copies write neighbours.
   bool stores_across(size_t position) const;
   void store_transposed();

@@ -4,11 +4,15 @@
 #include <algorithm>
 
 #include "ir/ops/op.h"
+#include "ir/target/byte_products.h"
 
 namespace tc {
 namespace {
 
 using Contraction = OpTraits::Contraction;
+
+// Channels of bytes that a block of their own is made of, where there are no more.
+constexpr int kFewBytes = 4;
 
 class LayoutChooser {
  public:
@@ -26,18 +30,23 @@ class LayoutChooser {
  private:
   bool is_map(ValueId id) const {
     return id != kNoValue && graph_[id].shape && graph_[id].shape->size() == 4 &&
-           graph_[id].dtype == DType::F32;
+           (graph_[id].dtype == DType::F32 || graph_[id].dtype == DType::I32 || is_byte(id));
   }
+  bool is_byte(ValueId id) const { return graph_[id].dtype == DType::I8 || graph_[id].dtype == DType::U8; }
   int64_t channels(ValueId id) const {
     const Dim& dim = (*graph_[id].shape)[1];
     return dim.is_constant() ? dim.constant() : 0;
   }
   bool worth(ValueId id) const {
-    return is_map(id) && channels(id) * 2 >= block_;
+    return is_map(id) && (channels(id) * 2 >= block_ || block_of(id) == kFewBytes);
   }
   bool blocked(ValueId id) const { return id != kNoValue && layouts_.count(id) > 0; }
   // Values of as many channels have the same.
-  int block_of(ValueId id) const { return static_cast<int>(target_.width_for(channels(id), block_)); }
+  int block_of(ValueId id) const {
+    // Their products are summed up together.
+    if (byte_products(target_) == kFewBytes && is_byte(id) && channels(id) > 1 && channels(id) <= kFewBytes) return kFewBytes;
+    return static_cast<int>(target_.width_for(channels(id), block_));
+  }
   bool whole_blocks(ValueId id) const { return channels(id) % block_of(id) == 0; }
 
   bool blocks_hold_groups(const Node& node) const {

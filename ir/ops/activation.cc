@@ -27,7 +27,10 @@ void register_activation_ops(OpTable& table) {
       {"Shrink", 9, "select(a < -lambd, a + bias, select(a > lambd, a - bias, 0))", 1,
        "Elements near 0 become 0, the others move towards it by `bias`.", {{"lambd", 0.5}, {"bias", 0.0}}},
   };
-  for (const ElementwiseRow& row : rows) table.add(elementwise(row));
+  for (const ElementwiseRow& row : rows) {
+    OpRow& added = table.add(elementwise(row));
+    added.traits.homogeneous = row.name == "Relu" || row.name == "LeakyRelu";
+  }
 
   OpRow quick = elementwise({"QuickGelu", 1, "a * sigmoid(alpha * a)", 1, "Gelu by a sigmoid of slope `alpha`.", {{"alpha", 1.702}}});
   quick.onnx = {{"QuickGelu", 1, nullptr, "com.microsoft"}};

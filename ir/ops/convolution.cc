@@ -59,7 +59,7 @@ int accumulator_for(LowerContext& context, bool separate) {
   return context.local("sum", LowerContext::compute_type(out.dtype), *out.shape);
 }
 
-void infer_convolution(InferContext& context) {
+void infer_convolution_of(InferContext& context, DType result) {
   check_ranks(context, 0, 1);
   const Shape& input = context.shape(0);
   const Shape& weights = context.shape(1);
@@ -82,8 +82,10 @@ void infer_convolution(InferContext& context) {
   const Window window = window_of(context.node(), spatial_of(input), kernel, false);
   Shape shape = {input[0], weights[0]};
   shape.insert(shape.end(), window.output.begin(), window.output.end());
-  context.set_output(0, context.dtype(0), shape);
+  context.set_output(0, result, shape);
 }
+
+void infer_convolution(InferContext& context) { infer_convolution_of(context, context.dtype(0)); }
 
 void lower_convolution(LowerContext& context) {
   const Shape& input = context.shape(0);
@@ -94,7 +96,7 @@ void lower_convolution(LowerContext& context) {
   const Dim filters = floor_div(weights[0], Dim(groups));
 
   EquationNames names;
-  names.type = LowerContext::compute_type(context.dtype(0));
+  names.type = LowerContext::compute_type(context.output_value(0).dtype);
   bind_window(window, names);
   const int sum = accumulator_for(context, context.has_input(2));
   names.buffers = {{"I", context.input(0)}, {"K", context.input(1)}, {"O", sum}};
@@ -304,6 +306,7 @@ void register_convolution_ops(OpTable& table) {
   conv.doc = "Convolution of one to three spatial axes, with groups, strides, dilations and padding.";
   conv.equation = convolution_equation(2);
   conv.traits.contraction = OpTraits::Contraction::Convolution;
+  conv.traits.of_bytes = "IntegerConv";
   conv.output_channels = [](const Node&) { return OutputChannels{}; };
   conv.onnx = {{"Conv", 1}};
   conv.minimum_inputs = 2;
@@ -313,6 +316,19 @@ void register_convolution_ops(OpTable& table) {
   conv.infer = infer_convolution;
   conv.lower = lower_convolution;
   table.add(std::move(conv));
+
+  OpRow integers;
+  integers.name = "IntegerConv";
+  integers.category = "quantisation";
+  integers.doc = "Convolution of 8-bit integers, whose products are added up exactly, in 32 bits; the compiler makes it of quantised ones.";
+  integers.equation = convolution_equation(2);
+  integers.traits.contraction = OpTraits::Contraction::Convolution;
+  integers.minimum_inputs = integers.maximum_inputs = 2;
+  integers.attributes = convolution_attributes();
+  integers.types = {{kBytes, {0}}, {kBytes, {1}}};
+  integers.infer = [](InferContext& context) { infer_convolution_of(context, DType::I32); };
+  integers.lower = lower_convolution;
+  table.add(std::move(integers));
 
   OpRow transposed;
   transposed.name = "ConvTranspose";

@@ -460,7 +460,7 @@ void lower_equation(LowerContext& context, const std::string& equation, const Eq
   EquationLowering(context, names).run(parse_equation(equation), base);
 }
 
-Shape infer_equation(InferContext& context, const std::string& equation_text) {
+Shape infer_equation(InferContext& context, const std::string& equation_text, std::optional<DType> result) {
   const Equation equation = parse_equation(equation_text);
   const std::vector<std::string> names = operand_names(equation);
   std::map<std::string, const Shape*> shapes;
@@ -469,10 +469,10 @@ Shape infer_equation(InferContext& context, const std::string& equation_text) {
   const DType type = context.dtype(0);
   for (size_t i = 1; i < names.size(); ++i) {
     const DType other = context.dtype(static_cast<int>(i));
-    if (other != type) context.error(names[0], " has type ", name_of(type), " and ", names[i], " has type ", name_of(other));
+    if (!result && other != type) context.error(names[0], " has type ", name_of(type), " and ", names[i], " has type ", name_of(other));
   }
   Shape shape = binding.result_shape();
-  context.set_output(0, type, shape);
+  context.set_output(0, result.value_or(type), shape);
   return shape;
 }
 
@@ -484,7 +484,7 @@ void lower_equation(LowerContext& context, const std::string& equation_text, con
   EquationNames names = EquationBinding(equation, shapes, [](const std::string& message) {
     fail(ErrorKind::Internal, "an equation that inference took: ", message);
   }).names();
-  names.type = LowerContext::compute_type(context.dtype(0));
+  names.type = LowerContext::compute_type(context.output_value(0).dtype);
   names.buffers[equation.target] = target;
   for (size_t i = 0; i < operands.size(); ++i) names.buffers[operands[i]] = context.input(static_cast<int>(i));
   EquationLowering(context, names).run(equation, base);

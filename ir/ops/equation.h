@@ -74,7 +74,8 @@ void lower_equation(LowerContext& context, const std::string& equation, const Eq
 //
 // Sets the type and shape of output 0, and gives back the shape. Shape errors where an operand has not the
 // equation's rank, where a letter has two extents, and where types differ.
-Shape infer_equation(InferContext& context, const std::string& equation);
+// Types may differ where `result` says the output's.
+Shape infer_equation(InferContext& context, const std::string& equation, std::optional<DType> result = std::nullopt);
 // Adds the statements; the result goes to the buffer `target`.
 void lower_equation(LowerContext& context, const std::string& equation, const std::string& base, int target);
 

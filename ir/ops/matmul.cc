@@ -18,6 +18,10 @@ void infer_matmul(InferContext& context) {
   infer_equation(context, matmul_equation(a.size() == 1, b.size() == 1));
 }
 
+void infer_integer_matmul(InferContext& context) {
+  infer_equation(context, matmul_equation(false, false), DType::I32);
+}
+
 void lower_matmul(LowerContext& context) {
   const std::string equation = matmul_equation(context.shape(0).size() == 1, context.shape(1).size() == 1);
   lower_equation(context, equation, "macc", context.output(0));
@@ -70,12 +74,26 @@ void register_matmul_ops(OpTable& table) {
   matmul.doc = "Matrix product with broadcast batch axes; vectors as numpy takes them.";
   matmul.equation = matmul_equation(false, false);
   matmul.traits.contraction = OpTraits::Contraction::Product;
+  matmul.traits.of_bytes = "IntegerMatMul";
   matmul.onnx = {{"MatMul", 1}};
   matmul.minimum_inputs = matmul.maximum_inputs = 2;
   matmul.types = {{kWideNumbers}};
   matmul.infer = infer_matmul;
   matmul.lower = lower_matmul;
+
+  OpRow integers;
+  integers.name = "IntegerMatMul";
+  integers.category = "quantisation";
+  integers.doc = "Matrix product of 8-bit integers, whose products are added up exactly, in 32 bits; the compiler makes it of quantised ones.";
+  integers.equation = matmul.equation;
+  integers.traits.contraction = OpTraits::Contraction::Product;
+  integers.minimum_inputs = integers.maximum_inputs = 2;
+  integers.types = {{kBytes, {0}}, {kBytes, {1}}};
+  integers.infer = infer_integer_matmul;
+  integers.lower = lower_matmul;
+
   table.add(std::move(matmul));
+  table.add(std::move(integers));
 
   OpRow gemm;
   gemm.name = "Gemm";
@@ -83,6 +101,7 @@ void register_matmul_ops(OpTable& table) {
   gemm.doc = "alpha * A * B + beta * C, with either operand transposed.";
   gemm.equation = "C[m,n] += A[m,k] * B[k,n]";
   gemm.traits.contraction = OpTraits::Contraction::Product;
+  gemm.traits.of_bytes = "IntegerMatMul";
   gemm.output_channels = gemm_channels;
   gemm.onnx = {{"Gemm", 1, drop_attributes({"broadcast"})}, {"Gemm", 7}};
   gemm.minimum_inputs = 2;

@@ -259,6 +259,7 @@ void register_pooling_ops(OpTable& table) {
   OpRow max_pool = pooling_row("MaxPool", "Largest element of each window; optionally its flat index.",
                                pooling_equation(2, "max="), lower_max_pool);
   max_pool.traits.blocks = OpTraits::Blocks::Channelwise;
+  max_pool.traits.selects = true;
   max_pool.outputs = 2;
   max_pool.types = {{kNumbers}};
   max_pool.attributes.push_back({"storage_order", int64_t{0}});

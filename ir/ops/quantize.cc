@@ -78,8 +78,32 @@ void infer_quantize(InferContext& context) {
   context.set_output(0, type, context.shape(0));
 }
 
+bool is_one(const Value& value) {
+  return value.constant && value.constant->count() == 1 && value.constant->as_double(0) == 1;
+}
+
+// Of numbers in units of 1, with a zero point that is known: saturated first, so that few steps are left.
+bool lower_units(LowerContext& context, const LowerContext::Space& space) {
+  const DType out = context.output_value(0).dtype;
+  const bool known = !context.has_input(2) || (context.input_value(2).constant && context.input_value(2).constant->count() == 1);
+  if (!is_one(context.input_value(1)) || !known || context.dtype(0) != DType::F32 || context.dtype(1) != DType::F32 ||
+      is_float(out) || bits_of(out) > 16 || !string_attribute(context.node(), "precision").empty()) {
+    return false;
+  }
+  const int64_t zero = context.has_input(2) ? context.input_value(2).constant->as_int(0) : 0;
+  const auto [low, high] = ends_of(out);
+  const ExprPtr least = constant(DType::F32, low - static_cast<double>(zero)), most = constant(DType::F32, high - static_cast<double>(zero));
+  ExprPtr value = context.read(0, space.position);
+  value = binary(BinaryOp::Min, binary(BinaryOp::Max, value, least), most);
+  value = cast(DType::I32, unary(UnaryOp::Round, value));
+  if (zero != 0) value = binary(BinaryOp::Add, value, int_constant(DType::I32, zero));
+  context.assign("e", space.iterators, context.output(0), space.position, cast(out, value));
+  return true;
+}
+
 void lower_quantize(LowerContext& context) {
   auto space = context.space("i", context.shape(0));
+  if (lower_units(context, space)) return;
   const DType type = string_attribute(context.node(), "precision") == name_of(DType::F64) ? DType::F64 : DType::F32;
   const DType out = context.output_value(0).dtype;
   auto number = [&](ExprPtr value) { return value->dtype == type ? value : cast(type, value); };
@@ -152,8 +176,45 @@ std::vector<Node> expand_conv_integer(Graph& graph, const Node& node) {
   return build.take();
 }
 
+// Weights less their zero point, a constant, where these are 8-bit integers with a sign; else null.
+TensorPtr signed_weights(const Graph& graph, const Node& node, int weights, int zero) {
+  const Value& from = graph[node.inputs[weights]];
+  const ValueId zeros = optional_input(node, zero);
+  if (!from.constant || from.shape->size() < 2 || (zeros != kNoValue && (!graph[zeros].constant || graph[zeros].constant->count() != 1))) return nullptr;
+  const int64_t zero_point = zeros == kNoValue ? 0 : graph[zeros].constant->as_int(0);
+  auto result = std::make_shared<Tensor>(DType::I8, from.constant->shape);
+  for (int64_t i = 0; i < result->count(); ++i) {
+    const int64_t number = from.constant->as_int(i) - zero_point;
+    if (number < -128 || number > 127) return nullptr;
+    result->set_int(i, number);
+  }
+  return result;
+}
+
+// By a constant matrix: the products of the numbers as they are, less the zero point times the columns' sums.
+bool expand_by_constant(NodeBuilder& build, const Node& node) {
+  constexpr int64_t kMostRows = int64_t{1} << 15;   // whose sums stay within 32 bits
+  const TensorPtr weights = signed_weights(build.graph(), node, 1, 3);
+  const ValueId zero = optional_input(node, 2);
+  const bool one = zero == kNoValue || element_count(build.shape(zero)) == Dim(1);
+  if (!weights || !one || weights->shape.size() != 2 || build.shape(node.inputs[0]).size() < 2 || weights->shape[0] > kMostRows) return false;
+  const ValueId b = build.constant(weights);
+  if (zero == kNoValue) {
+    build.add_to("IntegerMatMul", {node.inputs[0], b}, {node.outputs[0]});
+    return true;
+  }
+  const int64_t rows = weights->shape[0], columns = weights->shape[1];
+  auto sums = std::make_shared<Tensor>(DType::I32, std::vector<int64_t>{columns});
+  for (int64_t i = 0; i < rows * columns; ++i) sums->set_int(i % columns, sums->as_int(i % columns) + weights->as_int(i));
+  const ValueId sum = build.add("IntegerMatMul", {node.inputs[0], b});
+  const ValueId surplus = build.add("Mul", {build.add("Cast", {zero}, {{"to", std::string("i32")}}), build.constant(sums)});
+  build.add_to("Sub", {sum, surplus}, {node.outputs[0]});
+  return true;
+}
+
 std::vector<Node> expand_matmul_integer(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
+  if (expand_by_constant(build, node)) return build.take();
   const int64_t rank = static_cast<int64_t>(build.shape(node.inputs[0]).size());
   const int64_t columns = static_cast<int64_t>(build.shape(node.inputs[1]).size()) - 1;
   const ValueId a = centred(build, node.inputs[0], optional_input(node, 2), std::max<int64_t>(rank - 2, 0));
@@ -172,10 +233,43 @@ ValueId placed(NodeBuilder& build, ValueId scale, int64_t trailing) {
   return axes.empty() ? scale : build.add("Unsqueeze", {scale}, {{"axes", axes}});
 }
 
+// With constant weights, scales and zero points: as quantised networks in float32 have it, of which a graph pass makes
+// sums of integers again.
+bool expand_to_floats(NodeBuilder& build, const Node& node, bool convolution) {
+  Graph& graph = build.graph();
+  for (const int i : {1, 2, 4, 5, 6, 7}) {
+    if (!graph[node.inputs[i]].constant) return false;
+  }
+  const bool single = graph[node.inputs[1]].dtype == DType::F32 && graph[node.inputs[4]].dtype == DType::F32 &&
+                      graph[node.inputs[6]].dtype == DType::F32 && graph[node.inputs[1]].constant->count() == 1;
+  if (!single || !signed_weights(graph, node, 3, 5) || (!convolution && build.shape(node.inputs[0]).size() < 2)) return false;
+  const Tensor& scale = *graph[node.inputs[4]].constant;
+  const auto axis = static_cast<int64_t>(convolution ? 0 : 1);
+  const bool per_channel = scale.shape.size() == 1 && scale.count() > 1;
+  if (scale.count() != 1 && !(per_channel && build.shape(node.inputs[3]).size() >= 2)) return false;
+  const ValueId a = build.add("DequantizeLinear", {node.inputs[0], node.inputs[1], node.inputs[2]});
+  const ValueId b = build.add("DequantizeLinear", {node.inputs[3], node.inputs[4], node.inputs[5]}, {{"axis", axis}});
+  std::vector<ValueId> operands = {a, b};
+  if (convolution && input_given(node, 8)) {
+    const auto channels = static_cast<size_t>(build.shape(node.inputs[3])[0].constant());
+    std::vector<double> units(channels);
+    for (size_t i = 0; i < channels; ++i) {
+      const double each = scale.as_double(scale.count() == 1 ? 0 : static_cast<int64_t>(i));
+      units[i] = static_cast<float>(each) * static_cast<float>(graph[node.inputs[1]].constant->as_double(0));
+    }
+    const ValueId unit = build.constant(number_tensor(DType::F32, {static_cast<int64_t>(channels)}, units));
+    operands.push_back(build.add("DequantizeLinear", {node.inputs[8], unit}, {{"axis", int64_t{0}}}));
+  }
+  const ValueId real = build.add(convolution ? "Conv" : "MatMul", operands, node.attributes);
+  build.add_to("QuantizeLinear", {real, node.inputs[6], node.inputs[7]}, {node.outputs[0]});
+  return true;
+}
+
 // Inputs: a, its scale and zero point, b, its scale and zero point, the result's scale and zero point,
 // and for convolutions a bias.
 std::vector<Node> expand_quantised(Graph& graph, const Node& node, bool convolution) {
   NodeBuilder build(graph, node);
+  if (expand_to_floats(build, node, convolution)) return build.take();
   const int64_t rank = static_cast<int64_t>(build.shape(node.inputs[0]).size());
   const int64_t columns = static_cast<int64_t>(build.shape(node.inputs[3]).size()) - 1;
   const ValueId a = centred(build, node.inputs[0], node.inputs[2], convolution ? 0 : std::max<int64_t>(rank - 2, 0));
@@ -277,6 +371,7 @@ void register_quantize_ops(OpTable& table) {
   quantize.minimum_inputs = 2;
   quantize.maximum_inputs = 3;
   quantize.elementwise = true;
+  quantize.traits.quantisation = OpTraits::Quantisation::Quantize;
   quantize.attributes = {{"axis", int64_t{1}}, {"saturate", int64_t{1}}, {"block_size", int64_t{0}}, {"output_dtype", std::string()},
                          {"precision", std::string()}};
   quantize.types = {{kNumbers, {0}}, {kFloats, {1}}};
@@ -284,6 +379,7 @@ void register_quantize_ops(OpTable& table) {
   quantize.lower = lower_quantize;
   OpRow dequantize = quantize;
   dequantize.name = "DequantizeLinear";
+  dequantize.traits.quantisation = OpTraits::Quantisation::Dequantize;
   dequantize.doc = "(x - zero point) * scale.";
   dequantize.equation = "(a - c) * b";
   dequantize.onnx = {{"DequantizeLinear", 10, types}};

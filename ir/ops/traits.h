@@ -46,6 +46,17 @@ struct OpTraits {
   // Every element of the result is the one of the attribute `value` (0 where it is left out).
   bool fill = false;
 
+  // From floats to integers, or back, with a scale and a zero point: inputs 1 and 2.
+  enum class Quantisation : uint8_t { None, Quantize, Dequantize };
+  Quantisation quantisation = Quantisation::None;
+  // Of a contraction of floats: the row that adds up products of 8-bit integers, exactly, in i32. Null where there is none.
+  const char* of_bytes = nullptr;
+  // Each element of the result is an element of input 0 that its order alone chooses: an increasing function of each
+  // element may as well come behind.
+  bool selects = false;
+  // Of one operand: f(k x) = k f(x) for every k > 0.
+  bool homogeneous = false;
+
   // An elementwise op of one or two operands that is this function of them, with default attributes.
   std::optional<UnaryOp> unary;
   std::optional<BinaryOp> binary;

@@ -175,14 +175,15 @@ class Grouper {
           bool only_here = std::all_of(consumers_[id].begin(), consumers_[id].end(),
                                        [&](int reader) { return set.count(reader) > 0; });
           if (!only_here) continue;
-          bool wanted = false;
-          if (is_product(anchor) && node == anchor) wanted = is_permute(maker);
+          // Of what it reads a quarter of the bytes.
+          bool wanted = row(maker).traits.quantisation == OpTraits::Quantisation::Dequantize && is_elementwise(node) && same_shape(maker, anchor);
+          if (is_product(anchor) && node == anchor) wanted = wanted || is_permute(maker);
           if (is_row_program(anchor) && node_leads_to(anchor, node, set)) {
             wanted = is_elementwise(maker) && shape_of_output(maker) && graph_[graph_.nodes[anchor].inputs[0]].shape &&
                      *shape_of_output(maker) == *graph_[graph_.nodes[anchor].inputs[0]].shape;
           }
           if (is_elementwise(anchor)) {
-            wanted = is_part(maker) || is_permute(maker) ||
+            wanted = wanted || is_part(maker) || is_permute(maker) ||
                      (is_elementwise(maker) && same_shape(maker, anchor));
           }
           if (!wanted) continue;

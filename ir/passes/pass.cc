@@ -41,6 +41,8 @@ const std::vector<Pass>& pass_table() {
       {"expand", "Replaces composite ops by the ops they are made of.", expand_composites},
       {"counted_loops", "Makes Scans of loops whose number of iterations follows from shapes.", counted_loops},
       {"fold_shapes", "Makes constants of values that follow from shapes.", fold_shapes},
+      // Before quantised weights become floats.
+      {"integer_products", "Adds up products of quantised numbers as integers.", integer_products},
       {"fold_constants", "Computes nodes whose inputs are all constant.", fold_constants},
       {"bind_sizes", "Puts sizes that turned out to be known in the place of those that a run computes.", bind_sizes},
       // Weights that become constant above are packed only where the subgraph knows them.
@@ -55,6 +57,8 @@ const std::vector<Pass>& pass_table() {
       // The scale and shift of batch normalisation are constants of the weights' shape.
       {"fold_again", "Computes what earlier passes made constant.", fold_constants},
       {"merge_duplicates", "Computes once what is computed twice.", merge_duplicates},
+      {"repeat_dequantisation", "Dequantises a value for each node that reads it.", repeat_dequantisation},
+      {"quantised_units", "Computes what becomes an integer in units of its scale.", quantised_units},
       {"bind_sizes_again", "Makes one of sizes that are computed from the same value.", bind_sizes},
       {"recover_normalizations", "Recognises layer normalisation spelled out.", recover_normalizations},
       {"dead_code", "Drops nodes and values that no output needs.", dead_code},

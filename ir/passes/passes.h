@@ -36,6 +36,17 @@ void eliminate(Graph& graph);
 // axes of extent 1 a Reshape.
 void merge_views(Graph& graph);
 
+// Convolutions and matrix products of dequantised 8-bit integers with constant weights add up integers, exactly, in
+// 32 bits; their sums are scaled in f32. What only chooses elements, or moves them, does so before they are dequantised.
+void integer_products(Graph& graph);
+
+// Sums of dequantised values and of scaled integers are computed in units of the scale of the integer that they become,
+// which then is not divided by. Rounding ties may fall to the other side.
+void quantised_units(Graph& graph);
+
+// Dequantised values that several nodes read are computed by each, from the integers.
+void repeat_dequantisation(Graph& graph);
+
 // Zero padding in front of a convolution that alone reads it becomes the convolution's.
 void fold_pads(Graph& graph);
 

@@ -66,8 +66,7 @@ bool stays_finite(const Expr& expr) {
 void collect_factors(const ExprPtr& expr, std::vector<const Expr*>& factors) {
   if (expr->kind == Expr::Kind::Binary && expr->binary == BinaryOp::Mul) {
     for (const ExprPtr& operand : expr->operands) collect_factors(operand, factors);
-  } else if (expr->kind == Expr::Kind::Cast && is_float(expr->dtype) &&
-             is_float(expr->operands[0]->dtype)) {
+  } else if (expr->kind == Expr::Kind::Cast && is_float(expr->dtype) == is_float(expr->operands[0]->dtype)) {
     collect_factors(expr->operands[0], factors);
   } else {
     factors.push_back(expr.get());
@@ -172,7 +171,7 @@ class Settler {
   }
 
   bool adds_nothing(const Statement& statement, const Affine& condition) const {
-    if (statement.reduction != Reduction::Sum || !is_float(statement.value->dtype)) return false;
+    if (statement.reduction != Reduction::Sum) return false;
     std::vector<const Expr*> factors;
     collect_factors(statement.value, factors);
     return std::any_of(factors.begin(), factors.end(), [&](const Expr* factor) {

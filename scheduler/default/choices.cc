@@ -5,6 +5,8 @@
 #include <numeric>
 #include <optional>
 
+#include "ir/target/byte_products.h"
+
 namespace tc {
 namespace {
 
@@ -46,6 +48,7 @@ TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, 
   constexpr double kLongEpilogue = 20;   // of so many operations: it has constants that LLVM keeps in registers
   problem.held = epilogue_weight(facts) > kLongEpilogue ? 1 : 0;
   problem.threads = facts.reduction().builder.threads();
+  if (facts.byte_members(vector)) problem.steps /= static_cast<double>(byte_products(facts.target()));
   for (const Iterator& iterator : facts.sum().iterators) {
     const auto extent = static_cast<double>(facts.extent(iterator.name, kAssumedSymbolic));
     if (iterator.name == vector) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/target/byte_products.h"
+
 namespace tc {
 namespace {
 
@@ -208,6 +210,37 @@ bool ReductionFacts::reads_packed(const Access& load, const std::string& vector,
   // Tiles of all widths read a packed input again.
   return !columns.empty() && is_packable_input(load, vector, columns) &&
          extent(columns, kAssumedSymbolic) >= 2 * widest_tile(target());
+}
+
+std::optional<std::string> ReductionFacts::byte_members(const std::string& lane) const {
+  const int64_t members = byte_products(target());
+  const Expr& value = *sum().value;
+  if (members == 0 || sum().reduction != Reduction::Sum || value.dtype != DType::I32 || value.kind != Expr::Kind::Binary ||
+      value.binary != BinaryOp::Mul || !is_output(lane)) {
+    return std::nullopt;
+  }
+  const Access *shared = nullptr, *constant = nullptr;
+  for (const ExprPtr& operand : value.operands) {
+    const bool byte = operand->kind == Expr::Kind::Cast && operand->operands[0]->kind == Expr::Kind::Load &&
+                      size_of(operand->operands[0]->dtype) == 1 && is_integer(operand->operands[0]->dtype);
+    if (!byte) return std::nullopt;
+    const Access& access = operand->operands[0]->access;
+    (depends_on(access, lane) ? constant : shared) = &access;
+  }
+  if (shared == nullptr || constant == nullptr || !packable(*constant)) return std::nullopt;
+  for (const std::string& name : reductions()) {
+    const int64_t size = extent(name, 0);
+    if (size == 0 || size % members != 0 || element_stride(kernel(), *shared, name) != 1) continue;
+    // A window or a padding would divide the members.
+    const bool divided = std::any_of(sum().iterators.begin(), sum().iterators.end(), [&](const Iterator& each) {
+      if (!is_output(each.name)) return false;
+      const auto joint = [&](const Affine& affine) { return affine.coefficient(name) != 0 && affine.coefficient(each.name) != 0; };
+      return std::any_of(sum().constraints.begin(), sum().constraints.end(), joint) ||
+             std::any_of(shared->index.begin(), shared->index.end(), [&](const Subscript& index) { return joint(index.affine); });
+    });
+    if (!divided) return name;
+  }
+  return std::nullopt;
 }
 
 bool ReductionFacts::crosses_pages(const Access& load) const {

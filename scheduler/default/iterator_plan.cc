@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ir/target/byte_products.h"
 #include "scheduler/cost/calibration.h"
 #include "scheduler/default/plan.h"
 
@@ -55,6 +56,22 @@ Division divide_sum(const ReductionFacts& facts, const std::string& columns, int
   return {longest, block, facts.reduction().fresh(longest + "b"), longest};
 }
 
+// Products of bytes that are summed up at once.
+void divide_members(const ReductionFacts& facts, IteratorPlan& plan) {
+  const auto found = facts.byte_members(plan.lane);
+  if (!found) return;
+  const int64_t members = byte_products(facts.target());
+  int64_t extent = facts.extent(*found, 0);
+  for (const Division& each : plan.strips) {
+    if (each.name == *found) extent = each.size;   // whose inner part keeps the name
+  }
+  if (extent % members != 0) return;
+  plan.members = *found;
+  if (extent == members) return;
+  plan.members = facts.reduction().fresh(*found + "m");
+  plan.strips.push_back({*found, members, facts.reduction().fresh(*found + "q"), plan.members});
+}
+
 }  // namespace
 
 IteratorPlan plan_iterators(const ReductionFacts& facts, const Choice& choice, const LaneLayout& layout,
@@ -84,6 +101,7 @@ IteratorPlan plan_iterators(const ReductionFacts& facts, const Choice& choice, c
     plan.panel_part = division->outer;
   }
   if (knobs.sum_block != 0) plan.strips.push_back(divide_sum(facts, choice.columns, knobs.sum_block));
+  divide_members(facts, plan);
   return plan;
 }
 

@@ -27,6 +27,7 @@ struct IteratorPlan {
   std::string panels;            // counts the tiles along the vectors, of which each has its panel; empty where there is one
   std::string group;             // counts the groups, where a tile takes all vectors of one
   std::string panel_part;        // counts the K-blocks of a panel that is too large for the second cache; mostly empty
+  std::string members;           // counts the products of bytes that are summed up at once; mostly empty
   int64_t vector_count = 1, panel_count = 1;
   size_t dimension = 0;          // of the accumulators' buffer, that counts the vectors
   std::vector<Division> strips;  // of iterators

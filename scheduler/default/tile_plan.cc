@@ -67,6 +67,7 @@ class TilePlanner {
 std::vector<std::string> order_of_sums(const ReductionFacts& facts, const IteratorPlan& iterators, const std::string& columns,
                                        const ReductionKnobs& knobs) {
   std::vector<std::string> sums = moved(facts.reduction_order(iterators.lane, columns), knobs.sum_order);
+  sums.erase(std::remove(sums.begin(), sums.end(), iterators.members), sums.end());
   if (!iterators.panel_part.empty()) {
     sums.erase(std::find(sums.begin(), sums.end(), iterators.panel_part));
     sums.insert(sums.begin(), iterators.panel_part);
@@ -196,6 +197,7 @@ void TilePlanner::order_loops() {
     if (std::find(order.begin(), order.end(), loop(name)) == order.end()) order.push_back(loop(name));
   }
   if (!iterators_.vectors.empty()) inside_.push_back(loop(iterators_.vectors));
+  if (!iterators_.members.empty()) inside_.push_back(loop(iterators_.members));
   order.insert(order.end(), inside_.begin(), inside_.end());
   if (streams_window()) {
     const std::string window = loop(sums_.back());
@@ -352,7 +354,9 @@ std::vector<std::string> constant_packings(const ReductionFacts& facts, const It
       if (depends_on(load, name)) line += " " + name;
     }
     if (between && !choice.columns.empty()) line += " " + iterators.vectors;
-    lines.push_back(line + " " + iterators.lane);
+    line += " " + iterators.lane;
+    if (!iterators.members.empty()) line += " " + iterators.members;
+    lines.push_back(line);
   }
   return lines;
 }

@@ -65,7 +65,9 @@ void make_canonical(Graph& graph, Node& node, const OnnxName& form) {
 
 bool compute_at_once(Graph& graph, const Node& node) {
   try {
-    return known_by_shape(graph, node) || fold_node(graph, node, kMostFolded);
+    if (known_by_shape(graph, node)) return true;
+    // Quantised weights stay integers until a pass has seen what multiplies them.
+    return node.op->traits.quantisation != OpTraits::Quantisation::Dequantize && fold_node(graph, node, kMostFolded);
   } catch (const Error& error) {
     const std::string who = node.origin.str(), what = error.what();
     if (what.rfind(who, 0) == 0) throw;

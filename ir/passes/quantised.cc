@@ -1,0 +1,153 @@
+// Quantised values as graph passes see them, and in which units they are computed.
+#include "ir/passes/quantised.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "ir/ops/rows.h"
+#include "ir/passes/edit.h"
+#include "ir/passes/passes.h"
+
+namespace tc {
+namespace {
+
+using Quantisation = OpTraits::Quantisation;
+
+std::optional<Dequantised> units_of(const Graph& graph, const Node& node) {
+  const Value& scale = graph[node.inputs[1]];
+  if (!scale.constant || scale.dtype != DType::F32 || scale.shape->size() > 1 || int_attribute(node, "block_size") != 0) return std::nullopt;
+  Dequantised result;
+  result.node = &node;
+  for (int64_t i = 0; i < scale.constant->count(); ++i) {
+    const auto number = static_cast<float>(scale.constant->as_double(i));
+    if (!std::isfinite(number) || number <= 0) return std::nullopt;
+    result.scales.push_back(number);
+  }
+  if (input_given(node, 2)) {
+    const Value& zero = graph[node.inputs[2]];
+    if (!zero.constant || !is_integer(zero.dtype) || zero.shape->size() > 1) return std::nullopt;
+    for (int64_t i = 0; i < zero.constant->count(); ++i) result.zeros.push_back(zero.constant->as_int(i));
+  }
+  if (result.scales.empty()) return std::nullopt;
+  const auto rank = static_cast<int64_t>(graph[node.inputs[0]].shape->size());
+  result.axis = int_attribute(node, "axis");
+  if (result.axis < 0) result.axis += rank;
+  return result;
+}
+
+// Multiplies what a value is made of, constants all of them, so that the value is multiplied.
+class Units {
+ public:
+  explicit Units(Graph& graph) : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()) {}
+
+  void run() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      const auto to = node.op->traits.quantisation == Quantisation::Quantize ? quantisation_of(graph_, node) : std::nullopt;
+      if (!to || !to->is_scalar() || to->scale(0) == 1 || !has_attribute_of_default_precision(node)) continue;
+      changes_.clear();
+      if (!collect(node.inputs[0], static_cast<int>(i), 0)) continue;
+      const double factor = 1 / static_cast<double>(to->scale(0));
+      for (const auto& [maker, input] : changes_) scale(graph_.nodes[static_cast<size_t>(maker)], input, factor);
+      graph_.nodes[i].inputs[1] = graph_.add_constant("one", number_tensor(DType::F32, {}, {1}));
+    }
+  }
+
+ private:
+  static bool has_attribute_of_default_precision(const Node& node) { return string_attribute(node, "precision").empty(); }
+
+  bool is_constant(ValueId id) const { return graph_[id].constant && graph_[id].dtype == DType::F32; }
+
+  // Whether it is a whole number of 32 bits as a float.
+  bool is_whole(ValueId id) const {
+    const int maker = producers_[static_cast<size_t>(id)];
+    if (maker < 0) return false;
+    const Node& node = graph_.nodes[static_cast<size_t>(maker)];
+    return node.inputs.size() == 1 && node.op->elementwise && graph_[id].dtype == DType::F32 && graph_[node.inputs[0]].dtype == DType::I32;
+  }
+
+  bool collect(ValueId id, int reader, int depth) {
+    constexpr int kDeepest = 8;
+    const int maker = producers_[static_cast<size_t>(id)];
+    if (depth > kDeepest || maker < 0 || only_reader(graph_, consumers_, id) != reader || graph_[id].dtype != DType::F32) return false;
+    const Node& node = graph_.nodes[static_cast<size_t>(maker)];
+    if (node.op->traits.quantisation == Quantisation::Dequantize) {
+      if (!dequantised_by(graph_, node)) return false;
+      changes_.emplace_back(maker, 1);
+      return true;
+    }
+    const auto op = node.op->traits.binary;
+    if (op == BinaryOp::Mul) {
+      for (const int i : {0, 1}) {
+        if (!is_constant(node.inputs[static_cast<size_t>(i)]) || !is_whole(node.inputs[static_cast<size_t>(1 - i)])) continue;
+        changes_.emplace_back(maker, i);
+        return true;
+      }
+      return false;
+    }
+    if (op == BinaryOp::Add || op == BinaryOp::Sub) {
+      if (node.inputs[0] == node.inputs[1]) return false;
+      for (const int i : {0, 1}) {
+        const ValueId operand = node.inputs[static_cast<size_t>(i)];
+        if (is_constant(operand)) changes_.emplace_back(maker, i);
+        else if (!collect(operand, maker, depth + 1)) return false;
+      }
+      return true;
+    }
+    return node.op->traits.homogeneous && node.inputs.size() == 1 && collect(node.inputs[0], maker, depth + 1);
+  }
+
+  void scale(Node& node, int input, double factor) {
+    auto tensor = std::make_shared<Tensor>(*graph_[node.inputs[static_cast<size_t>(input)]].constant);
+    for (int64_t i = 0; i < tensor->count(); ++i) tensor->set(i, tensor->as_double(i) * factor);
+    node.inputs[static_cast<size_t>(input)] = graph_.add_constant(graph_[node.outputs[0]].name + "_units", tensor);
+  }
+
+  Graph& graph_;
+  std::vector<int> producers_;
+  std::vector<std::vector<int>> consumers_;
+  std::vector<std::pair<int, int>> changes_;   // constants: of a node, which input
+};
+
+}  // namespace
+
+std::optional<Dequantised> dequantised_by(const Graph& graph, const Node& node) {
+  if (node.op->traits.quantisation != Quantisation::Dequantize || graph[node.outputs[0]].dtype != DType::F32) return std::nullopt;
+  auto result = units_of(graph, node);
+  if (result) result->number = node.inputs[0];
+  return result;
+}
+
+std::optional<Dequantised> quantisation_of(const Graph& graph, const Node& node) {
+  if (node.op->traits.quantisation != Quantisation::Quantize || graph[node.inputs[0]].dtype != DType::F32) return std::nullopt;
+  auto result = units_of(graph, node);
+  if (result) result->number = node.outputs[0];
+  return result;
+}
+
+void quantised_units(Graph& graph) { Units(graph).run(); }
+
+void repeat_dequantisation(Graph& graph) {
+  const auto consumers = graph.consumers();
+  const auto producers = graph.producers();
+  std::vector<Node> old = std::move(graph.nodes), nodes;
+  graph.nodes.clear();
+  std::set<ValueId> taken;
+  for (size_t i = 0; i < old.size(); ++i) {
+    Node node = old[i];
+    for (ValueId& id : node.inputs) {
+      if (id == kNoValue || producers[static_cast<size_t>(id)] < 0 || consumers[static_cast<size_t>(id)].size() < 2) continue;
+      const Node& maker = old[static_cast<size_t>(producers[static_cast<size_t>(id)])];
+      if (maker.op->traits.quantisation != Quantisation::Dequantize || taken.insert(id).second) continue;
+      Node copy = maker;
+      copy.outputs = {graph.fresh_value(graph[id].name, graph[id].dtype, graph[id].shape)};
+      id = copy.outputs[0];
+      nodes.push_back(std::move(copy));
+    }
+    nodes.push_back(std::move(node));
+  }
+  graph.nodes = std::move(nodes);
+}
+
+}  // namespace tc
