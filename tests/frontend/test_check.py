@@ -69,6 +69,15 @@ def test_what_cannot_be_looked_at_is_left_out():
     assert named(problems) == set(NUMBERS) - {"eight"}
 
 
+def test_wrong_declarations_count_as_none():
+    model = model_of(TEN, infos=("two", "seven"))
+    model.graph.value_info[1].type.tensor_type.elem_type = 99
+    assert named(tc.check(model)) == set(NUMBERS) - {"eight"}
+    model.graph.value_info[1].type.tensor_type.elem_type = 1
+    model.graph.value_info[1].type.tensor_type.shape.dim[0].dim_value = 1 << 60
+    assert named(tc.check(model)) == set(NUMBERS) - {"eight"}
+
+
 def test_one_problem_is_told_as_it_was():
     model = model_of("g (float[2,3] x) => (float[2,3] y) { a = Relu<alpha = 1.0>(x) y = Neg(a) }")
     with pytest.raises(tc.UnsupportedError, match="^node 'a' .Relu, opset 17. of model.onnx: attribute 'alpha' is not supported$"):

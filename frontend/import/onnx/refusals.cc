@@ -27,15 +27,19 @@ void Refusals::stand_in(const tc_onnx::NodeProto& node, NameScope& scope, const 
   tell_operands(node, scope);
   for (const std::string& name : node.output()) {
     if (name.empty() || scope.names.count(name) || scope.composites.count(name)) continue;
-    const auto found = declared_.find(name);
-    if (found == declared_.end() || !found->second->type().has_tensor_type() || !found->second->type().tensor_type().has_shape()) {
+    try {
+      const auto found = declared_.find(name);
+      if (found == declared_.end() || !found->second->type().has_tensor_type() || !found->second->type().tensor_type().has_shape()) throw NotLookedAt();
+      const tc_onnx::ValueInfoProto& info = *found->second;
+      const DType dtype = dtype_of_onnx(info.type().tensor_type().elem_type(), text("value '", name, "' of ", file_name));
+      const Shape shape = shapes.shape_of(*scope.graph, info);
+      declared_only_.insert(name);
+      scope.names.emplace(name, scope.graph->fresh_value(name, dtype, shape));
+    } catch (const NotLookedAt&) {
       hidden_.insert(name);
-      continue;
+    } catch (const Error&) {
+      hidden_.insert(name);   // what is declared is wrong, which nobody but this asks for
     }
-    const tc_onnx::ValueInfoProto& info = *found->second;
-    declared_only_.insert(name);
-    const DType dtype = dtype_of_onnx(info.type().tensor_type().elem_type(), text("value '", name, "' of ", file_name));
-    scope.names.emplace(name, scope.graph->fresh_value(name, dtype, shapes.shape_of(*scope.graph, info)));
   }
 }
 
