@@ -45,4 +45,4 @@ def test_rows_are_operators_of_pytorch():
     assert unknown == []
     writing = [name for name in TABLE if (overload := overload_of(name)) is not None and overload._schema.is_mutable]
     # In-place forms are made functional before; batch normalisation in training mode is refused.
-    assert all("batch_norm" in name for name in writing), writing
+    assert all("batch_norm" in name or name == "aten::detach_" for name in writing), writing

@@ -1,9 +1,9 @@
 """Models of torchvision, timm and transformers with seeded weights: which compile, and agree with PyTorch.
 
-    python -m tests.torch.families [--family torchvision|timm|transformers] [--write] [NAME …]
+    python -m tests.torch.families [--family torchvision|timm|transformers] [--part K/N] [--write] [NAME …]
 
-Each model runs in a process of its own. --write renews the table of docs/pytorch_models.md. The packages are
-no part of the tests' requirements: a family whose package is missing is skipped by name.
+Some models at a time share a process. --write renews the rows of docs/pytorch_models.md of what ran, and keeps the others. The
+packages are no part of the tests' requirements: a family whose package is missing is skipped by name.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from . import configurations
 FAMILIES = ("torchvision", "timm", "transformers")
 TOLERANCE = 1e-3
 SECONDS = 600
+PAGE = ROOT / "docs" / "pytorch_models.md"
 
 
 def names_of(family):
@@ -78,16 +79,31 @@ def measure(family, name):
     return {"verdict": "right" if error <= TOLERANCE else "wrong", "why": f"{error:.1e}", "seconds": seconds}
 
 
-def in_process(family, name):
-    command = [sys.executable, "-m", "tests.torch.families", "--one", family, name]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return {"verdict": "wrong", "why": f"no end after {SECONDS} s", "seconds": SECONDS}
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if lines:
-        return json.loads(lines[-1])
-    return {"verdict": "wrong", "why": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:300], "seconds": 0}
+def in_process(family, names):
+    """{name: row}: the models one after the other in a process; where one ends it, the others run in a new one."""
+    rows = {}
+    while len(rows) < len(names):
+        left = [name for name in names if name not in rows]
+        command = [sys.executable, "-m", "tests.torch.families", "--family", family, "--here", *left]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS * len(left), check=False)
+            output, why = done.stdout, (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:300]
+        except subprocess.TimeoutExpired as error:
+            output, why = (error.stdout or b"").decode(), f"no end after {SECONDS * len(left)} s"
+        found = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+        rows.update((row.pop("name"), row) for row in found)
+        if len(found) < len(left):
+            rows[left[len(found)]] = {"verdict": "wrong", "why": why, "seconds": 0.0}
+    return rows
+
+
+def here(family, names):
+    for name in names:
+        try:
+            row = measure(family, name)
+        except Exception as error:  # noqa: BLE001 - whatever happens to one model is told of it
+            row = {"verdict": "wrong", "why": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", "seconds": 0.0}
+        print(json.dumps({"name": name, **row}), flush=True)
 
 
 def table_of(rows):
@@ -97,41 +113,54 @@ def table_of(rows):
     return "\n".join(lines)
 
 
+def written():
+    """{(family, name): row} of the table as it is."""
+    cells = [line.strip("| ").split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")] if PAGE.exists() else []
+    return {(row[0], row[1]): {"verdict": row[2], "why": row[3], "seconds": float(row[4])} for row in cells if row[0] in FAMILIES}
+
+
 def write(rows):
+    rows = {key: row for key, row in {**written(), **rows}.items() if key[1] in getattr(configurations, key[0].upper())}
+    rows = dict(sorted(rows.items(), key=lambda item: (FAMILIES.index(item[0][0]), item[0][1])))
     counts = []
     for family in FAMILIES:
         own = [row for (each, _), row in rows.items() if each == family]
         if own:
             right = sum(row["verdict"] == "right" for row in own)
-            counts.append(f"{family}: {right} of {len(own)} compile and agree within {TOLERANCE:g}.")
+            counts.append(f"{family}: {right} of {len(own)} compile and agree within {TOLERANCE:g} of the largest number "
+                          f"({len(getattr(configurations, family.upper()))} are listed in tests/torch/configurations.py).\n")
     text = ("# Models of PyTorch's families\n\nMade by `python -m tests.torch.families --write`: constructors with seeded weights, "
-            "compiled by `tc.compile(module, inputs=…)`.\n\n" + "\n".join(counts) + "\n\n" + table_of(rows) + "\n")
-    (ROOT / "docs" / "pytorch_models.md").write_text(text, encoding="utf-8")
+            "compiled by `tc.compile(module, inputs=…)`. The seconds are those of the compilation, on one busy machine.\n\n"
+            + "\n".join(counts) + "\n" + table_of(rows) + "\n")
+    PAGE.write_text(text, encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--family", choices=FAMILIES)
+    parser.add_argument("--part", default="0/1", help="only every so many models: 0/2 and 1/2 are the halves")
+    parser.add_argument("--together", type=int, default=6, help="models that share a process")
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--one", action="store_true")
+    parser.add_argument("--here", action="store_true", help="in this process")
     arguments = parser.parse_args()
-    if arguments.one:
-        print(json.dumps(measure(*arguments.names)))
+    if arguments.here:
+        here(arguments.family, arguments.names)
         return
-    rows = {}
+    part, parts = map(int, arguments.part.split("/"))
     for family in FAMILIES:
         if arguments.family not in (None, family):
             continue
         if importlib.util.find_spec(family) is None:
             print(f"{family} is not installed: skipped", flush=True)
-        for name in names_of(family):
-            if arguments.names and name not in arguments.names:
-                continue
-            rows[family, name] = row = in_process(family, name)
-            print(f"{row['verdict']:8} {row['seconds']:6.1f} s  {family} {name}: {row['why'][:400]}", flush=True)
-    if arguments.write:
-        write(rows)
+        names = [name for number, name in enumerate(names_of(family))
+                 if number % parts == part and (not arguments.names or name in arguments.names)]
+        for start in range(0, len(names), arguments.together):
+            rows = in_process(family, names[start:start + arguments.together])
+            for name, row in rows.items():
+                print(f"{row['verdict']:8} {row['seconds']:6.1f} s  {family} {name}: {row['why'][:400]}", flush=True)
+            if arguments.write:
+                write({(family, name): row for name, row in rows.items()})
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ def test_list_is_of_pytorchs_operators():
     assert unknown == []
 
 
-def test_command(tmp_path):
-    done = subprocess.run([sys.executable, "-m", "tests.torch.operators", "relu", "mode"], capture_output=True, text=True, check=True)
+def test_command():
+    done = subprocess.run([sys.executable, "-m", "tests.torch.operators", "abs", "mode"], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert json.loads(lines[-1])["right"] >= 2
     assert [line for line in lines if re.fullmatch(r"refused mode \(.*bool\): aten.mode.default: it is not supported", line)], lines

@@ -41,7 +41,7 @@ class CompiledGraph:
         if key not in self.versions:
             if len(self.versions) >= _MOST_VERSIONS:
                 self.versions.pop(next(iter(self.versions)))
-            self.versions[key] = self._compiled(arguments, constants)
+            self.versions[key] = self._compiled(arguments)
         run = self.versions[key]
         if run is None:
             return self.graph_module(*arguments)
@@ -60,7 +60,13 @@ class CompiledGraph:
                                                                    and not str(getattr(node.target, "__name__", node.target)).endswith("__"))
                    for node in self.graph_module.graph.nodes)
 
-    def _compiled(self, arguments, constants):
+    def bound(self, arguments):
+        """(the graph as a module whose constants are its own, its other inputs)."""
+        constants = {place: value for place, value in enumerate(arguments) if self._is_constant(place, value)}
+        inputs = tuple(value for place, value in enumerate(arguments) if place not in constants)
+        return _Bound(self.graph_module, constants, len(arguments)), inputs
+
+    def _compiled(self, arguments):
         """The module for arguments like these, or None where PyTorch has to run the graph."""
         from ..module import compile
 
@@ -68,9 +74,9 @@ class CompiledGraph:
             warnings.warn("torch.compile(backend=\"tc\"): gradients are asked for, so PyTorch runs the graph; call the model under "
                           "torch.no_grad()", stacklevel=4)
             return None
-        inputs = tuple(value for place, value in enumerate(arguments) if place not in constants)
+        module, inputs = self.bound(arguments)
         try:
-            return compile(_Bound(self.graph_module, constants, len(arguments)), inputs=inputs, **self.options)
+            return compile(module, inputs=inputs, **self.options)
         except Error as error:
             warnings.warn(f"torch.compile(backend=\"tc\"): PyTorch runs a graph: {error}", stacklevel=4)
             return None

@@ -41,7 +41,7 @@ for _name, _op in _FLOAT_UNARY.items():
     _unary(_name, _op, True)
 
 
-@aten("positive", "alias", "detach", "contiguous", "clone", "lift_fresh_copy", "lift_fresh", "lift", "detach_copy", "alias_copy",
+@aten("positive", "alias", "detach", "detach_", "contiguous", "clone", "lift_fresh_copy", "lift_fresh", "lift", "detach_copy", "alias_copy",
       "resolve_conj", "resolve_neg", ops="Identity")
 def same(g, self, **_):
     return self
