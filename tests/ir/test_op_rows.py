@@ -74,6 +74,18 @@ def reorder_case():
                 {"x": floats(1, 64, 9, 9)}, constants={"w": floats(64, 64, 3, 3)})
 
 
+def quantised_case(op, x, weights):
+    """A quantised input times quantised weights: numbers of so few bits that ONNX Runtime's sums of floats are exact."""
+    constants = {"s": numpy.float32(0.125), "z": numpy.uint8(100), "w": weights, "t": numpy.float32(0.25), "none": numpy.int8(0)}
+    nodes = [("QuantizeLinear", ["x", "s", "z"], ["q"], {}), ("DequantizeLinear", ["q", "s", "z"], ["a"], {}),
+             ("DequantizeLinear", ["w", "t", "none"], ["b"], {}), (op, ["a", "b"], ["y"], {})]
+    return Case(13, nodes, {"x": x}, constants=constants)
+
+
+def small_integers(*shape):
+    return RANDOM.integers(-100, 100, shape).astype(numpy.int8)
+
+
 def told(op, opset, inputs, expected, constants=None, **attributes):
     """A case of one node that ONNX Runtime no longer has, with what it gives."""
     case = one(op, opset, inputs, constants=constants, **attributes)
@@ -164,6 +176,8 @@ def learned(op, attributes, outputs=("y",)):
 # More of them is in test_machine_learning.py.
 LEARNED = {
     "FeatureVectorizer": lambda: learned("FeatureVectorizer", {"inputdimensions": [4]}),
+    "IntegerConv": lambda: quantised_case("Conv", floats(*IMAGE), small_integers(3, IMAGE[1], 2, 2)),
+    "IntegerMatMul": lambda: quantised_case("MatMul", floats(3, 8), small_integers(8, 5)),
     "Imputer": lambda: learned("Imputer", {"imputed_value_floats": [1.0, 2.0, 3.0, 4.0], "replaced_value_float": 0.0}),
     "LinearClassifier": lambda: learned("LinearClassifier", {"coefficients": [0.5] * 4 + [-1.0] * 8, "classlabels_ints": [0, 1, 2],
                                                              "intercepts": [1.0, 2.0, 3.0]}, ("label", "scores")),
