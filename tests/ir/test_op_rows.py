@@ -176,8 +176,6 @@ def learned(op, attributes, outputs=("y",)):
 # More of them is in test_machine_learning.py.
 LEARNED = {
     "FeatureVectorizer": lambda: learned("FeatureVectorizer", {"inputdimensions": [4]}),
-    "IntegerConv": lambda: quantised_case("Conv", floats(*IMAGE), small_integers(3, IMAGE[1], 2, 2)),
-    "IntegerMatMul": lambda: quantised_case("MatMul", floats(3, 8), small_integers(8, 5)),
     "Imputer": lambda: learned("Imputer", {"imputed_value_floats": [1.0, 2.0, 3.0, 4.0], "replaced_value_float": 0.0}),
     "LinearClassifier": lambda: learned("LinearClassifier", {"coefficients": [0.5] * 4 + [-1.0] * 8, "classlabels_ints": [0, 1, 2],
                                                              "intercepts": [1.0, 2.0, 3.0]}, ("label", "scores")),
@@ -289,6 +287,8 @@ CASES = {
     "Pad as Pad 1": lambda: one("Pad", 10, {"x": floats(3, 4)}, pads=[1, 0, 2, 3], value=1.5),
     "RMSNormalization as SimplifiedLayerNormalization 1": lambda: one(
         "SimplifiedLayerNormalization", 13, {"x": floats(3, 8), "scale": LAYER["scale"]}, axis=-1, epsilon=1e-3),
+    "IntegerConv": lambda: quantised_case("Conv", floats(*IMAGE), small_integers(3, IMAGE[1], 2, 2)),
+    "IntegerMatMul": lambda: quantised_case("MatMul", floats(3, 8), small_integers(8, 5)),
     "Reorder": reorder_case,
     "Resize as Upsample 7": lambda: one("Upsample", 8, {"x": floats(*IMAGE)}, scales=[1.0, 1.0, 2.0, 3.0],
                                         mode="nearest"),
