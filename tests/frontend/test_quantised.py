@@ -8,6 +8,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tc
 
+from ..support import count_under_qemu, output_file
+
 TIE = 2e-3  # of a step of the output, from halfway between two: rounding may go either way there
 TYPES = {numpy.dtype(numpy.uint8): TensorProto.UINT8, numpy.dtype(numpy.int8): TensorProto.INT8}
 
@@ -160,3 +162,13 @@ def test_layers_equal_their_unfused_evaluation(target, part, request):
     count = 250 if request.config.getoption("--full") else 10
     for seed in range(part * count, (part + 1) * count):
         check(seed, target)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_layers_on_riscv(seed, tmp_path):
+    layer = Layer(seed)
+    module = tc.compile(layer.model(), target="rv64gcv", threads=1)
+    module.export(str(tmp_path / "layer"), kind="executable")
+    outputs, _ = count_under_qemu(tmp_path / "layer", layer.inputs, tmp_path, vlen=256, arguments=["--threads", "1"])
+    wrong = layer.what_is_wrong(outputs[output_file("y")])
+    assert wrong == 0, f"{layer.kind}: {wrong} elements"
