@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "ir/error.h"
 #include "ir/ops/rows.h"
@@ -198,7 +199,21 @@ class Products {
     std::vector<double> whole(channels), real;
     for (size_t i = 0; i < channels; ++i) whole[i] = -weights->sums[i] * static_cast<double>(input->zero(0));
     if (!fit(weights->magnitudes, whole) || !find_bias(node, *weights, scales, whole, real)) return std::nullopt;
+    add_in_floats(*weights, scales, whole, real);
     return write(node, *input, *weights, {scales, whole, real});
+  }
+
+  // Sums that floats hold exactly are scaled and added to in one step.
+  static void add_in_floats(const Weights& weights, const std::vector<float>& scales, std::vector<double>& whole, std::vector<double>& real) {
+    constexpr double kExact = 1 << 24;
+    for (size_t i = 0; i < whole.size(); ++i) {
+      if (weights.magnitudes[i] * 255 > kExact || std::abs(whole[i]) > kExact) return;
+    }
+    if (std::all_of(whole.begin(), whole.end(), [](double number) { return number == 0; })) return;
+    real.resize(whole.size());
+    for (size_t i = 0; i < whole.size(); ++i) {
+      real[i] += std::exchange(whole[i], 0) * static_cast<double>(scales[scales.size() == 1 ? 0 : i]);
+    }
   }
 
   struct Epilogue {

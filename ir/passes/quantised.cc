@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "ir/ops/rows.h"
@@ -45,17 +46,66 @@ class Units {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
       const auto to = node.op->traits.quantisation == Quantisation::Quantize ? quantisation_of(graph_, node) : std::nullopt;
-      if (!to || !to->is_scalar() || to->scale(0) == 1 || !has_attribute_of_default_precision(node)) continue;
+      if (!to || !to->is_scalar() || to->scale(0) == 1 || !has_default_precision(node)) continue;
       changes_.clear();
       if (!collect(node.inputs[0], static_cast<int>(i), 0)) continue;
       const double factor = 1 / static_cast<double>(to->scale(0));
       for (const auto& [maker, input] : changes_) scale(graph_.nodes[static_cast<size_t>(maker)], input, factor);
       graph_.nodes[i].inputs[1] = graph_.add_constant("one", number_tensor(DType::F32, {}, {1}));
+      if (const int reader = dequantises_at_once(i); reader >= 0) at_once_[i] = static_cast<size_t>(reader);
     }
+    round_in_place();
   }
 
  private:
-  static bool has_attribute_of_default_precision(const Node& node) { return string_attribute(node, "precision").empty(); }
+  // The node that alone reads the integers and makes floats of them again, for an elementwise node of which no other operand
+  // is such: both are then computed behind the sum that they come from. Else -1.
+  int dequantises_at_once(size_t node) const {
+    const ValueId number = graph_.nodes[node].outputs[0];
+    const int reader = only_reader(graph_, consumers_, number);
+    if (reader < 0 || bits_of(graph_[number].dtype) > 16) return -1;
+    const Node& back = graph_.nodes[static_cast<size_t>(reader)];
+    const auto from = dequantised_by(graph_, back);
+    const auto own = quantisation_of(graph_, graph_.nodes[node]);
+    const int next = from && from->is_scalar() && from->zero(0) == own->zero(0) ? only_reader(graph_, consumers_, back.outputs[0]) : -1;
+    if (next < 0 || !graph_.nodes[static_cast<size_t>(next)].op->elementwise) return -1;
+    for (const ValueId other : graph_.nodes[static_cast<size_t>(next)].inputs) {
+      if (other == kNoValue || other == back.outputs[0] || graph_[other].constant) continue;
+      const int maker = producers_[static_cast<size_t>(other)];
+      const bool stored = maker >= 0 && graph_.nodes[static_cast<size_t>(maker)].op->traits.quantisation == Quantisation::Dequantize &&
+                          only_reader(graph_, consumers_, graph_.nodes[static_cast<size_t>(maker)].inputs[0]) < 0;
+      if (!stored) return -1;
+    }
+    return reader;
+  }
+
+  // Integers that are floats again at once stay floats.
+  void round_in_place() {
+    if (at_once_.empty()) return;
+    std::map<size_t, ValueId> whole;   // by the node that dequantises
+    std::vector<Node> old = std::move(graph_.nodes), nodes;
+    graph_.nodes.clear();
+    for (size_t i = 0; i < old.size(); ++i) {
+      NodeBuilder build(graph_, old[i]);
+      if (const auto found = at_once_.find(i); found != at_once_.end()) {
+        const auto own = quantisation_of(graph_, old[i]);
+        const DType type = graph_[old[i].outputs[0]].dtype;
+        const double size = std::ldexp(1.0, static_cast<int>(bits_of(type))), low = is_signed(type) ? -size / 2 : 0;
+        const auto zero = static_cast<double>(own->zero(0));
+        const ValueId cut = build.add("Clip", {old[i].inputs[0]}, {{"min", low - zero}, {"max", low + size - 1 - zero}});
+        whole[found->second] = build.add("Round", {cut});
+      } else if (const auto back = whole.find(i); back != whole.end()) {
+        build.add_to("Mul", {back->second, old[i].inputs[1]}, {old[i].outputs[0]});
+      } else {
+        nodes.push_back(std::move(old[i]));
+        continue;
+      }
+      for (Node& each : build.take()) nodes.push_back(std::move(each));
+    }
+    graph_.nodes = std::move(nodes);
+  }
+
+  static bool has_default_precision(const Node& node) { return string_attribute(node, "precision").empty(); }
 
   bool is_constant(ValueId id) const { return graph_[id].constant && graph_[id].dtype == DType::F32; }
 
@@ -107,6 +157,7 @@ class Units {
   Graph& graph_;
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
+  std::map<size_t, size_t> at_once_;           // nodes that quantise, with those that dequantise
   std::vector<std::pair<int, int>> changes_;   // constants: of a node, which input
 };
 

@@ -9,6 +9,7 @@ namespace tc {
 namespace {
 
 constexpr double kMostCopies = 900;        // multiply-adds of one tile's straight-line code
+constexpr double kHeavyOfBytes = 600;      // operations of the epilogue of a tile that sums up bytes: such sums are short
 constexpr double kMostOfWindow = 128;      // the same, of a window whose elements are used once or twice
 
 // Decides the fields of a plan one after the other; later ones follow from earlier ones.
@@ -216,7 +217,8 @@ bool TilePlanner::streams_window() const {
 }
 
 void TilePlanner::place_epilogue(int64_t copies) {
-  bool apart = !around_.empty() && epilogue_weight(facts_) * static_cast<double>(copies) > kHeavyEpilogue;
+  const double heavy = iterators_.members.empty() ? kHeavyEpilogue : kHeavyOfBytes;
+  bool apart = !around_.empty() && epilogue_weight(facts_) * static_cast<double>(copies) > heavy;
   if (knobs_.apart != 0) apart = knobs_.apart == 2 && !around_.empty();
   plan_.tile = plan_.init_at = plan_.tails_at = around_;
   if (outside_) {

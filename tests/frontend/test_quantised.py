@@ -7,6 +7,10 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 import tc
+from tc.arguments import options_of, source_of
+from tc.native import compiler
+
+from ..support import count_under_qemu, output_file
 
 TIE = 2e-3  # of a step of the output, from halfway between two: rounding may go either way there
 TYPES = {numpy.dtype(numpy.uint8): TensorProto.UINT8, numpy.dtype(numpy.int8): TensorProto.INT8}
@@ -160,3 +164,55 @@ def test_layers_equal_their_unfused_evaluation(target, part, request):
     count = 250 if request.config.getoption("--full") else 10
     for seed in range(part * count, (part + 1) * count):
         check(seed, target)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_layers_on_riscv(seed, tmp_path):
+    layer = Layer(seed)
+    module = tc.compile(layer.model(), target="rv64gcv", threads=1)
+    module.export(str(tmp_path / "layer"), kind="executable")
+    outputs, _ = count_under_qemu(tmp_path / "layer", layer.inputs, tmp_path, vlen=256, arguments=["--threads", "1"])
+    wrong = layer.what_is_wrong(outputs[output_file("y")])
+    assert wrong == 0, f"{layer.kind}: {wrong} elements"
+
+
+@pytest.mark.parametrize("inner", [7, 32, 312])
+@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+def test_products_with_a_zero_point_of_the_run(inner, target):
+    """As in networks that are quantised while they run; sums of integers are equal."""
+    random = numpy.random.default_rng([28, inner])
+    a, zero = random.integers(0, 256, (2, 9, inner)).astype(numpy.uint8), numpy.uint8(random.integers(0, 256))
+    b = random.integers(-128, 128, (inner, 24)).astype(numpy.int8)
+    graph = helper.make_graph(
+        [helper.make_node("MatMulInteger", ["a", "b", "zero", "none"], ["y"])], "product",
+        [helper.make_tensor_value_info("a", TensorProto.UINT8, a.shape), helper.make_tensor_value_info("zero", TensorProto.UINT8, [])],
+        [helper.make_tensor_value_info("y", TensorProto.INT32, None)],
+        [numpy_helper.from_array(b, "b"), numpy_helper.from_array(numpy.int8(0), "none")])
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    y = tc.compile(model, target=target, threads=1).run({"a": a, "zero": zero})["y"]
+    expected = (a.astype(numpy.int64) - int(zero)) @ b.astype(numpy.int64)
+    assert y.dtype == numpy.int32 and (y == expected).all()
+
+
+def test_a_layer_of_operators_with_scales():
+    """QLinearConv, whose scales and zero points are constants, is the layer between QuantizeLinear nodes."""
+    random = numpy.random.default_rng(29)
+    x = random.integers(0, 256, (1, 8, 9, 9)).astype(numpy.uint8)
+    w = random.integers(-128, 128, (16, 8, 3, 3)).astype(numpy.int8)
+    scales, bias = random.uniform(1e-3, 1e-2, 16).astype(numpy.float32), random.integers(-999, 999, 16).astype(numpy.int32)
+    constants = {"xs": numpy.float32(0.02), "xz": numpy.uint8(7), "w": w, "ws": scales, "wz": numpy.int8(0),
+                 "ys": numpy.float32(0.05), "yz": numpy.uint8(100), "b": bias}
+    graph = helper.make_graph(
+        [helper.make_node("QLinearConv", ["x", *constants], ["y"], pads=[1, 1, 1, 1])], "layer",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, x.shape)], [helper.make_tensor_value_info("y", TensorProto.UINT8, None)],
+        [numpy_helper.from_array(numpy.asarray(array), name) for name, array in constants.items()])
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    module = tc.compile(model, threads=1)
+    assert "IntegerConv" in str(compiler.import_model(source_of(model), options_of())[0])
+    padded = torch.nn.functional.pad(torch.from_numpy(x.astype(numpy.float64) - 7), (1, 1, 1, 1))
+    sums = torch.nn.functional.conv2d(padded, torch.from_numpy(w.astype(numpy.float64)), torch.from_numpy(bias.astype(numpy.float64))).numpy()
+    steps = sums * (0.02 * scales.astype(numpy.float64))[:, None, None] / 0.05 + 100
+    expected = numpy.clip(numpy.rint(steps), 0, 255)
+    away = numpy.abs(module.run({"x": x})["y"].astype(numpy.float64) - expected)
+    tie = numpy.abs(numpy.abs(steps - numpy.floor(steps)) - 0.5) < TIE
+    assert (away <= tie).all()

@@ -74,6 +74,18 @@ def reorder_case():
                 {"x": floats(1, 64, 9, 9)}, constants={"w": floats(64, 64, 3, 3)})
 
 
+def quantised_case(op, x, weights):
+    """A quantised input times quantised weights: numbers of so few bits that ONNX Runtime's sums of floats are exact."""
+    constants = {"s": numpy.float32(0.125), "z": numpy.uint8(100), "w": weights, "t": numpy.float32(0.25), "none": numpy.int8(0)}
+    nodes = [("QuantizeLinear", ["x", "s", "z"], ["q"], {}), ("DequantizeLinear", ["q", "s", "z"], ["a"], {}),
+             ("DequantizeLinear", ["w", "t", "none"], ["b"], {}), (op, ["a", "b"], ["y"], {})]
+    return Case(13, nodes, {"x": x}, constants=constants)
+
+
+def small_integers(*shape):
+    return RANDOM.integers(-100, 100, shape).astype(numpy.int8)
+
+
 def told(op, opset, inputs, expected, constants=None, **attributes):
     """A case of one node that ONNX Runtime no longer has, with what it gives."""
     case = one(op, opset, inputs, constants=constants, **attributes)
@@ -275,6 +287,8 @@ CASES = {
     "Pad as Pad 1": lambda: one("Pad", 10, {"x": floats(3, 4)}, pads=[1, 0, 2, 3], value=1.5),
     "RMSNormalization as SimplifiedLayerNormalization 1": lambda: one(
         "SimplifiedLayerNormalization", 13, {"x": floats(3, 8), "scale": LAYER["scale"]}, axis=-1, epsilon=1e-3),
+    "IntegerConv": lambda: quantised_case("Conv", floats(*IMAGE), small_integers(3, IMAGE[1], 2, 2)),
+    "IntegerMatMul": lambda: quantised_case("MatMul", floats(3, 8), small_integers(8, 5)),
     "Reorder": reorder_case,
     "Resize as Upsample 7": lambda: one("Upsample", 8, {"x": floats(*IMAGE)}, scales=[1.0, 1.0, 2.0, 3.0],
                                         mode="nearest"),
