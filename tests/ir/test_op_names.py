@@ -11,7 +11,9 @@ FOLDERS = ["ir", "frontend/import", "frontend/pipeline", "frontend/profile", "sc
 ALLOWED = {
     "ir/passes/counted_loops.cc": ({"Range", "Scan"}, "the pass makes them"),
     "ir/passes/fold_batch_norm.cc": ({"Add", "Mul"}, "the pass makes them"),
+    "ir/passes/integer_products.cc": ({"Add", "Cast", "Identity", "Mul", "Pad", "Transpose"}, "the pass makes them"),
     "ir/passes/merge.cc": ({"Reshape"}, "the pass makes them"),
+    "ir/passes/quantised.cc": ({"Clip", "Mul", "Round"}, "the pass makes them"),
     "ir/passes/recover_normalizations.cc": ({"LayerNormalization", "ReduceMean"},
                                             "makes the first of a pattern that is written with the second"),
     "ir/passes/simplify.cc": ({"Cast", "Reshape"}, "the pass makes them, and gives casts that are there another type"),
