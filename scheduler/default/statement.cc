@@ -351,7 +351,8 @@ void schedule_separately(TraceBuilder& b, const RowKnobs& knobs) {
   // Threads share the outermost loop of all. A statement that goes on from its own results is worth it: the steps of a
   // decision tree, whose first statement only says where they begin.
   const std::vector<Statement>& statements = b.kernel().statements;
-  const bool steps = names.size() > 1 && std::any_of(statements.begin(), statements.end(), continues_itself);
+  const bool loops = std::none_of(names.begin(), names.end(), [&](const std::string& name) { return b.own_loops(name).empty(); });
+  const bool steps = loops && names.size() > 1 && std::any_of(statements.begin(), statements.end(), continues_itself);
   if (steps && b.threads() > 1) fuse_rows(b, names, 1, 1);
   schedule_all(b, names, knobs);
   b.parallelise(knobs.parallel);

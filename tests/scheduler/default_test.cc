@@ -230,6 +230,10 @@ TEST(Default, ThreadsShareTheTreesOfAForest) {
       "  step[t:10, n:300, level:3]: leaf[t, n] = child[{i64(leaf[t, n])}] + select(X[n, {i64(feature[{i64(leaf[t, n])}])}] <= 0, 0, 1)\n");
   const auto shared = default_schedule(kernel, parse_target("x86-64-v4"), 2).trace();
   EXPECT_NE(std::find(shared.begin(), shared.end(), "parallel row_t"), shared.end());
+  // Statements without loops have nothing to share.
+  const Kernel one = parse_kernel("kernel \"one\"\n  input X f32[4]\n  output Y f32[1]\n  first[]: Y[0] = X[0]\n"
+                                  "  step[]: Y[0] = Y[0] + X[1]\n");
+  EXPECT_EQ(default_schedule(one, parse_target("x86-64-v4"), 2).check(), std::nullopt);
   const auto alone = default_schedule(kernel, parse_target("x86-64-v4"), 1).trace();
   EXPECT_EQ(std::find(alone.begin(), alone.end(), "fuse root_t step_t as row_t"), alone.end());
 }
