@@ -106,7 +106,7 @@ TRANSFORMERS = {
     "GemmaForCausalLM": ({**_SMALL, "num_key_value_heads": 2, "head_dim": 8}, "causal"), "Gemma2ForCausalLM": ({**_SMALL, "num_key_value_heads": 2, "head_dim": 8}, "causal"),
     "PhiForCausalLM": (_SMALL, "causal"), "Phi3ForCausalLM": ({**_SMALL, "pad_token_id": 0}, "causal"), "OPTForCausalLM": ({"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 64, "vocab_size": 100, "word_embed_proj_dim": 32}, "causal"),
     "GPTNeoXForCausalLM": (_SMALL, "causal"), "FalconForCausalLM": ({"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}, "causal"),
-    "BloomForCausalLM": ({"hidden_size": 32, "n_layer": 2, "n_head": 4, "vocab_size": 100}, "causal"), "StableLmForCausalLM": (_SMALL, "causal"), "Starcoder2ForCausalLM": (_SMALL, "causal"), "OlmoForCausalLM": ({**_SMALL, "pad_token_id": 1}, "causal"),
+    "BloomForCausalLM": ({"hidden_size": 32, "n_layer": 2, "n_head": 4, "vocab_size": 100}, "causal"), "StableLmForCausalLM": ({**_SMALL, "num_key_value_heads": 4}, "causal"), "Starcoder2ForCausalLM": (_SMALL, "causal"), "OlmoForCausalLM": ({**_SMALL, "pad_token_id": 1}, "causal"),
     "T5ForConditionalGeneration": ({"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "vocab_size": 100}, "seq2seq"),
     "BartForConditionalGeneration": ({"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "vocab_size": 100}, "seq2seq"),
     "MarianMTModel": ({"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "vocab_size": 100, "pad_token_id": 1}, "seq2seq"),

@@ -69,6 +69,25 @@ def _know_caches():
 
         for kind in "dynamic", "encoder_decoder":
             getattr(executorch, f"register_{kind}_cache_export_support", lambda: None)()
+        from transformers.cache_utils import EncoderDecoderCache
+
+        if EncoderDecoderCache not in pytree.SUPPORTED_NODES:
+            _know_pair_of_caches(EncoderDecoderCache)
+
+
+def _know_pair_of_caches(kind):
+    """The caches of an encoder-decoder: that of its own tokens and that of the encoder's."""
+    names = "self_attention_cache", "cross_attention_cache"
+
+    def parts(cache):
+        return [getattr(cache, name) for name in names], None
+
+    def parts_with_keys(cache):
+        return [(pytree.GetAttrKey(name), getattr(cache, name)) for name in names], None
+
+    pytree.register_pytree_node(kind, parts, lambda values, _: kind(*values), flatten_with_keys_fn=parts_with_keys,
+                                serialized_type_name=f"{kind.__module__}.{kind.__name__}")
+    torch.fx._pytree.register_pytree_flatten_spec(kind, lambda cache, spec: parts(cache)[0])
 
 
 def export(module, args, kwargs, name, dynamic=None):
@@ -77,11 +96,20 @@ def export(module, args, kwargs, name, dynamic=None):
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
-            return torch.export.export(module, args, kwargs, dynamic_shapes=_by_parameter(module, args, kwargs, dynamic), strict=False)
+            exported = torch.export.export(module, args, kwargs, dynamic_shapes=_by_parameter(module, args, kwargs, dynamic), strict=False)
+            _detach_out_of_place(exported.graph)
+            return exported
     except (Error, ScriptError, Refusal, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever the model's own code raises under torch.export
         raise UnsupportedError(f"{name} cannot be exported by torch.export: {_reason(error)}") from error
+
+
+def _detach_out_of_place(graph):
+    """PyTorch's decomposition loses the constants that a model detaches in place."""
+    for node in graph.nodes:
+        if node.target is torch.ops.aten.detach_.default:
+            node.target = torch.ops.aten.detach.default
 
 
 def spec_text(program):

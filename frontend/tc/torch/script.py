@@ -160,7 +160,7 @@ def _call_with_data(node, namespace, name, inputs):
     packet = getattr(getattr(torch.ops, namespace), name, None)
     overload = getattr(packet, node.schema().split("(")[0].partition(".")[2].replace("Scalar", "Tensor") or "default", None)
     if overload is None:
-        raise ScriptError(f"{namespace}::{name} with a number that is read from data is not supported")
+        raise ScriptError(f"{node.kind()} is not supported")
     return _applied(overload, overload._schema, given)
 
 
