@@ -16,6 +16,12 @@ namespace {
 static_assert(TC_F32 == static_cast<int>(DType::F32) && TC_BOOL == static_cast<int>(DType::Bool) &&
               TC_U2 == static_cast<int>(DType::U2));
 
+bool mentions(const Dim& dim, const std::set<std::string>& symbols) {
+  std::set<std::string> names;
+  dim.collect_symbols(names);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return symbols.count(name) > 0; });
+}
+
 class PlanEmitter {
  public:
   PlanEmitter(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& features)
@@ -135,8 +141,9 @@ class PlanEmitter {
     for (const PortInfo& port : plan_.outputs) {
       for (const Dim& exact : port.shape) {
         const Dim dim = largest(exact, plan_.data_symbols);
-        builder_.CreateStore(size(dim), builder_.CreateConstInBoundsGEP1_64(
-                                            i64_, bind_->getArg(1), static_cast<uint64_t>(index++)));
+        llvm::Value* most = mentions(dim, plan_.unbounded) ? i64(-1) : size(dim);
+        builder_.CreateStore(most, builder_.CreateConstInBoundsGEP1_64(
+                                       i64_, bind_->getArg(1), static_cast<uint64_t>(index++)));
       }
     }
     llvm::Value* arena = size(plan_.arena_bytes);
@@ -185,7 +192,7 @@ class PlanEmitter {
     DimEmitter dims(builder_, false);
     load_symbols(dims, symbols);
     steps(plan_.steps, dims);
-    if (!plan_.data_symbols.empty()) guarded(first_, [&] { store_output_dims(dims); });
+    if (!plan_.data_symbols.empty() || !plan_.unbounded.empty()) guarded(first_, [&] { store_output_dims(dims); });
     builder_.CreateRetVoid();
   }
 
@@ -198,25 +205,78 @@ class PlanEmitter {
         builder_.CreateStore(dims.emit(dim), builder_.CreateConstInBoundsGEP1_64(i64_, sizes, index++));
       }
     }
+    for (size_t i = 0; i < plan_.outputs.size(); ++i) {
+      if (!plan_.outputs[i].data) continue;
+      llvm::Value* data = frame_field(pointer_, offsetof(tc_frame, output_data), "output_data");
+      builder_.CreateStore(address(*plan_.outputs[i].data, dims), builder_.CreateConstInBoundsGEP1_64(pointer_, data, i));
+    }
+  }
+
+  // All threads return where the condition holds, which they agree on; thread 0 runs `tell` before.
+  void leave_where(llvm::Value* condition, const std::function<void()>& tell) {
+    llvm::BasicBlock* leave = block("leave");
+    llvm::BasicBlock* after = block("go.on");
+    builder_.CreateCondBr(condition, leave, after);
+    builder_.SetInsertPoint(leave);
+    guarded(first_, tell);
+    builder_.CreateRetVoid();
+    builder_.SetInsertPoint(after);
+  }
+
+  // A function of the frame, whose arguments behind the frame have these types.
+  void call_runtime(size_t offset, const char* name, std::vector<llvm::Value*> arguments) {
+    arguments.insert(arguments.begin(), frame_);
+    std::vector<llvm::Type*> types;
+    for (llvm::Value* argument : arguments) types.push_back(argument->getType());
+    auto* type = llvm::FunctionType::get(builder_.getVoidTy(), types, false);
+    builder_.CreateCall(type, frame_field(pointer_, offset, name), arguments);
+  }
+
+  void meet() {
+    guarded(several_, [&] { builder_.CreateCall(llvm::FunctionType::get(builder_.getVoidTy(), {pointer_}, false), barrier_, {frame_}); });
+  }
+
+  // The value, or -1 where an intermediate result overflows.
+  llvm::Value* checked_size(const Dim& dim, const DimEmitter& known) {
+    DimEmitter checked(builder_, true);
+    checked.symbols = known.symbols;
+    llvm::Value* value = checked.emit(dim);
+    return checked.overflowed() ? builder_.CreateSelect(checked.overflowed(), i64(-1), value) : value;
+  }
+
+  void grow(const PlanStep& item, uint32_t number, DimEmitter& dims) {
+    guarded(first_, [&] {
+      call_runtime(offsetof(tc_frame, grow), "grow",
+                   {builder_.getInt32(number), builder_.getInt32(static_cast<uint32_t>(item.segment)), checked_size(item.bytes, dims),
+                    checked_size(item.left, dims), i64(plan_.memory_limit)});
+    });
+    meet();
+    leave_where(builder_.CreateIsNull(segment(item.segment)), [] {});
+  }
+
+  void check(const PlanStep& item, uint32_t number, DimEmitter& dims) {
+    DimEmitter checked(builder_, true);
+    checked.symbols = dims.symbols;
+    llvm::Value *left = checked.emit(item.left), *right = checked.emit(item.right);
+    llvm::Value* wrong = item.equal ? builder_.CreateICmpNE(left, right) : builder_.CreateICmpSGT(left, right);
+    if (checked.overflowed()) wrong = builder_.CreateOr(wrong, checked.overflowed());
+    leave_where(wrong, [&] { call_runtime(offsetof(tc_frame, unrelated), "unrelated", {builder_.getInt32(number), left, right}); });
+  }
+
+  llvm::Value* segment(int index) {
+    llvm::Value* table = frame_field(pointer_, offsetof(tc_frame, segments), "segments");
+    return builder_.CreateLoad(pointer_, builder_.CreateConstInBoundsGEP1_64(pointer_, table, static_cast<uint64_t>(index)), "segment");
   }
 
   // All threads read the size, which they agree on, and return together where it is out of bounds.
   void bind(const PlanStep& item, uint32_t number, DimEmitter& dims) {
     TC_CHECK(item.locations.size() == 1 && dims.symbols.count(item.symbol) == 0, "in step '", item.label, "'");
     llvm::Value* size = builder_.CreateLoad(i64_, address(item.locations[0], dims), item.symbol);
-    llvm::Value* bound = dims.emit(item.bound);
+    llvm::Value* bound = item.bound ? dims.emit(*item.bound) : i64(INT64_MAX);
     llvm::Value* wrong = builder_.CreateOr(builder_.CreateICmpSLT(size, i64(0)), builder_.CreateICmpSGT(size, bound));
-    llvm::BasicBlock* leave = block("wrong.size");
-    llvm::BasicBlock* after = block("size");
-    builder_.CreateCondBr(wrong, leave, after);
-    builder_.SetInsertPoint(leave);
-    guarded(first_, [&] {
-      auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_, i32_, i64_, i64_}, false);
-      builder_.CreateCall(type, frame_field(pointer_, offsetof(tc_frame, wrong_size), "wrong_size"),
-                          {frame_, builder_.getInt32(number), size, bound});
+    leave_where(wrong, [&] {
+      call_runtime(offsetof(tc_frame, wrong_size), "wrong_size", {builder_.getInt32(number), size, bound});
     });
-    builder_.CreateRetVoid();
-    builder_.SetInsertPoint(after);
     dims.symbols[item.symbol] = size;
   }
 
@@ -229,6 +289,8 @@ class PlanEmitter {
         bind(item, number, dims);
         bound.push_back(item.symbol);
       }
+      if (item.kind == PlanStep::Kind::Grow) grow(item, number, dims);
+      if (item.kind == PlanStep::Kind::Check) check(item, number, dims);
       step(item, dims);
       guarded(profiled_, [&] {
         auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_, i32_}, false);
@@ -245,12 +307,11 @@ class PlanEmitter {
       case PlanStep::Kind::Copy: copy(item, dims); break;
       case PlanStep::Kind::Loop: repeat(item, dims); break;
       case PlanStep::Kind::If: branch(item, dims); break;
-      case PlanStep::Kind::Bind: break;
+      case PlanStep::Kind::Bind:
+      case PlanStep::Kind::Grow:
+      case PlanStep::Kind::Check: break;
     }
-    guarded(several_, [&] {
-      auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_}, false);
-      builder_.CreateCall(type, barrier_, {frame_});
-    });
+    meet();
   }
 
   llvm::Value* address(const Location& location, DimEmitter& dims) {
@@ -272,6 +333,10 @@ class PlanEmitter {
         fixed = offsets_[index];
         break;
       case Location::Kind::Arena: base = arena_; break;
+      case Location::Kind::Segment:
+        TC_CHECK(location.index >= 0 && location.index < plan_.segments, "in the plan of '", plan_.model, "'");
+        base = segment(location.index);
+        break;
     }
     llvm::Value* offset = builder_.CreateAdd(dims.emit(location.offset), i64(fixed));
     return builder_.CreatePtrAdd(base, offset);
@@ -353,7 +418,7 @@ class PlanEmitter {
   void repeat(const PlanStep& item, DimEmitter& dims) {
     TC_CHECK(dims.symbols.count(item.symbol) == 0, "in step '", item.label, "': loop symbol '",
              item.symbol, "' hides another");
-    llvm::Value* trip = dims.emit(item.trip);
+    llvm::Value* trip = item.trip ? dims.emit(*item.trip) : i64(INT64_MAX);
     llvm::BasicBlock* before = builder_.GetInsertBlock();
     llvm::BasicBlock* head = block("loop");
     llvm::BasicBlock* body = block("loop.body");
@@ -362,7 +427,12 @@ class PlanEmitter {
     builder_.SetInsertPoint(head);
     llvm::PHINode* counter = builder_.CreatePHI(i64_, 2);
     counter->addIncoming(i64(0), before);
-    builder_.CreateCondBr(builder_.CreateICmpSLT(counter, trip), body, after);
+    llvm::Value* more = builder_.CreateICmpSLT(counter, trip);
+    if (!item.locations.empty()) {
+      llvm::Value* condition = builder_.CreateLoad(builder_.getInt8Ty(), address(item.locations[0], dims));
+      more = builder_.CreateAnd(more, builder_.CreateICmpNE(condition, builder_.getInt8(0)));
+    }
+    builder_.CreateCondBr(more, body, after);
     builder_.SetInsertPoint(body);
     dims.symbols[item.symbol] = counter;
     steps(item.body, dims);
@@ -413,7 +483,7 @@ class PlanEmitter {
   }
 
   bool computed_by_run(const Dim& dim) const {
-    return !plan_.data_symbols.empty() && largest(dim, plan_.data_symbols) != dim;
+    return mentions(dim, plan_.unbounded) || (!plan_.data_symbols.empty() && largest(dim, plan_.data_symbols) != dim);
   }
 
   llvm::Constant* port(const PortInfo& info, bool input) {
@@ -440,10 +510,15 @@ class PlanEmitter {
                    number(static_cast<int32_t>(info.shape.size())), table(dims, "dims")});
   }
 
-  static bool binds_sizes(const PlanSteps& steps) {
-    return std::any_of(steps.begin(), steps.end(), [](const PlanStep& step) {
-      return step.kind == PlanStep::Kind::Bind || binds_sizes(step.body) || binds_sizes(step.otherwise);
-    });
+  // The least version of the interface that has what the steps need.
+  static int32_t version_of(const PlanSteps& steps) {
+    int32_t version = 1;
+    for (const PlanStep& step : steps) {
+      if (step.kind == PlanStep::Kind::Bind) version = std::max(version, step.bound ? 2 : 3);
+      if (step.kind == PlanStep::Kind::Grow || step.kind == PlanStep::Kind::Check) version = 3;
+      version = std::max({version, version_of(step.body), version_of(step.otherwise)});
+    }
+    return version;
   }
 
   // Field by field as tc_descriptor declares them.
@@ -461,12 +536,12 @@ class PlanEmitter {
     }
     auto count = [&](size_t value) { return number(static_cast<int32_t>(value)); };
     llvm::Constant* descriptor = record({
-        number(static_cast<int32_t>(TC_ABI_MAGIC)), number(binds_sizes(plan_.steps) ? TC_ABI_VERSION : 1),
+        number(static_cast<int32_t>(TC_ABI_MAGIC)), number(version_of(plan_.steps)),
         i64(sizeof(tc_descriptor)), string(plan_.model), string(plan_.target), string(features_),
         string(plan_.provenance), count(inputs.size()), count(outputs.size()),
         count(symbols.size()), count(labels.size()), table(inputs, "inputs"),
         table(outputs, "outputs"), table(symbols, "symbols"), table(labels, "steps"), bind_, run_,
-        i64(scratch), constants_, i64(offsets_.back()), number(0), number(0)});
+        i64(scratch), constants_, i64(offsets_.back()), number(0), number(plan_.segments)});
     const auto layout = module_.getDataLayout().getStructLayout(
         llvm::cast<llvm::StructType>(descriptor->getType()));
     TC_CHECK(layout->getSizeInBytes() == sizeof(tc_descriptor), "as the descriptor's size");

@@ -28,9 +28,16 @@ struct tc_context {
   int64_t* input_bytes = nullptr;  // per input
   int64_t* output_bytes = nullptr;
   bool has_results = false;        // `result_dims` are set
-  // What a run finds wrong: the step that reads a size, -1 for none.
+  const void** output_data = nullptr;   // of the last run's outputs
+  // Memory beside the arena, which runs grow and contexts keep.
+  uint8_t** segments = nullptr;
+  int64_t* segment_bytes = nullptr;
+  int64_t all_segment_bytes = 0;
+  // What a run finds wrong: the step, -1 for none, and its two numbers.
+  enum class Fault { Size, Relation, Memory };
+  Fault fault = Fault::Size;
   int32_t wrong_step = -1;
-  int64_t wrong_size = 0, size_bound = 0;
+  int64_t wrong_size = 0, size_bound = 0, size_limit = 0;
   const void** inputs = nullptr;   // per run
   void** outputs = nullptr;
   tc_frame* frames = nullptr;      // per thread
@@ -163,12 +170,19 @@ tc_status match_shape(const tc_descriptor& d, int32_t index, const tc_shape& sha
   return TC_OK;
 }
 
-// Bytes of all ports under the given sizes.
+// Whether the run alone computes how large the output is; the sizes are those of bind().
+bool has_no_bound(const tc_port& port, const int64_t* dims) {
+  for (int32_t i = 0; i < port.rank; ++i)
+    if (port.dims[i].symbol == -3 && dims[i] == -1) return true;
+  return false;
+}
+
+// Bytes of all ports under the given sizes; -1 where there is no bound.
 tc_status count_bytes(const tc_port* ports, int32_t count, const int64_t* dims, int64_t* bytes,
                       const char* kind) {
   for (int32_t i = 0; i < count; ++i) {
     bytes[i] = byte_count(dims, ports[i].rank, ports[i].dtype);
-    if (bytes[i] < 0)
+    if (bytes[i] < 0 && !has_no_bound(ports[i], dims))
       return fail(TC_ERROR_SHAPE, "%s '%s' is too large for these shapes", kind, ports[i].name);
     dims += ports[i].rank;
   }
@@ -249,6 +263,11 @@ tc_status bind_fixed(tc_context& context) {
 void destroy(tc_context* context) {
   context->tag = 0;
   free_memory(*context);
+  for (int32_t i = 0; context->segments != nullptr && i < context->model->descriptor->segment_count; ++i)
+    if (context->segments[i] != nullptr) munmap(context->segments[i], static_cast<size_t>(context->segment_bytes[i]));
+  free(context->segments);
+  free(context->segment_bytes);
+  free(context->output_data);
   free(context->symbols);
   free(context->input_dims);
   free(context->output_dims);
@@ -267,11 +286,57 @@ void meet(const tc_frame* frame) {
   if (frame->threads > 1) static_cast<tc_context*>(frame->owner)->barrier.arrive_and_wait();
 }
 
-void note_wrong_size(const tc_frame* frame, int32_t step, int64_t size, int64_t bound) {
+void note(const tc_frame* frame, tc_context::Fault fault, int32_t step, int64_t first, int64_t second) {
   tc_context& context = *static_cast<tc_context*>(frame->owner);
+  context.fault = fault;
   context.wrong_step = step;
-  context.wrong_size = size;
-  context.size_bound = bound;
+  context.wrong_size = first;
+  context.size_bound = second;
+}
+
+void note_wrong_size(const tc_frame* frame, int32_t step, int64_t size, int64_t bound) {
+  note(frame, tc_context::Fault::Size, step, size, bound);
+}
+
+void note_unrelated(const tc_frame* frame, int32_t step, int64_t left, int64_t right) {
+  note(frame, tc_context::Fault::Relation, step, left, right);
+}
+
+int64_t memory_present() {
+  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Gives the segment `bytes`, which moves what it holds; null where the system has not so much.
+uint8_t* remapped(uint8_t* old, int64_t old_bytes, int64_t bytes) {
+  void* mapped = old == nullptr ? mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                                : mremap(old, static_cast<size_t>(old_bytes), static_cast<size_t>(bytes), MREMAP_MAYMOVE);
+  return mapped == MAP_FAILED ? nullptr : static_cast<uint8_t*>(mapped);
+}
+
+void grow_segment(const tc_frame* frame, int32_t step, int32_t segment, int64_t bytes, int64_t size, int64_t limit) {
+  tc_context& context = *static_cast<tc_context*>(frame->owner);
+  uint8_t*& place = context.segments[segment];
+  int64_t& present = context.segment_bytes[segment];
+  if (bytes >= 0 && bytes <= present && place != nullptr) return;
+  const int64_t fixed = context.memory_bytes + context.model->descriptor->constant_bytes + context.all_segment_bytes - present;
+  const int64_t most = (limit > 0 ? limit : memory_present()) - fixed;
+  // Twice as much where that is to be had, so that what grows step by step is seldom moved.
+  int64_t wanted = -1;
+  if (bytes >= 0 && bytes <= kMaxBytes) wanted = round_up(bytes > 0 ? bytes : 1, sysconf(_SC_PAGESIZE));
+  if (wanted >= 0 && present > 0 && wanted < 2 * present && 2 * present <= most) wanted = 2 * present;
+  uint8_t* grown = wanted >= 0 && wanted <= most ? remapped(place, present, wanted) : nullptr;
+  if (grown == nullptr) {
+    note(frame, tc_context::Fault::Memory, step, size, wanted < 0 ? -1 : bytes);
+    context.size_limit = limit > 0 ? limit : memory_present();
+    if (place != nullptr) munmap(place, static_cast<size_t>(present));
+    context.all_segment_bytes -= present;
+    place = nullptr;
+    present = 0;
+    return;
+  }
+  context.all_segment_bytes += wanted - present;
+  place = grown;
+  present = wanted;
 }
 
 void report_step(const tc_frame* frame, int32_t step) {
@@ -306,8 +371,11 @@ tc_status check_buffers(tc_context& context, const tc_input_buffer* inputs,
     context.inputs[i] = inputs[i].data;
   }
   for (int32_t i = 0; i < d.output_count; ++i) {
-    const tc_status status = check_buffer("output", d.outputs[i], outputs[i].data,
-                                          outputs[i].bytes, context.output_bytes[i]);
+    if (context.output_bytes[i] < 0 && (outputs[i].data != nullptr || outputs[i].bytes != 0))
+      return fail(TC_ERROR_ARGUMENT, "output '%s': its size has no bound, so that it takes no buffer; give null and "
+                  "read tc_context_result_data after the run", d.outputs[i].name);
+    const tc_status status = check_buffer("output", d.outputs[i], outputs[i].data, outputs[i].bytes,
+                                          context.output_bytes[i] < 0 ? 0 : context.output_bytes[i]);
     if (status != TC_OK) return status;
     context.outputs[i] = outputs[i].data;
   }
@@ -336,8 +404,13 @@ void run_frames(tc_context& context) {
     frame.owner = &context;
     frame.output_dims = context.result_dims;
     frame.wrong_size = note_wrong_size;
+    frame.segments = context.segments;
+    frame.grow = grow_segment;
+    frame.unrelated = note_unrelated;
+    frame.output_data = context.output_data;
   }
   context.wrong_step = -1;
+  for (int32_t i = 0; i < d.output_count; ++i) context.output_data[i] = context.outputs[i];
   memcpy(context.result_dims, context.output_dims,
          sizeof(int64_t) * static_cast<size_t>(total_rank(d.outputs, d.output_count)));
   const FloatMode mode = set_default_float_mode();
@@ -347,19 +420,36 @@ void run_frames(tc_context& context) {
   restore_float_mode(mode);
 }
 
+tc_status tell_fault(const tc_context& context) {
+  const tc_descriptor& d = *context.model->descriptor;
+  const char* step = context.wrong_step < d.step_count ? d.steps[context.wrong_step] : "a size";
+  const auto first = static_cast<long long>(context.wrong_size), second = static_cast<long long>(context.size_bound);
+  const double limit = static_cast<double>(context.size_limit) / 1e6;
+  switch (context.fault) {
+    case tc_context::Fault::Size:
+      if (context.size_bound == INT64_MAX)
+        return fail(TC_ERROR_SIZE, "model '%s': %s is %lld for these inputs; it may be 0 or more", d.model, step, first);
+      return fail(TC_ERROR_SIZE, "model '%s': %s is %lld for these inputs; it may be 0 to %lld", d.model, step, first, second);
+    case tc_context::Fault::Relation:
+      return fail(TC_ERROR_SIZE, "model '%s': %s; they are %lld and %lld for these inputs", d.model, step, first, second);
+    case tc_context::Fault::Memory: break;
+  }
+  if (context.size_bound < 0)
+    return fail(TC_ERROR_MEMORY, "model '%s': %s is %lld for these inputs, and tensors of that size are too large for any memory", d.model, step, first);
+  return fail(TC_ERROR_MEMORY, "model '%s': %s is %lld for these inputs, and its tensors take %.1f MB, beyond the %.1f MB that the model may use; "
+              "give inputs that make less of it, or compile with a larger max_ram (default: the memory of the machine)",
+              d.model, step, first, static_cast<double>(context.size_bound) / 1e6, limit);
+}
+
 // Whether the run came to its end, with outputs that fit their buffers.
 tc_status check_results(tc_context& context) {
   const tc_descriptor& d = *context.model->descriptor;
-  if (context.wrong_step >= 0) {
-    const char* step = context.wrong_step < d.step_count ? d.steps[context.wrong_step] : "a size";
-    return fail(TC_ERROR_SIZE,
-                "model '%s': %s is %lld for these inputs; it may be 0 to %lld", d.model, step,
-                static_cast<long long>(context.wrong_size), static_cast<long long>(context.size_bound));
-  }
+  if (context.wrong_step >= 0) return tell_fault(context);
   const int64_t* dims = context.result_dims;
   for (int32_t i = 0; i < d.output_count; ++i) {
     const int64_t bytes = byte_count(dims, d.outputs[i].rank, d.outputs[i].dtype);
-    if (bytes < 0 || bytes > context.output_bytes[i])
+    const bool fits = context.output_bytes[i] < 0 ? context.output_data[i] != nullptr || bytes == 0 : bytes <= context.output_bytes[i];
+    if (bytes < 0 || !fits)
       return fail(TC_ERROR_MODEL, "model '%s': output '%s' does not fit its buffer; compile the model again",
                   d.model, d.outputs[i].name);
     dims += d.outputs[i].rank;
@@ -414,7 +504,7 @@ tc_status port_shape(const char* function, const tc_context& context, const Port
                 function, context.model->descriptor->model);
   const int64_t* all_dims = first_dims + total_rank(ports, index);
   if (rank != nullptr) *rank = ports[index].rank;
-  if (bytes != nullptr) *bytes = static_cast<uint64_t>(all_bytes[index]);
+  if (bytes != nullptr) *bytes = all_bytes[index] < 0 ? 0 : static_cast<uint64_t>(all_bytes[index]);
   for (int32_t i = 0; dims != nullptr && i < ports[index].rank; ++i) dims[i] = all_dims[i];
   return TC_OK;
 }
@@ -447,6 +537,8 @@ tc_status tc_context_create(tc_model* model, int32_t threads, tc_context** conte
       !allocate(made->result_dims, total_rank(d.outputs, d.output_count)) ||
       !allocate(made->input_bytes, d.input_count) || !allocate(made->output_bytes, d.output_count) ||
       !allocate(made->inputs, d.input_count) || !allocate(made->outputs, d.output_count) ||
+      !allocate(made->output_data, d.output_count) || !allocate(made->segments, d.segment_count) ||
+      !allocate(made->segment_bytes, d.segment_count) ||
       !allocate(made->frames, made->threads)) {
     destroy(made);
     return fail(TC_ERROR_MEMORY, "model '%s': out of memory", d.model);
@@ -512,11 +604,23 @@ tc_status tc_context_result_shape(const tc_context* context, int32_t index, int6
   return status;
 }
 
+tc_status tc_context_result_data(const tc_context* context, int32_t index, const void** data) {
+  if (!valid(context)) return bad_context("tc_context_result_data");
+  const tc_descriptor& d = *context->model->descriptor;
+  if (index < 0 || index >= d.output_count)
+    return fail(TC_ERROR_ARGUMENT, "tc_context_result_data: index %d is out of range; the model has %d", index, d.output_count);
+  if (!context->has_results)
+    return fail(TC_ERROR_ARGUMENT, "tc_context_result_data: model '%s' has no results yet; call tc_context_run first", d.model);
+  if (data == nullptr) return fail(TC_ERROR_ARGUMENT, "tc_context_result_data: data is null");
+  *data = context->output_data[index];
+  return TC_OK;
+}
+
 tc_status tc_context_memory(const tc_context* context, tc_memory_info* info) {
   if (!valid(context)) return bad_context("tc_context_memory");
   tc_memory_info filled = {};
   filled.constant_bytes = context->model->descriptor->constant_bytes;
-  filled.arena_bytes = context->bound ? context->arena_bytes : 0;
+  filled.arena_bytes = context->bound ? context->arena_bytes + context->all_segment_bytes : 0;
   filled.scratch_bytes = context->scratch_stride * context->threads;
   return hand_out("tc_context_memory", filled, info);
 }
