@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "codegen/constants.h"
 #include "codegen/dims.h"
+#include "codegen/run_frame.h"
 #include "ir/error.h"
 #include "ir/plan_steps.h"
 #include "runtime/abi.h"
@@ -151,25 +153,18 @@ class PlanEmitter {
     builder_.CreateRet(builder_.CreateSelect(bad, i64(-1), arena));
   }
 
-  llvm::Value* frame_field(llvm::Type* type, size_t offset, const char* name) {
-    return builder_.CreateLoad(
-        type, builder_.CreatePtrAdd(frame_, i64(static_cast<int64_t>(offset))), name);
-  }
-
   // void run(const tc_frame* frame)
   void emit_run() {
     run_ = function("run", builder_.getVoidTy(), {pointer_});
     builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", run_));
-    frame_ = run_->getArg(0);
-    llvm::Value* inputs = frame_field(pointer_, offsetof(tc_frame, inputs), "inputs");
-    llvm::Value* outputs = frame_field(pointer_, offsetof(tc_frame, outputs), "outputs");
-    arena_ = frame_field(pointer_, offsetof(tc_frame, arena), "arena");
-    scratch_ = frame_field(pointer_, offsetof(tc_frame, scratch), "scratch");
-    llvm::Value* symbols = frame_field(pointer_, offsetof(tc_frame, symbols), "symbols");
-    thread_ = frame_field(i32_, offsetof(tc_frame, thread), "thread");
-    threads_ = frame_field(i32_, offsetof(tc_frame, threads), "threads");
-    barrier_ = frame_field(pointer_, offsetof(tc_frame, barrier), "barrier");
-    step_done_ = frame_field(pointer_, offsetof(tc_frame, step_done), "step_done");
+    frame_.emplace(builder_, run_->getArg(0));
+    llvm::Value* inputs = frame_->field(pointer_, offsetof(tc_frame, inputs), "inputs");
+    llvm::Value* outputs = frame_->field(pointer_, offsetof(tc_frame, outputs), "outputs");
+    arena_ = frame_->field(pointer_, offsetof(tc_frame, arena), "arena");
+    scratch_ = frame_->field(pointer_, offsetof(tc_frame, scratch), "scratch");
+    llvm::Value* symbols = frame_->field(pointer_, offsetof(tc_frame, symbols), "symbols");
+    frame_->load_threads();
+    step_done_ = frame_->field(pointer_, offsetof(tc_frame, step_done), "step_done");
     auto ports = [&](llvm::Value* table, size_t count) {
       std::vector<llvm::Value*> result;
       for (size_t i = 0; i < count; ++i) {
@@ -180,9 +175,8 @@ class PlanEmitter {
     };
     inputs_ = ports(inputs, plan_.inputs.size());
     outputs_ = ports(outputs, plan_.outputs.size());
-    first_ = builder_.CreateICmpEQ(thread_, builder_.getInt32(0));
-    several_ = builder_.CreateICmpSGT(threads_, builder_.getInt32(1));
-    profiled_ = builder_.CreateAnd(first_, builder_.CreateIsNotNull(step_done_));
+    frame_->compare_threads();
+    profiled_ = builder_.CreateAnd(frame_->first(), builder_.CreateIsNotNull(step_done_));
     size_t most_parameters = 1;
     for (const ScheduledKernel& kernel : plan_.kernels) {
       most_parameters = std::max(most_parameters, kernel.kernel.parameters.size());
@@ -192,13 +186,13 @@ class PlanEmitter {
     DimEmitter dims(builder_, false);
     load_symbols(dims, symbols);
     steps(plan_.steps, dims);
-    if (!plan_.data_symbols.empty() || !plan_.unbounded.empty()) guarded(first_, [&] { store_output_dims(dims); });
+    if (!plan_.data_symbols.empty() || !plan_.unbounded.empty()) guarded(frame_->first(), [&] { store_output_dims(dims); });
     builder_.CreateRetVoid();
   }
 
   // The sizes that the run has computed, and the others.
   void store_output_dims(DimEmitter& dims) {
-    llvm::Value* sizes = frame_field(pointer_, offsetof(tc_frame, output_dims), "output_dims");
+    llvm::Value* sizes = frame_->field(pointer_, offsetof(tc_frame, output_dims), "output_dims");
     uint64_t index = 0;
     for (const PortInfo& port : plan_.outputs) {
       for (const Dim& dim : port.shape) {
@@ -207,65 +201,9 @@ class PlanEmitter {
     }
     for (size_t i = 0; i < plan_.outputs.size(); ++i) {
       if (!plan_.outputs[i].data) continue;
-      llvm::Value* data = frame_field(pointer_, offsetof(tc_frame, output_data), "output_data");
+      llvm::Value* data = frame_->field(pointer_, offsetof(tc_frame, output_data), "output_data");
       builder_.CreateStore(address(*plan_.outputs[i].data, dims), builder_.CreateConstInBoundsGEP1_64(pointer_, data, i));
     }
-  }
-
-  // All threads return where the condition holds, which they agree on; thread 0 runs `tell` before.
-  void leave_where(llvm::Value* condition, const std::function<void()>& tell) {
-    llvm::BasicBlock* leave = block("leave");
-    llvm::BasicBlock* after = block("go.on");
-    builder_.CreateCondBr(condition, leave, after);
-    builder_.SetInsertPoint(leave);
-    guarded(first_, tell);
-    builder_.CreateRetVoid();
-    builder_.SetInsertPoint(after);
-  }
-
-  // A function of the frame, whose arguments behind the frame have these types.
-  void call_runtime(size_t offset, const char* name, std::vector<llvm::Value*> arguments) {
-    arguments.insert(arguments.begin(), frame_);
-    std::vector<llvm::Type*> types;
-    for (llvm::Value* argument : arguments) types.push_back(argument->getType());
-    auto* type = llvm::FunctionType::get(builder_.getVoidTy(), types, false);
-    builder_.CreateCall(type, frame_field(pointer_, offset, name), arguments);
-  }
-
-  void meet() {
-    guarded(several_, [&] { builder_.CreateCall(llvm::FunctionType::get(builder_.getVoidTy(), {pointer_}, false), barrier_, {frame_}); });
-  }
-
-  // The value, or -1 where an intermediate result overflows.
-  llvm::Value* checked_size(const Dim& dim, const DimEmitter& known) {
-    DimEmitter checked(builder_, true);
-    checked.symbols = known.symbols;
-    llvm::Value* value = checked.emit(dim);
-    return checked.overflowed() ? builder_.CreateSelect(checked.overflowed(), i64(-1), value) : value;
-  }
-
-  void grow(const PlanStep& item, uint32_t number, DimEmitter& dims) {
-    guarded(first_, [&] {
-      call_runtime(offsetof(tc_frame, grow), "grow",
-                   {builder_.getInt32(number), builder_.getInt32(static_cast<uint32_t>(item.segment)), checked_size(item.bytes, dims),
-                    checked_size(item.left, dims), i64(plan_.memory_limit)});
-    });
-    meet();
-    leave_where(builder_.CreateIsNull(segment(item.segment)), [] {});
-  }
-
-  void check(const PlanStep& item, uint32_t number, DimEmitter& dims) {
-    DimEmitter checked(builder_, true);
-    checked.symbols = dims.symbols;
-    llvm::Value *left = checked.emit(item.left), *right = checked.emit(item.right);
-    llvm::Value* wrong = item.equal ? builder_.CreateICmpNE(left, right) : builder_.CreateICmpSGT(left, right);
-    if (checked.overflowed()) wrong = builder_.CreateOr(wrong, checked.overflowed());
-    leave_where(wrong, [&] { call_runtime(offsetof(tc_frame, unrelated), "unrelated", {builder_.getInt32(number), left, right}); });
-  }
-
-  llvm::Value* segment(int index) {
-    llvm::Value* table = frame_field(pointer_, offsetof(tc_frame, segments), "segments");
-    return builder_.CreateLoad(pointer_, builder_.CreateConstInBoundsGEP1_64(pointer_, table, static_cast<uint64_t>(index)), "segment");
   }
 
   // All threads read the size, which they agree on, and return together where it is out of bounds.
@@ -273,10 +211,7 @@ class PlanEmitter {
     TC_CHECK(item.locations.size() == 1 && dims.symbols.count(item.symbol) == 0, "in step '", item.label, "'");
     llvm::Value* size = builder_.CreateLoad(i64_, address(item.locations[0], dims), item.symbol);
     llvm::Value* bound = item.bound ? dims.emit(*item.bound) : i64(INT64_MAX);
-    llvm::Value* wrong = builder_.CreateOr(builder_.CreateICmpSLT(size, i64(0)), builder_.CreateICmpSGT(size, bound));
-    leave_where(wrong, [&] {
-      call_runtime(offsetof(tc_frame, wrong_size), "wrong_size", {builder_.getInt32(number), size, bound});
-    });
+    frame_->check_bound(number, size, bound);
     dims.symbols[item.symbol] = size;
   }
 
@@ -289,12 +224,12 @@ class PlanEmitter {
         bind(item, number, dims);
         bound.push_back(item.symbol);
       }
-      if (item.kind == PlanStep::Kind::Grow) grow(item, number, dims);
-      if (item.kind == PlanStep::Kind::Check) check(item, number, dims);
+      if (item.kind == PlanStep::Kind::Grow) frame_->grow(item, number, dims, plan_.memory_limit);
+      if (item.kind == PlanStep::Kind::Check) frame_->check_relation(item, number, dims);
       step(item, dims);
       guarded(profiled_, [&] {
         auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_, i32_}, false);
-        builder_.CreateCall(type, step_done_, {frame_, builder_.getInt32(number)});
+        builder_.CreateCall(type, step_done_, {run_->getArg(0), builder_.getInt32(number)});
       });
     }
     if (&list == &plan_.steps) return;   // their sizes are those of the outputs
@@ -311,7 +246,7 @@ class PlanEmitter {
       case PlanStep::Kind::Grow:
       case PlanStep::Kind::Check: break;
     }
-    meet();
+    frame_->meet();
   }
 
   llvm::Value* address(const Location& location, DimEmitter& dims) {
@@ -335,7 +270,7 @@ class PlanEmitter {
       case Location::Kind::Arena: base = arena_; break;
       case Location::Kind::Segment:
         TC_CHECK(location.index >= 0 && location.index < plan_.segments, "in the plan of '", plan_.model, "'");
-        base = segment(location.index);
+        base = frame_->segment(location.index);
         break;
     }
     llvm::Value* offset = builder_.CreateAdd(dims.emit(location.offset), i64(fixed));
@@ -377,12 +312,12 @@ class PlanEmitter {
       }
       arguments.push_back(parameters_);
       arguments.push_back(scratch_);
-      arguments.push_back(item.single_thread ? builder_.getInt32(0) : thread_);
-      arguments.push_back(item.single_thread ? builder_.getInt32(1) : threads_);
+      arguments.push_back(item.single_thread ? builder_.getInt32(0) : frame_->thread());
+      arguments.push_back(item.single_thread ? builder_.getInt32(1) : frame_->threads());
       builder_.CreateCall(callee, arguments);
     };
     if (item.single_thread) {
-      guarded(first_, emit);
+      guarded(frame_->first(), emit);
     } else {
       emit();
     }
@@ -392,8 +327,8 @@ class PlanEmitter {
   void copy(const PlanStep& item, DimEmitter& dims) {
     TC_CHECK(item.locations.size() == 2, "in step '", item.label, "'");
     llvm::Value* bytes = dims.emit(item.bytes);
-    llvm::Value* thread = item.single_thread ? i64(0) : builder_.CreateZExt(thread_, i64_);
-    llvm::Value* threads = item.single_thread ? i64(1) : builder_.CreateZExt(threads_, i64_);
+    llvm::Value* thread = item.single_thread ? i64(0) : builder_.CreateZExt(frame_->thread(), i64_);
+    llvm::Value* threads = item.single_thread ? i64(1) : builder_.CreateZExt(frame_->threads(), i64_);
     constexpr int64_t kUnit = 4096;
     llvm::Value* units = builder_.CreateUDiv(builder_.CreateAdd(bytes, i64(kUnit - 1)), i64(kUnit));
     llvm::Value* share = builder_.CreateUDiv(
@@ -409,7 +344,7 @@ class PlanEmitter {
                                   begin, end});
     };
     if (item.single_thread) {
-      guarded(first_, emit);
+      guarded(frame_->first(), emit);
     } else {
       emit();
     }
@@ -564,9 +499,8 @@ class PlanEmitter {
 
   llvm::GlobalVariable* constants_ = nullptr;
   llvm::Function *copy_ = nullptr, *bind_ = nullptr, *run_ = nullptr;
-  llvm::Value *frame_ = nullptr, *arena_ = nullptr, *scratch_ = nullptr, *thread_ = nullptr,
-              *threads_ = nullptr, *barrier_ = nullptr, *step_done_ = nullptr, *first_ = nullptr,
-              *several_ = nullptr, *profiled_ = nullptr, *parameters_ = nullptr;
+  std::optional<RunFrame> frame_;   // of run()
+  llvm::Value *arena_ = nullptr, *scratch_ = nullptr, *step_done_ = nullptr, *profiled_ = nullptr, *parameters_ = nullptr;
   std::vector<llvm::Value*> inputs_, outputs_;
   uint32_t next_step_ = 0;
 };

@@ -10,6 +10,8 @@
 #include "machine.h"
 #include "model.h"
 #include "pool.h"
+#include "run_fault.h"
+#include "segments.h"
 
 using tc::runtime::fail;
 using tc::runtime::kMaxBytes;
@@ -29,15 +31,8 @@ struct tc_context {
   int64_t* output_bytes = nullptr;
   bool has_results = false;        // `result_dims` are set
   const void** output_data = nullptr;   // of the last run's outputs
-  // Memory beside the arena, which runs grow and contexts keep.
-  uint8_t** segments = nullptr;
-  int64_t* segment_bytes = nullptr;
-  int64_t all_segment_bytes = 0;
-  // What a run finds wrong: the step, -1 for none, and its two numbers.
-  enum class Fault { Size, Relation, Memory };
-  Fault fault = Fault::Size;
-  int32_t wrong_step = -1;
-  int64_t wrong_size = 0, size_bound = 0, size_limit = 0;
+  tc::runtime::Segments segments;
+  tc::runtime::RunFault fault;
   const void** inputs = nullptr;   // per run
   void** outputs = nullptr;
   tc_frame* frames = nullptr;      // per thread
@@ -263,10 +258,7 @@ tc_status bind_fixed(tc_context& context) {
 void destroy(tc_context* context) {
   context->tag = 0;
   free_memory(*context);
-  for (int32_t i = 0; context->segments != nullptr && i < context->model->descriptor->segment_count; ++i)
-    if (context->segments[i] != nullptr) munmap(context->segments[i], static_cast<size_t>(context->segment_bytes[i]));
-  free(context->segments);
-  free(context->segment_bytes);
+  destroy_segments(context->segments);
   free(context->output_data);
   free(context->symbols);
   free(context->input_dims);
@@ -286,57 +278,20 @@ void meet(const tc_frame* frame) {
   if (frame->threads > 1) static_cast<tc_context*>(frame->owner)->barrier.arrive_and_wait();
 }
 
-void note(const tc_frame* frame, tc_context::Fault fault, int32_t step, int64_t first, int64_t second) {
-  tc_context& context = *static_cast<tc_context*>(frame->owner);
-  context.fault = fault;
-  context.wrong_step = step;
-  context.wrong_size = first;
-  context.size_bound = second;
-}
-
 void note_wrong_size(const tc_frame* frame, int32_t step, int64_t size, int64_t bound) {
-  note(frame, tc_context::Fault::Size, step, size, bound);
+  static_cast<tc_context*>(frame->owner)->fault = {RunFault::Kind::Size, step, size, bound, 0};
 }
 
 void note_unrelated(const tc_frame* frame, int32_t step, int64_t left, int64_t right) {
-  note(frame, tc_context::Fault::Relation, step, left, right);
+  static_cast<tc_context*>(frame->owner)->fault = {RunFault::Kind::Relation, step, left, right, 0};
 }
 
-int64_t memory_present() {
-  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGESIZE));
-}
-
-// Gives the segment `bytes`, which moves what it holds; null where the system has not so much.
-uint8_t* remapped(uint8_t* old, int64_t old_bytes, int64_t bytes) {
-  void* mapped = old == nullptr ? mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                                : mremap(old, static_cast<size_t>(old_bytes), static_cast<size_t>(bytes), MREMAP_MAYMOVE);
-  return mapped == MAP_FAILED ? nullptr : static_cast<uint8_t*>(mapped);
-}
-
-void grow_segment(const tc_frame* frame, int32_t step, int32_t segment, int64_t bytes, int64_t size, int64_t limit) {
+void grow(const tc_frame* frame, int32_t step, int32_t segment, int64_t bytes, int64_t size, int64_t limit) {
   tc_context& context = *static_cast<tc_context*>(frame->owner);
-  uint8_t*& place = context.segments[segment];
-  int64_t& present = context.segment_bytes[segment];
-  if (bytes >= 0 && bytes <= present && place != nullptr) return;
-  const int64_t fixed = context.memory_bytes + context.model->descriptor->constant_bytes + context.all_segment_bytes - present;
-  const int64_t most = (limit > 0 ? limit : memory_present()) - fixed;
-  // Twice as much where that is to be had, so that what grows step by step is seldom moved.
-  int64_t wanted = -1;
-  if (bytes >= 0 && bytes <= kMaxBytes) wanted = round_up(bytes > 0 ? bytes : 1, sysconf(_SC_PAGESIZE));
-  if (wanted >= 0 && present > 0 && wanted < 2 * present && 2 * present <= most) wanted = 2 * present;
-  uint8_t* grown = wanted >= 0 && wanted <= most ? remapped(place, present, wanted) : nullptr;
-  if (grown == nullptr) {
-    note(frame, tc_context::Fault::Memory, step, size, wanted < 0 ? -1 : bytes);
-    context.size_limit = limit > 0 ? limit : memory_present();
-    if (place != nullptr) munmap(place, static_cast<size_t>(present));
-    context.all_segment_bytes -= present;
-    place = nullptr;
-    present = 0;
-    return;
-  }
-  context.all_segment_bytes += wanted - present;
-  place = grown;
-  present = wanted;
+  const int64_t all = limit > 0 ? limit : memory_present();
+  grow_segment(context.segments, segment, bytes, all - context.memory_bytes - context.model->descriptor->constant_bytes);
+  if (context.segments.places[segment] == nullptr)
+    context.fault = {RunFault::Kind::Memory, step, size, bytes > kMaxBytes ? -1 : bytes, all};
 }
 
 void report_step(const tc_frame* frame, int32_t step) {
@@ -404,12 +359,12 @@ void run_frames(tc_context& context) {
     frame.owner = &context;
     frame.output_dims = context.result_dims;
     frame.wrong_size = note_wrong_size;
-    frame.segments = context.segments;
-    frame.grow = grow_segment;
+    frame.segments = context.segments.places;
+    frame.grow = grow;
     frame.unrelated = note_unrelated;
     frame.output_data = context.output_data;
   }
-  context.wrong_step = -1;
+  context.fault = {};
   for (int32_t i = 0; i < d.output_count; ++i) context.output_data[i] = context.outputs[i];
   memcpy(context.result_dims, context.output_dims,
          sizeof(int64_t) * static_cast<size_t>(total_rank(d.outputs, d.output_count)));
@@ -420,31 +375,13 @@ void run_frames(tc_context& context) {
   restore_float_mode(mode);
 }
 
-tc_status tell_fault(const tc_context& context) {
-  const tc_descriptor& d = *context.model->descriptor;
-  const char* step = context.wrong_step < d.step_count ? d.steps[context.wrong_step] : "a size";
-  const auto first = static_cast<long long>(context.wrong_size), second = static_cast<long long>(context.size_bound);
-  const double limit = static_cast<double>(context.size_limit) / 1e6;
-  switch (context.fault) {
-    case tc_context::Fault::Size:
-      if (context.size_bound == INT64_MAX)
-        return fail(TC_ERROR_SIZE, "model '%s': %s is %lld for these inputs; it may be 0 or more", d.model, step, first);
-      return fail(TC_ERROR_SIZE, "model '%s': %s is %lld for these inputs; it may be 0 to %lld", d.model, step, first, second);
-    case tc_context::Fault::Relation:
-      return fail(TC_ERROR_SIZE, "model '%s': %s; they are %lld and %lld for these inputs", d.model, step, first, second);
-    case tc_context::Fault::Memory: break;
-  }
-  if (context.size_bound < 0)
-    return fail(TC_ERROR_MEMORY, "model '%s': %s is %lld for these inputs, and tensors of that size are too large for any memory", d.model, step, first);
-  return fail(TC_ERROR_MEMORY, "model '%s': %s is %lld for these inputs, and its tensors take %.1f MB, beyond the %.1f MB that the model may use; "
-              "give inputs that make less of it, or compile with a larger max_ram (default: the memory of the machine)",
-              d.model, step, first, static_cast<double>(context.size_bound) / 1e6, limit);
-}
-
 // Whether the run came to its end, with outputs that fit their buffers.
 tc_status check_results(tc_context& context) {
   const tc_descriptor& d = *context.model->descriptor;
-  if (context.wrong_step >= 0) return tell_fault(context);
+  if (context.fault.step >= 0) {
+    if (context.fault.kind == RunFault::Kind::Memory) clear_segments(context.segments);
+    return tell(d, context.fault);
+  }
   const int64_t* dims = context.result_dims;
   for (int32_t i = 0; i < d.output_count; ++i) {
     const int64_t bytes = byte_count(dims, d.outputs[i].rank, d.outputs[i].dtype);
@@ -537,8 +474,7 @@ tc_status tc_context_create(tc_model* model, int32_t threads, tc_context** conte
       !allocate(made->result_dims, total_rank(d.outputs, d.output_count)) ||
       !allocate(made->input_bytes, d.input_count) || !allocate(made->output_bytes, d.output_count) ||
       !allocate(made->inputs, d.input_count) || !allocate(made->outputs, d.output_count) ||
-      !allocate(made->output_data, d.output_count) || !allocate(made->segments, d.segment_count) ||
-      !allocate(made->segment_bytes, d.segment_count) ||
+      !allocate(made->output_data, d.output_count) || !make_segments(made->segments, d.segment_count) ||
       !allocate(made->frames, made->threads)) {
     destroy(made);
     return fail(TC_ERROR_MEMORY, "model '%s': out of memory", d.model);
@@ -620,7 +556,7 @@ tc_status tc_context_memory(const tc_context* context, tc_memory_info* info) {
   if (!valid(context)) return bad_context("tc_context_memory");
   tc_memory_info filled = {};
   filled.constant_bytes = context->model->descriptor->constant_bytes;
-  filled.arena_bytes = context->bound ? context->arena_bytes + context->all_segment_bytes : 0;
+  filled.arena_bytes = context->bound ? context->arena_bytes + context->segments.all_bytes : 0;
   filled.scratch_bytes = context->scratch_stride * context->threads;
   return hand_out("tc_context_memory", filled, info);
 }

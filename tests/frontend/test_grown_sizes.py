@@ -134,14 +134,23 @@ def test_memory_limit(max_ram, total):
     with pytest.raises(tc.Error) as error:
         module(with_sum(total))
     message = str(error.value)
-    assert "size 'k_count' of node 'k_node' is " + str(total) in message, message
-    assert "MB" in message and "max_ram" in message
+    assert "size 'k_node_count' of node 'k_node' is " + str(total) in message, message
+    assert ("beyond the 50.0 MB that the model may use; give inputs that make less of it, or compile with a larger max_ram "
+            "(default: the memory of the machine)" in message) == (max_ram is not None), message
     assert module(with_sum(5)).shape == (5, 1000)
+
+
+def test_sizes_beyond_all_memory():
+    module = big()
+    with pytest.raises(tc.Error, match="size 'k_node_count' of node 'k_node' is 1152921504606846976 for these inputs, and tensors of that size are too "
+                                       "large for any memory"):
+        module(with_sum(1 << 60))
+    assert module(with_sum(2)).shape == (2, 1000)
 
 
 def test_negative_size():
     module = big()
-    with pytest.raises(tc.Error, match="size 'k_count' of node 'k_node' is -3 for these inputs; it may be 0 or more"):
+    with pytest.raises(tc.Error, match="size 'k_node_count' of node 'k_node' is -3 for these inputs; it may be 0 or more"):
         module(with_sum(-3))
     assert module(with_sum(2)).shape == (2, 1000)
 
@@ -177,6 +186,108 @@ def test_reshape_that_does_not_divide():
     check(data, {"x": np.ones((4, 3), np.float32)}, module)
     with pytest.raises(tc.Error, match="cannot|has to be"):
         module(np.ones((3, 3), np.float32))
+
+
+def test_relation_of_a_product():
+    """The rows of a matrix product's second operand."""
+    data = model([node("MatMul", ["a", "b"], "y")], [("a", FLOAT, [2, "m"]), ("b", FLOAT, ["n", 3])], [("y", FLOAT, [2, 3])])
+    module = tc.compile(data)
+    rng = np.random.default_rng(5)
+    for size in (4, 1, 7):
+        check(data, {"a": rng.random((2, size), np.float32), "b": rng.random((size, 3), np.float32)}, module)
+    with pytest.raises(tc.Error) as error:
+        module.run({"a": np.ones((2, 3), np.float32), "b": np.ones((4, 3), np.float32)})
+    assert "'m'" in str(error.value) and "'n'" in str(error.value) and "y_node" in str(error.value)
+
+
+def test_relation_of_joined_parts():
+    data = model([node("Concat", ["a", "b"], "y", axis=1)], [("a", FLOAT, ["m", 2]), ("b", FLOAT, ["n", 3])], [("y", FLOAT, [None, 5])])
+    module = tc.compile(data)
+    check(data, {"a": np.ones((4, 2), np.float32), "b": np.zeros((4, 3), np.float32)}, module)
+    with pytest.raises(tc.Error, match="y_node.*they are [34] and [34]"):
+        module.run({"a": np.ones((3, 2), np.float32), "b": np.ones((4, 3), np.float32)})
+
+
+def test_sizes_that_differ_for_all_symbols_are_refused():
+    data = model([node("Concat", ["x", "x"], "z", axis=0), node("Concat", ["z", "one"], "w", axis=0), node("Add", ["z", "w"], "y")],
+                 [("x", FLOAT, ["n"])], [("y", FLOAT, [None])], {"one": np.ones(2, np.float32)})
+    with pytest.raises(tc.Error, match="do not broadcast: axis 0 is 2\\*n and 2\\*n \\+ 2"):
+        tc.compile(data)
+
+
+# --- resampling -------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("mode, coordinates", [("nearest", "half_pixel"), ("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"),
+                                               ("linear", "pytorch_half_pixel"), ("cubic", "half_pixel"), ("cubic", "asymmetric")])
+def test_resize_to_another_inputs_size(mode, coordinates):
+    """As a segmenter gives its map the picture's size."""
+    data = model([node("Shape", ["like"], "size", start=2), node("Shape", ["x"], "front", end=2), node("Concat", ["front", "size"], "sizes", axis=0),
+                  node("Resize", ["x", "", "", "sizes"], "y", mode=mode, coordinate_transformation_mode=coordinates)],
+                 [("x", FLOAT, [1, 2, "h", "w"]), ("like", FLOAT, [1, 3, "height", "width"])], [("y", FLOAT, [1, 2, None, None])])
+    module = tc.compile(data)
+    rng = np.random.default_rng(2)
+    for (h, w), (height, width) in [((3, 4), (6, 9)), ((5, 5), (5, 3)), ((4, 7), (9, 20)), ((1, 1), (4, 4))]:
+        inputs = {"x": rng.random((1, 2, h, w), np.float32), "like": np.zeros((1, 3, height, width), np.float32)}
+        np.testing.assert_allclose(module.run(inputs)["y"], onnx.reference.ReferenceEvaluator(onnx.load_from_string(data)).run(None, inputs)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_resize_refuses_antialias_of_symbols():
+    data = model([node("Resize", ["x", "", "scales"], "y", mode="linear", antialias=1)], [("x", FLOAT, [1, 1, "h", 4])], [("y", FLOAT, [1, 1, None, 4])],
+                 {"scales": np.float32([1, 1, 0.75, 1])})
+    with pytest.raises(tc.Error, match="resampling axis 2 of size 'h' to .* with antialias or tf_crop_and_resize needs fixed sizes; bind the symbols to numbers"):
+        tc.compile(data)
+
+
+def test_resize_by_a_scale_of_symbols():
+    data = model([node("Resize", ["x", "", "scales"], "y", mode="linear")], [("x", FLOAT, [1, 1, "h", "w"])], [("y", FLOAT, [1, 1, None, None])],
+                 {"scales": np.float32([1, 1, 1.5, 0.75])})
+    module = tc.compile(data)
+    for h, w in [(4, 8), (5, 7)]:
+        check(data, {"x": np.random.default_rng(h).random((1, 1, h, w), np.float32)}, module)
+
+
+# --- what exporters write ---------------------------------------------------------------------------
+
+def test_detector_post_processing():
+    """As torchvision's: candidates above a threshold, those that suppression keeps, their crops' features flattened by sizes
+    that Shape, Gather and Concat put together."""
+    nodes = [
+        node("Greater", ["scores", "threshold"], "above"), node("NonZero", ["above"], "found"), node("Squeeze", ["found", "zero_axis"], "places"),
+        node("Gather", ["boxes", "places"], "b", axis=0), node("Gather", ["scores", "places"], "s", axis=0),
+        node("Unsqueeze", ["b", "zero_axis"], "bb"), node("Unsqueeze", ["s", "first_two"], "ss"),
+        node("NonMaxSuppression", ["bb", "ss", "most", "iou"], "kept"), node("Gather", ["kept", "two"], "index", axis=1),
+        node("Gather", ["b", "index"], "final", axis=0),
+        # view(final.shape[0] * 2, 2), then expand by the number that the classes sum up to
+        node("Shape", ["final"], "shape"), node("Gather", ["shape", "zero"], "rows", axis=0), node("Mul", ["rows", "two"], "twice"),
+        node("Unsqueeze", ["twice", "zero_axis"], "twice_1"), node("Concat", ["twice_1", "minus"], "view"), node("Reshape", ["final", "view"], "corners"),
+        node("ReduceSum", ["classes"], "total", keepdims=0), node("Unsqueeze", ["total", "zero_axis"], "total_1"), node("Shape", ["corners"], "corner_shape"),
+        node("Concat", ["total_1", "corner_shape"], "wide", axis=0), node("Expand", ["corners", "wide"], "all")]
+    nodes[14].attribute.append(helper.make_attribute("axis", 0))
+    data = model(nodes, [("boxes", FLOAT, ["n", 4]), ("scores", FLOAT, ["n"]), ("classes", INT64, ["c"])],
+                 [("final", FLOAT, [None, 4]), ("all", FLOAT, [None, None, 2])],
+                 {"threshold": np.float32(0.3), "zero_axis": np.array([0]), "first_two": np.array([0, 1]), "most": np.array([20]), "iou": np.float32([0.5]),
+                  "two": np.array(2), "zero": np.array(0), "minus": np.array([-1])})
+    module = tc.compile(data, threads=2)
+    rng = np.random.default_rng(3)
+    for n, classes in [(12, [1, 2]), (40, [5]), (3, [1, 1, 1])]:
+        low = rng.random((n, 2), np.float32)
+        boxes = np.concatenate([low, low + rng.random((n, 2), np.float32)], 1)
+        check(data, {"boxes": boxes, "scores": rng.random(n, np.float32), "classes": np.array(classes)}, module)
+
+
+def test_sizes_inside_of_a_loop():
+    """Each iteration makes a tensor of a size of its own."""
+    body = helper.make_graph(
+        [node("Reshape", ["k", "one"], "s"), node("ConstantOfShape", ["s"], "zeros"), node("Exp", ["zeros"], "e"),
+         node("ReduceSum", ["e"], "t", keepdims=0), node("Identity", ["condition"], "go")],
+        "body", [helper.make_tensor_value_info("i", INT64, []), helper.make_tensor_value_info("condition", BOOL, []), helper.make_tensor_value_info("k", INT64, [])],
+        [helper.make_tensor_value_info("go", BOOL, []), helper.make_tensor_value_info("k_out", INT64, []), helper.make_tensor_value_info("t", FLOAT, [])])
+    body.node.append(node("Mul", ["k", "three"], "k_out"))
+    data = model([*count_of(), node("Loop", ["trips", "", "k"], ["last", "totals"], body=body)], [("x", FLOAT, [8])], [("totals", FLOAT, [4])],
+                 {"one": np.array([1]), "three": np.array(3), "trips": np.array(4)})
+    module = tc.compile(data, threads=2)
+    for total in (2, 5, 0):
+        check(data, {"x": with_sum(total)}, module)
 
 
 # --- branches ---------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ namespace tc {
 namespace {
 
 constexpr int64_t kMostSizes = 64;     // of one operand
+constexpr int kDeepest = 200;          // nodes of shape arithmetic after one another; what is before them is data
 
 bool is_small(const Value& value) {
   if (is_float(value.dtype) || !value.shape || value.shape->size() > 1 || !is_constant(*value.shape)) return false;
@@ -18,23 +19,25 @@ bool is_small(const Value& value) {
 
 class SizeReader {
  public:
-  SizeReader(Graph& graph, const Node& reader) : graph_(graph), reader_(reader) {}
+  SizeReader(Graph& graph, const Node& reader, SizesOfValues& sizes) : graph_(graph), reader_(reader), sizes_(sizes) {}
 
   // A value of the same content whose elements are known.
-  ValueId known(ValueId id) {
+  ValueId known(ValueId id, int depth = 0) {
     if (known_elements(graph_[id])) return id;
+    if (const auto found = sizes_.find(id); found != sizes_.end()) return found->second;
     const int maker = graph_.producers()[id];
-    if (maker >= 0 && tells_elements(graph_.nodes[maker], id)) {
+    if (depth < kDeepest && maker >= 0 && tells_elements(graph_.nodes[maker], id)) {
       for (size_t i = 0; i < graph_.nodes[producer(id)].inputs.size(); ++i) {
         const ValueId input = graph_.nodes[producer(id)].inputs[i];
         if (input == kNoValue || !is_small(graph_[input])) continue;
-        const ValueId same = known(input);
+        const ValueId same = known(input, depth + 1);
         graph_.nodes[producer(id)].inputs[i] = same;
       }
       infer_node(graph_, graph_.nodes[producer(id)]);
       if (known_elements(graph_[id])) return id;
     }
-    return with_symbols(id);
+    const ValueId same = with_symbols(id);
+    return sizes_[id] = same;
   }
 
  private:
@@ -43,7 +46,12 @@ class SizeReader {
   // Whether the elements of a node's result follow from those of its operands: inference tells.
   bool tells_elements(const Node& node, ValueId result) {
     if (node.op->kind == OpRow::Kind::Control) return false;
-    const std::vector<Value> values = graph_.values;
+    std::map<ValueId, Value> values;
+    for (const std::vector<ValueId>& ids : {node.inputs, node.outputs}) {
+      for (ValueId id : ids) {
+        if (id != kNoValue) values.emplace(id, graph_[id]);
+      }
+    }
     const std::vector<SizeRelation> relations = graph_.relations;
     const auto data_symbols = graph_.data_symbols;
     const auto symbols = graph_.symbols;
@@ -59,7 +67,7 @@ class SizeReader {
     } catch (const Error&) {
       // The arithmetic of sizes does not have it.
     }
-    graph_.values = values;
+    for (const auto& [id, value] : values) graph_[id] = value;
     graph_.relations = relations;
     graph_.data_symbols = data_symbols;
     graph_.symbols = symbols;
@@ -90,6 +98,7 @@ class SizeReader {
 
   Graph& graph_;
   const Node& reader_;
+  SizesOfValues& sizes_;
 };
 
 // Numbers before symbols before expressions.
@@ -112,9 +121,9 @@ bool replace(Graph& graph, Node& node, const Dim& from, const Dim& to) {
 
 }  // namespace
 
-bool know_elements(Graph& graph, Node& node, ValueId operand) {
+bool know_elements(Graph& graph, Node& node, ValueId operand, SizesOfValues& sizes) {
   if (!is_small(graph[operand])) return false;
-  const ValueId known = SizeReader(graph, node).known(operand);
+  const ValueId known = SizeReader(graph, node, sizes).known(operand);
   std::replace(node.inputs.begin(), node.inputs.end(), operand, known);
   return true;
 }

@@ -195,6 +195,8 @@ class OnnxImporter final : public NodeImporter {
   void import_graph(const tc_onnx::GraphProto& proto, NameScope& scope, const std::vector<Formal>* formal, int depth,
                     tc_onnx::GraphProto* spent = nullptr) {
     Graph& graph = *scope.graph;
+    SizesOfValues outside = std::exchange(sizes_, {});
+    const std::shared_ptr<void> leave(nullptr, [&](void*) { sizes_ = std::move(outside); });
     std::set<std::string> initializers;
     for (int i = 0; i < proto.initializer_size(); ++i) {
       const tc_onnx::TensorProto& tensor = proto.initializer(i);
@@ -337,17 +339,16 @@ class OnnxImporter final : public NodeImporter {
   void make_canonical(Node& node, const OnnxName& form, NameScope& scope) {
     Graph& graph = *scope.graph;
     for (int changes = 0;; ++changes) {
-      const bool last = changes == kMostChanges;
       Node canonical = node;
       try {
         tc::make_canonical(graph, canonical, form);
         node = std::move(canonical);
         return;
       } catch (const DependsOnData& error) {
-        if (last || !error.decides_sizes() || !deciding_inputs(error, scope, /*numbers_only=*/true).empty() ||
-            !know_elements(graph, node, error.operand())) throw;
+        const bool sizes = error.decides_sizes() && deciding_inputs(error, scope, /*numbers_only=*/true).empty();
+        if (changes == kMostChanges || !sizes || !know_elements(graph, node, error.operand(), sizes_)) throw;
       } catch (const UnprovedSizes& error) {
-        if (last || !make_equal(graph, node, error.left(), error.right())) throw;
+        if (changes == kMostChanges || !make_equal(graph, node, error.left(), error.right())) throw;
       }
     }
   }
@@ -555,6 +556,7 @@ class OnnxImporter final : public NodeImporter {
   int repeating_ = 0;              // bodies of unrolled loops around what is being imported
   int64_t repeated_ = 0;
   int64_t spent_ = 0;              // of kMostSpent
+  SizesOfValues sizes_;            // of the graph that is being imported
 };
 
 tc_onnx::ModelProto message_of(const Source& source) {
