@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import onnx
+import onnx.reference
 import pytest
 from onnx import TensorProto, helper
 
@@ -225,10 +226,11 @@ def test_resize_to_another_inputs_size(mode, coordinates):
                   node("Resize", ["x", "", "", "sizes"], "y", mode=mode, coordinate_transformation_mode=coordinates)],
                  [("x", FLOAT, [1, 2, "h", "w"]), ("like", FLOAT, [1, 3, "height", "width"])], [("y", FLOAT, [1, 2, None, None])])
     module = tc.compile(data)
+    reference = onnx.reference.ReferenceEvaluator(onnx.load_from_string(data))
     rng = np.random.default_rng(2)
     for (h, w), (height, width) in [((3, 4), (6, 9)), ((5, 5), (5, 3)), ((4, 7), (9, 20)), ((1, 1), (4, 4))]:
         inputs = {"x": rng.random((1, 2, h, w), np.float32), "like": np.zeros((1, 3, height, width), np.float32)}
-        np.testing.assert_allclose(module.run(inputs)["y"], onnx.reference.ReferenceEvaluator(onnx.load_from_string(data)).run(None, inputs)[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(module.run(inputs)["y"], reference.run(None, inputs)[0], rtol=1e-4, atol=1e-5)
 
 
 def test_resize_refuses_antialias_of_symbols():
