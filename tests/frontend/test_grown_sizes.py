@@ -216,6 +216,14 @@ def test_sizes_that_differ_for_all_symbols_are_refused():
         tc.compile(data)
 
 
+def test_products_whose_sizes_always_differ_are_refused():
+    data = model([node("Concat", ["b", "more"], "w", axis=0), node("MatMul", ["a", "w"], "y")], [("a", FLOAT, [2, "n"]), ("b", FLOAT, ["n", 3])],
+                 [("y", FLOAT, [2, 3])], {"more": np.ones((2, 3), np.float32)})
+    with pytest.raises(tc.Error) as error:
+        tc.compile(data)
+    assert "; bind the symbols to numbers or give the inputs fixed shapes" in str(error.value)
+
+
 # --- resampling -------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("mode, coordinates", [("nearest", "half_pixel"), ("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"),
