@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "codegen/constants.h"
 #include "codegen/dims.h"
+#include "codegen/run_frame.h"
 #include "ir/error.h"
 #include "ir/plan_steps.h"
 #include "runtime/abi.h"
@@ -15,6 +17,12 @@ namespace {
 
 static_assert(TC_F32 == static_cast<int>(DType::F32) && TC_BOOL == static_cast<int>(DType::Bool) &&
               TC_U2 == static_cast<int>(DType::U2));
+
+bool mentions(const Dim& dim, const std::set<std::string>& symbols) {
+  std::set<std::string> names;
+  dim.collect_symbols(names);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return symbols.count(name) > 0; });
+}
 
 class PlanEmitter {
  public:
@@ -135,8 +143,9 @@ class PlanEmitter {
     for (const PortInfo& port : plan_.outputs) {
       for (const Dim& exact : port.shape) {
         const Dim dim = largest(exact, plan_.data_symbols);
-        builder_.CreateStore(size(dim), builder_.CreateConstInBoundsGEP1_64(
-                                            i64_, bind_->getArg(1), static_cast<uint64_t>(index++)));
+        llvm::Value* most = mentions(dim, plan_.unbounded) ? i64(-1) : size(dim);
+        builder_.CreateStore(most, builder_.CreateConstInBoundsGEP1_64(
+                                       i64_, bind_->getArg(1), static_cast<uint64_t>(index++)));
       }
     }
     llvm::Value* arena = size(plan_.arena_bytes);
@@ -144,25 +153,18 @@ class PlanEmitter {
     builder_.CreateRet(builder_.CreateSelect(bad, i64(-1), arena));
   }
 
-  llvm::Value* frame_field(llvm::Type* type, size_t offset, const char* name) {
-    return builder_.CreateLoad(
-        type, builder_.CreatePtrAdd(frame_, i64(static_cast<int64_t>(offset))), name);
-  }
-
   // void run(const tc_frame* frame)
   void emit_run() {
     run_ = function("run", builder_.getVoidTy(), {pointer_});
     builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", run_));
-    frame_ = run_->getArg(0);
-    llvm::Value* inputs = frame_field(pointer_, offsetof(tc_frame, inputs), "inputs");
-    llvm::Value* outputs = frame_field(pointer_, offsetof(tc_frame, outputs), "outputs");
-    arena_ = frame_field(pointer_, offsetof(tc_frame, arena), "arena");
-    scratch_ = frame_field(pointer_, offsetof(tc_frame, scratch), "scratch");
-    llvm::Value* symbols = frame_field(pointer_, offsetof(tc_frame, symbols), "symbols");
-    thread_ = frame_field(i32_, offsetof(tc_frame, thread), "thread");
-    threads_ = frame_field(i32_, offsetof(tc_frame, threads), "threads");
-    barrier_ = frame_field(pointer_, offsetof(tc_frame, barrier), "barrier");
-    step_done_ = frame_field(pointer_, offsetof(tc_frame, step_done), "step_done");
+    frame_.emplace(builder_, run_->getArg(0));
+    llvm::Value* inputs = frame_->field(pointer_, offsetof(tc_frame, inputs), "inputs");
+    llvm::Value* outputs = frame_->field(pointer_, offsetof(tc_frame, outputs), "outputs");
+    arena_ = frame_->field(pointer_, offsetof(tc_frame, arena), "arena");
+    scratch_ = frame_->field(pointer_, offsetof(tc_frame, scratch), "scratch");
+    llvm::Value* symbols = frame_->field(pointer_, offsetof(tc_frame, symbols), "symbols");
+    frame_->load_threads();
+    step_done_ = frame_->field(pointer_, offsetof(tc_frame, step_done), "step_done");
     auto ports = [&](llvm::Value* table, size_t count) {
       std::vector<llvm::Value*> result;
       for (size_t i = 0; i < count; ++i) {
@@ -173,9 +175,8 @@ class PlanEmitter {
     };
     inputs_ = ports(inputs, plan_.inputs.size());
     outputs_ = ports(outputs, plan_.outputs.size());
-    first_ = builder_.CreateICmpEQ(thread_, builder_.getInt32(0));
-    several_ = builder_.CreateICmpSGT(threads_, builder_.getInt32(1));
-    profiled_ = builder_.CreateAnd(first_, builder_.CreateIsNotNull(step_done_));
+    frame_->compare_threads();
+    profiled_ = builder_.CreateAnd(frame_->first(), builder_.CreateIsNotNull(step_done_));
     size_t most_parameters = 1;
     for (const ScheduledKernel& kernel : plan_.kernels) {
       most_parameters = std::max(most_parameters, kernel.kernel.parameters.size());
@@ -185,18 +186,23 @@ class PlanEmitter {
     DimEmitter dims(builder_, false);
     load_symbols(dims, symbols);
     steps(plan_.steps, dims);
-    if (!plan_.data_symbols.empty()) guarded(first_, [&] { store_output_dims(dims); });
+    if (!plan_.data_symbols.empty() || !plan_.unbounded.empty()) guarded(frame_->first(), [&] { store_output_dims(dims); });
     builder_.CreateRetVoid();
   }
 
   // The sizes that the run has computed, and the others.
   void store_output_dims(DimEmitter& dims) {
-    llvm::Value* sizes = frame_field(pointer_, offsetof(tc_frame, output_dims), "output_dims");
+    llvm::Value* sizes = frame_->field(pointer_, offsetof(tc_frame, output_dims), "output_dims");
     uint64_t index = 0;
     for (const PortInfo& port : plan_.outputs) {
       for (const Dim& dim : port.shape) {
         builder_.CreateStore(dims.emit(dim), builder_.CreateConstInBoundsGEP1_64(i64_, sizes, index++));
       }
+    }
+    for (size_t i = 0; i < plan_.outputs.size(); ++i) {
+      if (!plan_.outputs[i].data) continue;
+      llvm::Value* data = frame_->field(pointer_, offsetof(tc_frame, output_data), "output_data");
+      builder_.CreateStore(address(*plan_.outputs[i].data, dims), builder_.CreateConstInBoundsGEP1_64(pointer_, data, i));
     }
   }
 
@@ -204,19 +210,8 @@ class PlanEmitter {
   void bind(const PlanStep& item, uint32_t number, DimEmitter& dims) {
     TC_CHECK(item.locations.size() == 1 && dims.symbols.count(item.symbol) == 0, "in step '", item.label, "'");
     llvm::Value* size = builder_.CreateLoad(i64_, address(item.locations[0], dims), item.symbol);
-    llvm::Value* bound = dims.emit(item.bound);
-    llvm::Value* wrong = builder_.CreateOr(builder_.CreateICmpSLT(size, i64(0)), builder_.CreateICmpSGT(size, bound));
-    llvm::BasicBlock* leave = block("wrong.size");
-    llvm::BasicBlock* after = block("size");
-    builder_.CreateCondBr(wrong, leave, after);
-    builder_.SetInsertPoint(leave);
-    guarded(first_, [&] {
-      auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_, i32_, i64_, i64_}, false);
-      builder_.CreateCall(type, frame_field(pointer_, offsetof(tc_frame, wrong_size), "wrong_size"),
-                          {frame_, builder_.getInt32(number), size, bound});
-    });
-    builder_.CreateRetVoid();
-    builder_.SetInsertPoint(after);
+    llvm::Value* bound = item.bound ? dims.emit(*item.bound) : i64(INT64_MAX);
+    frame_->check_bound(number, size, bound);
     dims.symbols[item.symbol] = size;
   }
 
@@ -229,10 +224,12 @@ class PlanEmitter {
         bind(item, number, dims);
         bound.push_back(item.symbol);
       }
+      if (item.kind == PlanStep::Kind::Grow) frame_->grow(item, number, dims, plan_.memory_limit);
+      if (item.kind == PlanStep::Kind::Check) frame_->check_relation(item, number, dims);
       step(item, dims);
       guarded(profiled_, [&] {
         auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_, i32_}, false);
-        builder_.CreateCall(type, step_done_, {frame_, builder_.getInt32(number)});
+        builder_.CreateCall(type, step_done_, {run_->getArg(0), builder_.getInt32(number)});
       });
     }
     if (&list == &plan_.steps) return;   // their sizes are those of the outputs
@@ -245,12 +242,11 @@ class PlanEmitter {
       case PlanStep::Kind::Copy: copy(item, dims); break;
       case PlanStep::Kind::Loop: repeat(item, dims); break;
       case PlanStep::Kind::If: branch(item, dims); break;
-      case PlanStep::Kind::Bind: break;
+      case PlanStep::Kind::Bind:
+      case PlanStep::Kind::Grow:
+      case PlanStep::Kind::Check: break;
     }
-    guarded(several_, [&] {
-      auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_}, false);
-      builder_.CreateCall(type, barrier_, {frame_});
-    });
+    frame_->meet();
   }
 
   llvm::Value* address(const Location& location, DimEmitter& dims) {
@@ -272,6 +268,10 @@ class PlanEmitter {
         fixed = offsets_[index];
         break;
       case Location::Kind::Arena: base = arena_; break;
+      case Location::Kind::Segment:
+        TC_CHECK(location.index >= 0 && location.index < plan_.segments, "in the plan of '", plan_.model, "'");
+        base = frame_->segment(location.index);
+        break;
     }
     llvm::Value* offset = builder_.CreateAdd(dims.emit(location.offset), i64(fixed));
     return builder_.CreatePtrAdd(base, offset);
@@ -312,12 +312,12 @@ class PlanEmitter {
       }
       arguments.push_back(parameters_);
       arguments.push_back(scratch_);
-      arguments.push_back(item.single_thread ? builder_.getInt32(0) : thread_);
-      arguments.push_back(item.single_thread ? builder_.getInt32(1) : threads_);
+      arguments.push_back(item.single_thread ? builder_.getInt32(0) : frame_->thread());
+      arguments.push_back(item.single_thread ? builder_.getInt32(1) : frame_->threads());
       builder_.CreateCall(callee, arguments);
     };
     if (item.single_thread) {
-      guarded(first_, emit);
+      guarded(frame_->first(), emit);
     } else {
       emit();
     }
@@ -327,8 +327,8 @@ class PlanEmitter {
   void copy(const PlanStep& item, DimEmitter& dims) {
     TC_CHECK(item.locations.size() == 2, "in step '", item.label, "'");
     llvm::Value* bytes = dims.emit(item.bytes);
-    llvm::Value* thread = item.single_thread ? i64(0) : builder_.CreateZExt(thread_, i64_);
-    llvm::Value* threads = item.single_thread ? i64(1) : builder_.CreateZExt(threads_, i64_);
+    llvm::Value* thread = item.single_thread ? i64(0) : builder_.CreateZExt(frame_->thread(), i64_);
+    llvm::Value* threads = item.single_thread ? i64(1) : builder_.CreateZExt(frame_->threads(), i64_);
     constexpr int64_t kUnit = 4096;
     llvm::Value* units = builder_.CreateUDiv(builder_.CreateAdd(bytes, i64(kUnit - 1)), i64(kUnit));
     llvm::Value* share = builder_.CreateUDiv(
@@ -344,7 +344,7 @@ class PlanEmitter {
                                   begin, end});
     };
     if (item.single_thread) {
-      guarded(first_, emit);
+      guarded(frame_->first(), emit);
     } else {
       emit();
     }
@@ -353,7 +353,7 @@ class PlanEmitter {
   void repeat(const PlanStep& item, DimEmitter& dims) {
     TC_CHECK(dims.symbols.count(item.symbol) == 0, "in step '", item.label, "': loop symbol '",
              item.symbol, "' hides another");
-    llvm::Value* trip = dims.emit(item.trip);
+    llvm::Value* trip = item.trip ? dims.emit(*item.trip) : i64(INT64_MAX);
     llvm::BasicBlock* before = builder_.GetInsertBlock();
     llvm::BasicBlock* head = block("loop");
     llvm::BasicBlock* body = block("loop.body");
@@ -362,7 +362,12 @@ class PlanEmitter {
     builder_.SetInsertPoint(head);
     llvm::PHINode* counter = builder_.CreatePHI(i64_, 2);
     counter->addIncoming(i64(0), before);
-    builder_.CreateCondBr(builder_.CreateICmpSLT(counter, trip), body, after);
+    llvm::Value* more = builder_.CreateICmpSLT(counter, trip);
+    if (!item.locations.empty()) {
+      llvm::Value* condition = builder_.CreateLoad(builder_.getInt8Ty(), address(item.locations[0], dims));
+      more = builder_.CreateAnd(more, builder_.CreateICmpNE(condition, builder_.getInt8(0)));
+    }
+    builder_.CreateCondBr(more, body, after);
     builder_.SetInsertPoint(body);
     dims.symbols[item.symbol] = counter;
     steps(item.body, dims);
@@ -413,7 +418,7 @@ class PlanEmitter {
   }
 
   bool computed_by_run(const Dim& dim) const {
-    return !plan_.data_symbols.empty() && largest(dim, plan_.data_symbols) != dim;
+    return mentions(dim, plan_.unbounded) || (!plan_.data_symbols.empty() && largest(dim, plan_.data_symbols) != dim);
   }
 
   llvm::Constant* port(const PortInfo& info, bool input) {
@@ -440,10 +445,15 @@ class PlanEmitter {
                    number(static_cast<int32_t>(info.shape.size())), table(dims, "dims")});
   }
 
-  static bool binds_sizes(const PlanSteps& steps) {
-    return std::any_of(steps.begin(), steps.end(), [](const PlanStep& step) {
-      return step.kind == PlanStep::Kind::Bind || binds_sizes(step.body) || binds_sizes(step.otherwise);
-    });
+  // The least version of the interface that has what the steps need.
+  static int32_t version_of(const PlanSteps& steps) {
+    int32_t version = 1;
+    for (const PlanStep& step : steps) {
+      if (step.kind == PlanStep::Kind::Bind) version = std::max(version, step.bound ? 2 : 3);
+      if (step.kind == PlanStep::Kind::Grow || step.kind == PlanStep::Kind::Check) version = 3;
+      version = std::max({version, version_of(step.body), version_of(step.otherwise)});
+    }
+    return version;
   }
 
   // Field by field as tc_descriptor declares them.
@@ -461,12 +471,12 @@ class PlanEmitter {
     }
     auto count = [&](size_t value) { return number(static_cast<int32_t>(value)); };
     llvm::Constant* descriptor = record({
-        number(static_cast<int32_t>(TC_ABI_MAGIC)), number(binds_sizes(plan_.steps) ? TC_ABI_VERSION : 1),
+        number(static_cast<int32_t>(TC_ABI_MAGIC)), number(version_of(plan_.steps)),
         i64(sizeof(tc_descriptor)), string(plan_.model), string(plan_.target), string(features_),
         string(plan_.provenance), count(inputs.size()), count(outputs.size()),
         count(symbols.size()), count(labels.size()), table(inputs, "inputs"),
         table(outputs, "outputs"), table(symbols, "symbols"), table(labels, "steps"), bind_, run_,
-        i64(scratch), constants_, i64(offsets_.back()), number(0), number(0)});
+        i64(scratch), constants_, i64(offsets_.back()), number(0), number(plan_.segments)});
     const auto layout = module_.getDataLayout().getStructLayout(
         llvm::cast<llvm::StructType>(descriptor->getType()));
     TC_CHECK(layout->getSizeInBytes() == sizeof(tc_descriptor), "as the descriptor's size");
@@ -489,9 +499,8 @@ class PlanEmitter {
 
   llvm::GlobalVariable* constants_ = nullptr;
   llvm::Function *copy_ = nullptr, *bind_ = nullptr, *run_ = nullptr;
-  llvm::Value *frame_ = nullptr, *arena_ = nullptr, *scratch_ = nullptr, *thread_ = nullptr,
-              *threads_ = nullptr, *barrier_ = nullptr, *step_done_ = nullptr, *first_ = nullptr,
-              *several_ = nullptr, *profiled_ = nullptr, *parameters_ = nullptr;
+  std::optional<RunFrame> frame_;   // of run()
+  llvm::Value *arena_ = nullptr, *scratch_ = nullptr, *step_done_ = nullptr, *profiled_ = nullptr, *parameters_ = nullptr;
   std::vector<llvm::Value*> inputs_, outputs_;
   uint32_t next_step_ = 0;
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <set>
 
 #include "ir/error.h"
 #include "ir/ops/op.h"
@@ -44,6 +46,7 @@ class Evaluation {
   void set(ValueId id, TensorPtr tensor) { values_[id] = std::move(tensor); }
 
   std::vector<TensorPtr> run() {
+    check_relations(nullptr);
     for (const Node& node : graph_.nodes) {
       std::vector<TensorPtr> inputs;
       for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? nullptr : get(id));
@@ -68,11 +71,27 @@ class Evaluation {
   void bind_sizes(const Node& node) {
     for (const auto& [name, symbol] : graph_.data_symbols) {
       if (std::find(node.outputs.begin(), node.outputs.end(), symbol.source) == node.outputs.end()) continue;
-      const int64_t size = get(symbol.source)->as_int(0), bound = symbol.bound.evaluate(symbols_);
-      if (size < 0 || size > bound) {
-        fail(ErrorKind::Shape, node.origin.str(), ": size '", name, "' is ", size, "; it may be 0 to ", bound);
+      const int64_t size = get(symbol.source)->as_int(0);
+      const std::optional<int64_t> bound = symbol.bound ? std::optional(symbol.bound->evaluate(symbols_)) : std::nullopt;
+      if (size < 0 || (bound && size > *bound)) {
+        fail(ErrorKind::Shape, node.origin.str(), ": size '", name, "' is ", size, "; it may be 0 ", bound ? text("to ", *bound) : "or more");
       }
       symbols_[name] = size;
+      check_relations(&name);
+    }
+  }
+
+  // Those whose last size is `bound`, or that need none of the graph.
+  void check_relations(const std::string* bound) {
+    for (const SizeRelation& relation : graph_.relations) {
+      std::set<std::string> names;
+      (relation.left - relation.right).collect_symbols(names);
+      if (bound && !names.count(*bound)) continue;
+      if (!std::all_of(names.begin(), names.end(), [&](const std::string& name) { return symbols_.count(name) > 0; })) continue;
+      const int64_t left = relation.left.evaluate(symbols_), right = relation.right.evaluate(symbols_);
+      if (relation.equal ? left == right : left <= right) continue;
+      fail(ErrorKind::Shape, relation.where, ": '", relation.left.str(), "' is ", left, " and '", relation.right.str(), "' is ", right, "; the first must be ",
+           relation.equal ? "equal to" : "at most", " the second");
     }
   }
 

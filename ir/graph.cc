@@ -53,7 +53,7 @@ std::set<std::string> free_symbols(const Graph& graph) {
     }
   }
   for (const auto& [name, symbol] : graph.data_symbols) {
-    symbol.bound.collect_symbols(names);
+    if (symbol.bound) symbol.bound->collect_symbols(names);
     names.erase(name);
   }
   return names;
@@ -89,7 +89,13 @@ void substitute_symbols(Graph& graph, const std::map<std::string, Dim>& sizes) {
     if (value.shape) substitute(*value.shape, sizes);
     if (value.elements) substitute(*value.elements, sizes);
   }
-  for (auto& [name, symbol] : graph.data_symbols) symbol.bound = symbol.bound.substitute(sizes);
+  for (auto& [name, symbol] : graph.data_symbols) {
+    if (symbol.bound) symbol.bound = symbol.bound->substitute(sizes);
+  }
+  for (SizeRelation& relation : graph.relations) {
+    relation.left = relation.left.substitute(sizes);
+    relation.right = relation.right.substitute(sizes);
+  }
   for (Node& node : graph.nodes) {
     for (auto& [name, attribute] : node.attributes) {
       if (auto* dims = std::get_if<std::vector<Dim>>(&attribute)) substitute(*dims, sizes);

@@ -59,7 +59,14 @@ struct Node {
 // computed, which comes before every node that mentions the symbol.
 struct DataSymbol {
   ValueId source = kNoValue;       // one i64 that a node makes, with the symbol as its known element
-  Dim bound;                       // it is 0 to this, which symbols that have their values by then give
+  std::optional<Dim> bound;        // it is 0 to this, which symbols that have their values by then give; any size without
+};
+
+// What nothing proves of two sizes: they are equal, or the first is at most the second. A run checks it once it knows them.
+struct SizeRelation {
+  Dim left, right;
+  bool equal = true;
+  std::string where;               // the node that needs it
 };
 
 // Nodes are in topological order. A subgraph (attribute of If, Scan, Loop) reads values of the
@@ -77,6 +84,8 @@ struct Graph {
   std::map<std::string, std::pair<int64_t, int64_t>> symbols;
   // Sizes that nodes of this graph compute. Its subgraphs may mention them; their own are theirs alone.
   std::map<std::string, DataSymbol> data_symbols;
+  // Of the sizes that its nodes work with; inference collects them.
+  std::vector<SizeRelation> relations;
 
   ValueId add_value(std::string name, DType dtype, std::optional<Shape> shape = std::nullopt);
   // A new value named `base`, or `base_1`, `base_2`, … where taken.

@@ -142,7 +142,9 @@ void print(const Graph& graph, int depth, std::string& out) {
     out += text(indent, "symbol ", name_text(name), " in [", range.first, ", ", range.second, "]\n");
   }
   for (const auto& [name, symbol] : graph.data_symbols) {
-    out += text(indent, "size ", name_text(name), " of ", name_text(graph[symbol.source].name), " in [0, ", symbol.bound.str(), "]\n");
+    out += text(indent, "size ", name_text(name), " of ", name_text(graph[symbol.source].name));
+    if (symbol.bound) out += text(" in [0, ", symbol.bound->str(), "]");
+    out += "\n";
   }
   for (ValueId id : graph.inputs) out += indent + "input " + typed_name(graph[id]) + "\n";
   for (const auto& [outer, id] : graph.captures) {
@@ -192,11 +194,12 @@ class Parser {
         const std::string size = name();
         cursor_.expect("of");
         sources[size] = name();
-        cursor_.expect("in");
+        graph.data_symbols[size] = {kNoValue, std::nullopt};
+        if (!cursor_.try_token("in")) continue;
         cursor_.expect("[");
         cursor_.expect("0");
         cursor_.expect(",");
-        graph.data_symbols[size] = {kNoValue, parse_dim(cursor_)};
+        graph.data_symbols[size].bound = parse_dim(cursor_);
         cursor_.expect("]");
       } else if (cursor_.try_token("input")) {
         graph.inputs.push_back(value(graph, values));

@@ -13,6 +13,7 @@ std::string str(const Location& location) {
     case Location::Kind::Output: result = text("output", location.index); break;
     case Location::Kind::Constant: result = text("constant", location.index); break;
     case Location::Kind::Arena: return text("block", location.index, "@[", location.offset.str(), "]");
+    case Location::Kind::Segment: result = text("segment", location.index); break;
   }
   if (location.offset != Dim(0)) result += "[" + location.offset.str() + "]";
   return result;
@@ -45,9 +46,16 @@ void print_steps(const PlanSteps& steps, const Plan& plan, int depth, std::strin
       case PlanStep::Kind::Copy:
         out += "copy " + step.bytes.str() + " bytes (" + str(step.locations) + ")";
         break;
-      case PlanStep::Kind::Loop: out += "loop " + step.symbol + " < " + step.trip.str(); break;
+      case PlanStep::Kind::Loop:
+        out += "loop " + step.symbol + (step.trip ? " < " + step.trip->str() : "");
+        if (!step.locations.empty()) out += " while " + str(step.locations);
+        break;
       case PlanStep::Kind::If: out += "if " + str(step.locations); break;
-      case PlanStep::Kind::Bind: out += "bind " + step.symbol + " <= " + step.bound.str() + " to " + str(step.locations); break;
+      case PlanStep::Kind::Bind:
+        out += "bind " + step.symbol + (step.bound ? " <= " + step.bound->str() : "") + " to " + str(step.locations);
+        break;
+      case PlanStep::Kind::Grow: out += text("grow segment", step.segment, " to ", step.bytes.str(), " bytes for ", step.left.str()); break;
+      case PlanStep::Kind::Check: out += "check " + step.left.str() + (step.equal ? " == " : " <= ") + step.right.str(); break;
     }
     if (!step.label.empty()) out += "  # " + step.label;
     out += "\n";
@@ -70,8 +78,9 @@ std::string str(const Plan& plan) {
     result += text("symbol ", name, " in [", range.first, ", ", range.second, "]\n");
   }
   for (const auto& [name, bound] : plan.data_symbols) result += "size " + name + " <= " + bound.str() + "\n";
+  for (const std::string& name : plan.unbounded) result += "size " + name + "\n";
   for (const PortInfo& port : plan.inputs) result += "input " + str(port) + "\n";
-  for (const PortInfo& port : plan.outputs) result += "output " + str(port) + "\n";
+  for (const PortInfo& port : plan.outputs) result += "output " + str(port) + (port.data ? " at " + str(*port.data) : "") + "\n";
   for (size_t i = 0; i < plan.constants.size(); ++i) {
     const PlanConstant& constant = plan.constants[i];
     result += text("constant ", i, " ", name_of(constant.dtype()), str(shape_of(constant.shape())), " ",

@@ -3,6 +3,8 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,10 +18,10 @@ namespace tc {
 // Where bytes live. Offsets and sizes are in bytes and may depend on symbols, also on the symbols
 // of enclosing plan loops.
 struct Location {
-  enum class Kind : uint8_t { Input, Output, Constant, Arena };
+  enum class Kind : uint8_t { Input, Output, Constant, Arena, Segment };
   Kind kind = Kind::Arena;
-  int index = 0;                   // Input, Output: which; Constant, Arena: of Plan's constants, blocks
-  Dim offset;                      // from the begin of the input, output, constant or arena
+  int index = 0;                   // Input, Output: which; Constant, Arena: of Plan's constants, blocks; Segment: which
+  Dim offset;                      // from the begin of the input, output, constant, arena or segment
 };
 
 struct PlanStep;
@@ -27,18 +29,24 @@ using PlanSteps = std::vector<PlanStep>;
 struct PlanStep {
   // Call: run kernel `kernel` with one location per argument buffer (in the order of the kernel's
   // Input, Output and Constant buffers). Copy: `bytes` from locations[1] to locations[0].
-  // Loop: body for symbol = 0 .. trip-1. If: body where the bool at locations[0] is true, else
+  // Loop: body for symbol = 0 .. trip-1 (any number where there is no trip), as long as the bool at locations[0], if there
+  // is one, is true before the iteration. If: body where the bool at locations[0] is true, else
   // otherwise. Bind: the symbol takes the i64 at locations[0], from here to the end of the list of steps; the run ends
-  // with an error where that is not 0 to `bound`. All threads reach a barrier after each step.
-  enum class Kind : uint8_t { Call, Copy, Loop, If, Bind };
+  // with an error where that is not 0 to `bound`, if there is one. Grow: segment `segment` has room for `bytes` from here
+  // on, and keeps what it holds; the run ends with an error, which tells `left`, where memory is out. Check: the run ends
+  // with an error where `left` is not `right`, or, unless `equal`, is more. All threads reach a barrier after each step.
+  enum class Kind : uint8_t { Call, Copy, Loop, If, Bind, Grow, Check };
   Kind kind = Kind::Call;
   int kernel = -1;
   std::vector<Location> locations;
   std::vector<Dim> parameters;     // Call: values of the kernel's parameters, in order
-  Dim bytes;                       // Copy
+  Dim bytes;                       // Copy, Grow
   std::string symbol;              // Loop, Bind
-  Dim trip;                        // Loop
-  Dim bound;                       // Bind
+  std::optional<Dim> trip;         // Loop
+  std::optional<Dim> bound;        // Bind
+  int segment = -1;                // Grow
+  Dim left, right;                 // Check; of Grow the size that asks for the memory
+  bool equal = true;               // Check
   PlanSteps body, otherwise;
   bool single_thread = false;      // Call: too small to divide; thread 0 runs it
   std::string label;               // origin, for profiles
@@ -48,26 +56,33 @@ struct PortInfo {
   std::string name;
   DType dtype = DType::F32;
   Shape shape;                     // dimensions may be symbols (inputs) or expressions (outputs)
+  // Where an output lies that has no bound: in memory of the run, which the caller copies it from.
+  std::optional<Location> data;
 };
 
-// Life of one arena block in steps (pre-order numbers), for the memory report and its test.
+// Life of one block of the arena or of a segment in steps (pre-order numbers), for the memory report and its test.
 struct ArenaBlock {
   std::string name;
   Dim offset, bytes;
   int first = 0, last = 0;
+  int segment = -1;                // -1: the arena
 };
 
 struct Plan {
   std::string model;
   std::string target;              // canonical target string
   std::map<std::string, std::pair<int64_t, int64_t>> symbols;  // range of each
-  // What the sizes in the outputs' shapes that a step binds are at most; over the symbols above.
+  // What the sizes in the outputs' shapes that a step binds are at most, over the symbols above; of those in `unbounded`
+  // nobody knows.
   std::map<std::string, Dim> data_symbols;
+  std::set<std::string> unbounded;
   std::vector<PortInfo> inputs, outputs;
   std::vector<PlanConstant> constants;    // each stored once
   std::vector<ScheduledKernel> kernels;   // unique ones; calls refer to them
   PlanSteps steps;
   Dim arena_bytes;                 // function of the symbols
+  int segments = 0;                // memory beside the arena that steps of kind Grow size
+  int64_t memory_limit = 0;        // of all memory with them, bytes; 0: what the machine has
   int64_t scratch_bytes = 0;       // per thread, for Stack buffers
   std::vector<ArenaBlock> blocks;
   std::string provenance;          // compiler version and options, embedded in the artefact

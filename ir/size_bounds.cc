@@ -7,7 +7,9 @@ namespace tc {
 
 std::map<std::string, Dim> size_bounds(const Graph& graph) {
   std::map<std::string, Dim> bounds, left;
-  for (const auto& [name, symbol] : graph.data_symbols) left[name] = symbol.bound;
+  for (const auto& [name, symbol] : graph.data_symbols) {
+    if (symbol.bound) left[name] = *symbol.bound;
+  }
   while (!left.empty()) {
     const size_t before = left.size();
     for (auto symbol = left.begin(); symbol != left.end();) {

@@ -10,9 +10,9 @@ extern "C" {
 #endif
 
 #define TC_ABI_MAGIC 0x30314354u /* "TC10" */
-/* A runtime takes models of all versions up to its own. Version 2 has sizes that a run computes; models without any
- * are still of version 1. */
-#define TC_ABI_VERSION 2u
+/* A runtime takes models of all versions up to its own. Version 2 has sizes that a run computes, version 3 such sizes
+ * without a bound and relations of sizes that a run checks; a model has the least version that has what it needs. */
+#define TC_ABI_VERSION 3u
 /* Symbol of the descriptor in a shared artefact. Static artefacts use tc_model_<name>. */
 #define TC_DESCRIPTOR_SYMBOL "tc_model_descriptor"
 
@@ -41,12 +41,23 @@ typedef struct tc_frame {
   int64_t* output_dims;
   /* Called by thread 0 where step `step` finds a size that is not 0 to `bound`; run() returns on all threads then. */
   void (*wrong_size)(const struct tc_frame*, int32_t step, int64_t size, int64_t bound);
+  /* From version 3 on. Memory beside the arena: one pointer per segment of the descriptor. */
+  uint8_t* const* segments;
+  /* Called by thread 0: segment `segment` is to have room for `bytes`, and keeps what it holds. `size` is the size that
+   * asks for them, for the error; `limit` is what the model may use in all, 0 for what the machine has. The segment is null
+   * where `bytes` are negative or memory is out; run() returns on all threads then. */
+  void (*grow)(const struct tc_frame*, int32_t step, int32_t segment, int64_t bytes, int64_t size, int64_t limit);
+  /* Called by thread 0 where the sizes of step `step` do not have the relation that its label tells; run() returns on all
+   * threads then. */
+  void (*unrelated)(const struct tc_frame*, int32_t step, int64_t left, int64_t right);
+  /* run() writes where the elements of each output lie whose buffer is null: one without a bound. */
+  const void** output_data;
 } tc_frame;
 
 /* A dimension of an input or output: a number (symbol == -1) or the value of a symbol (inputs);
  * for outputs that are neither, symbol == -2 and bind() tells. From version 2 on, -3 is a dimension of an output
  * that the run computes: bind() tells what it is at most, and run() what it is. Its elements lie densely at the begin
- * of the buffer. */
+ * of the buffer. From version 3 on bind() tells -1 where there is no bound; the output has no buffer then. */
 typedef struct tc_dim { int64_t value; int32_t symbol; int32_t reserved; } tc_dim;
 typedef struct tc_port { const char* name; int32_t dtype; int32_t rank; const tc_dim* dims; } tc_port;
 typedef struct tc_symbol { const char* name; int64_t minimum, maximum; } tc_symbol;
@@ -73,7 +84,7 @@ typedef struct tc_descriptor {
   const uint8_t* constants;
   int64_t constant_bytes;
   int32_t default_threads;  /* 0: as many as the machine has cores */
-  int32_t reserved;
+  int32_t segment_count;    /* from version 3 on; 0 before */
 } tc_descriptor;
 
 #ifdef __cplusplus

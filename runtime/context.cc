@@ -10,6 +10,8 @@
 #include "machine.h"
 #include "model.h"
 #include "pool.h"
+#include "run_fault.h"
+#include "segments.h"
 
 using tc::runtime::fail;
 using tc::runtime::kMaxBytes;
@@ -28,9 +30,9 @@ struct tc_context {
   int64_t* input_bytes = nullptr;  // per input
   int64_t* output_bytes = nullptr;
   bool has_results = false;        // `result_dims` are set
-  // What a run finds wrong: the step that reads a size, -1 for none.
-  int32_t wrong_step = -1;
-  int64_t wrong_size = 0, size_bound = 0;
+  const void** output_data = nullptr;   // of the last run's outputs
+  tc::runtime::Segments segments;
+  tc::runtime::RunFault fault;
   const void** inputs = nullptr;   // per run
   void** outputs = nullptr;
   tc_frame* frames = nullptr;      // per thread
@@ -163,12 +165,19 @@ tc_status match_shape(const tc_descriptor& d, int32_t index, const tc_shape& sha
   return TC_OK;
 }
 
-// Bytes of all ports under the given sizes.
+// Whether the run alone computes how large the output is; the sizes are those of bind().
+bool has_no_bound(const tc_port& port, const int64_t* dims) {
+  for (int32_t i = 0; i < port.rank; ++i)
+    if (port.dims[i].symbol == -3 && dims[i] == -1) return true;
+  return false;
+}
+
+// Bytes of all ports under the given sizes; -1 where there is no bound.
 tc_status count_bytes(const tc_port* ports, int32_t count, const int64_t* dims, int64_t* bytes,
                       const char* kind) {
   for (int32_t i = 0; i < count; ++i) {
     bytes[i] = byte_count(dims, ports[i].rank, ports[i].dtype);
-    if (bytes[i] < 0)
+    if (bytes[i] < 0 && !has_no_bound(ports[i], dims))
       return fail(TC_ERROR_SHAPE, "%s '%s' is too large for these shapes", kind, ports[i].name);
     dims += ports[i].rank;
   }
@@ -249,6 +258,8 @@ tc_status bind_fixed(tc_context& context) {
 void destroy(tc_context* context) {
   context->tag = 0;
   free_memory(*context);
+  destroy_segments(context->segments);
+  free(context->output_data);
   free(context->symbols);
   free(context->input_dims);
   free(context->output_dims);
@@ -268,10 +279,19 @@ void meet(const tc_frame* frame) {
 }
 
 void note_wrong_size(const tc_frame* frame, int32_t step, int64_t size, int64_t bound) {
+  static_cast<tc_context*>(frame->owner)->fault = {RunFault::Kind::Size, step, size, bound, 0};
+}
+
+void note_unrelated(const tc_frame* frame, int32_t step, int64_t left, int64_t right) {
+  static_cast<tc_context*>(frame->owner)->fault = {RunFault::Kind::Relation, step, left, right, 0};
+}
+
+void grow(const tc_frame* frame, int32_t step, int32_t segment, int64_t bytes, int64_t size, int64_t limit) {
   tc_context& context = *static_cast<tc_context*>(frame->owner);
-  context.wrong_step = step;
-  context.wrong_size = size;
-  context.size_bound = bound;
+  const int64_t all = limit > 0 ? limit : memory_present();
+  grow_segment(context.segments, segment, bytes, all - context.memory_bytes - context.model->descriptor->constant_bytes);
+  if (context.segments.places[segment] == nullptr)
+    context.fault = {RunFault::Kind::Memory, step, size, bytes > kMaxBytes ? -1 : bytes, all};
 }
 
 void report_step(const tc_frame* frame, int32_t step) {
@@ -306,8 +326,11 @@ tc_status check_buffers(tc_context& context, const tc_input_buffer* inputs,
     context.inputs[i] = inputs[i].data;
   }
   for (int32_t i = 0; i < d.output_count; ++i) {
-    const tc_status status = check_buffer("output", d.outputs[i], outputs[i].data,
-                                          outputs[i].bytes, context.output_bytes[i]);
+    if (context.output_bytes[i] < 0 && (outputs[i].data != nullptr || outputs[i].bytes != 0))
+      return fail(TC_ERROR_ARGUMENT, "output '%s': its size has no bound, so that it takes no buffer; give null and "
+                  "read tc_context_result_data after the run", d.outputs[i].name);
+    const tc_status status = check_buffer("output", d.outputs[i], outputs[i].data, outputs[i].bytes,
+                                          context.output_bytes[i] < 0 ? 0 : context.output_bytes[i]);
     if (status != TC_OK) return status;
     context.outputs[i] = outputs[i].data;
   }
@@ -336,8 +359,13 @@ void run_frames(tc_context& context) {
     frame.owner = &context;
     frame.output_dims = context.result_dims;
     frame.wrong_size = note_wrong_size;
+    frame.segments = context.segments.places;
+    frame.grow = grow;
+    frame.unrelated = note_unrelated;
+    frame.output_data = context.output_data;
   }
-  context.wrong_step = -1;
+  context.fault = {};
+  for (int32_t i = 0; i < d.output_count; ++i) context.output_data[i] = context.outputs[i];
   memcpy(context.result_dims, context.output_dims,
          sizeof(int64_t) * static_cast<size_t>(total_rank(d.outputs, d.output_count)));
   const FloatMode mode = set_default_float_mode();
@@ -350,16 +378,15 @@ void run_frames(tc_context& context) {
 // Whether the run came to its end, with outputs that fit their buffers.
 tc_status check_results(tc_context& context) {
   const tc_descriptor& d = *context.model->descriptor;
-  if (context.wrong_step >= 0) {
-    const char* step = context.wrong_step < d.step_count ? d.steps[context.wrong_step] : "a size";
-    return fail(TC_ERROR_SIZE,
-                "model '%s': %s is %lld for these inputs; it may be 0 to %lld", d.model, step,
-                static_cast<long long>(context.wrong_size), static_cast<long long>(context.size_bound));
+  if (context.fault.step >= 0) {
+    if (context.fault.kind == RunFault::Kind::Memory) clear_segments(context.segments);
+    return tell(d, context.fault);
   }
   const int64_t* dims = context.result_dims;
   for (int32_t i = 0; i < d.output_count; ++i) {
     const int64_t bytes = byte_count(dims, d.outputs[i].rank, d.outputs[i].dtype);
-    if (bytes < 0 || bytes > context.output_bytes[i])
+    const bool fits = context.output_bytes[i] < 0 ? context.output_data[i] != nullptr || bytes == 0 : bytes <= context.output_bytes[i];
+    if (bytes < 0 || !fits)
       return fail(TC_ERROR_MODEL, "model '%s': output '%s' does not fit its buffer; compile the model again",
                   d.model, d.outputs[i].name);
     dims += d.outputs[i].rank;
@@ -414,7 +441,7 @@ tc_status port_shape(const char* function, const tc_context& context, const Port
                 function, context.model->descriptor->model);
   const int64_t* all_dims = first_dims + total_rank(ports, index);
   if (rank != nullptr) *rank = ports[index].rank;
-  if (bytes != nullptr) *bytes = static_cast<uint64_t>(all_bytes[index]);
+  if (bytes != nullptr) *bytes = all_bytes[index] < 0 ? 0 : static_cast<uint64_t>(all_bytes[index]);
   for (int32_t i = 0; dims != nullptr && i < ports[index].rank; ++i) dims[i] = all_dims[i];
   return TC_OK;
 }
@@ -447,6 +474,7 @@ tc_status tc_context_create(tc_model* model, int32_t threads, tc_context** conte
       !allocate(made->result_dims, total_rank(d.outputs, d.output_count)) ||
       !allocate(made->input_bytes, d.input_count) || !allocate(made->output_bytes, d.output_count) ||
       !allocate(made->inputs, d.input_count) || !allocate(made->outputs, d.output_count) ||
+      !allocate(made->output_data, d.output_count) || !make_segments(made->segments, d.segment_count) ||
       !allocate(made->frames, made->threads)) {
     destroy(made);
     return fail(TC_ERROR_MEMORY, "model '%s': out of memory", d.model);
@@ -512,11 +540,23 @@ tc_status tc_context_result_shape(const tc_context* context, int32_t index, int6
   return status;
 }
 
+tc_status tc_context_result_data(const tc_context* context, int32_t index, const void** data) {
+  if (!valid(context)) return bad_context("tc_context_result_data");
+  const tc_descriptor& d = *context->model->descriptor;
+  if (index < 0 || index >= d.output_count)
+    return fail(TC_ERROR_ARGUMENT, "tc_context_result_data: index %d is out of range; the model has %d", index, d.output_count);
+  if (!context->has_results)
+    return fail(TC_ERROR_ARGUMENT, "tc_context_result_data: model '%s' has no results yet; call tc_context_run first", d.model);
+  if (data == nullptr) return fail(TC_ERROR_ARGUMENT, "tc_context_result_data: data is null");
+  *data = context->output_data[index];
+  return TC_OK;
+}
+
 tc_status tc_context_memory(const tc_context* context, tc_memory_info* info) {
   if (!valid(context)) return bad_context("tc_context_memory");
   tc_memory_info filled = {};
   filled.constant_bytes = context->model->descriptor->constant_bytes;
-  filled.arena_bytes = context->bound ? context->arena_bytes : 0;
+  filled.arena_bytes = context->bound ? context->arena_bytes + context->segments.all_bytes : 0;
   filled.scratch_bytes = context->scratch_stride * context->threads;
   return hand_out("tc_context_memory", filled, info);
 }

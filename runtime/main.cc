@@ -30,6 +30,7 @@ struct Port {
   tc_port_info info;
   const char* path = nullptr;  // inputs
   NpyArray array;              // contents
+  bool unbounded = false;      // outputs: the run has their memory
   char file[4096] = "";        // outputs: where they went
 };
 
@@ -272,6 +273,10 @@ void bind_shapes(Program& program) {
     array.dtype = program.outputs[i].info.dtype;
     if (tc_context_output_shape(program.context, i, array.dims, &array.rank, &array.bytes) != TC_OK)
       stop(program, kWrongInput, "%s", tc_last_error());
+    program.outputs[i].unbounded = false;
+    for (int32_t axis = 0; axis < array.rank; ++axis)
+      if (array.dims[axis] < 0) program.outputs[i].unbounded = true;
+    if (program.outputs[i].unbounded) continue;
     array.data = aligned_alloc(64, (array.bytes + 127) / 64 * 64);
     if (array.data == nullptr)
       stop(program, kWrongInput, "no memory for output '%s'", program.outputs[i].info.name);
@@ -310,8 +315,15 @@ void run(Program& program) {
   }
   for (int32_t i = 0; i < program.output_count; ++i) {
     NpyArray& array = program.outputs[i].array;
-    if (tc_context_result_shape(program.context, i, array.dims, &array.rank, &array.bytes) != TC_OK)
+    const void* data = nullptr;
+    if (tc_context_result_shape(program.context, i, array.dims, &array.rank, &array.bytes) != TC_OK ||
+        tc_context_result_data(program.context, i, &data) != TC_OK)
       stop(program, kWrongInput, "%s", tc_last_error());
+    if (!program.outputs[i].unbounded) continue;
+    array.data = aligned_alloc(64, (array.bytes + 127) / 64 * 64);
+    if (array.data == nullptr)
+      stop(program, kWrongInput, "no memory for output '%s'", program.outputs[i].info.name);
+    if (array.bytes > 0) memcpy(array.data, data, array.bytes);
   }
   qsort(program.nanoseconds, static_cast<size_t>(program.options.repeat), sizeof(uint64_t),
         compare_times);

@@ -62,6 +62,7 @@ const char* descriptor_fault(const tc_descriptor& d) {
   if (d.constant_bytes < 0) return "constants' size is out of range";
   if (d.default_threads < 0 || d.default_threads > TC_MAX_THREADS)
     return "default number of threads is out of range";
+  if (d.segment_count < 0 || d.segment_count > (d.abi_version < 3 ? 0 : kMaxPorts)) return "a count is out of range";
   uint8_t* defined = static_cast<uint8_t*>(calloc(static_cast<size_t>(d.symbol_count) + 1, 1));
   if (defined == nullptr) return "no memory to check it";
   const char* fault = nullptr;

@@ -69,7 +69,7 @@ typedef struct tc_port_info {
 typedef struct tc_memory_info {
   uint64_t struct_size;
   int64_t constant_bytes;
-  int64_t arena_bytes;   /* 0 while no shapes are bound */
+  int64_t arena_bytes;   /* with what runs grew beside it; 0 while no shapes are bound */
   int64_t scratch_bytes; /* of all threads together */
 } tc_memory_info;
 
@@ -150,9 +150,13 @@ tc_status tc_context_input_shape(const tc_context* context, int32_t index, int64
 tc_status tc_context_output_shape(const tc_context* context, int32_t index, int64_t* dims,
                                   int32_t* rank, uint64_t* bytes);
 /* Sizes of an output that the last run gave: those of tc_context_output_shape, but where the run computes a size that is
- * what a buffer must have room for at most. The elements lie densely at the buffer's begin. */
+ * what a buffer must have room for at most. The elements lie densely at the buffer's begin. There a size without a bound is
+ * -1, and the output takes no buffer: null and 0 bytes; see tc_context_result_data. */
 tc_status tc_context_result_shape(const tc_context* context, int32_t index, int64_t* dims,
                                   int32_t* rank, uint64_t* bytes);
+/* Where the elements of an output lie after a run: in the caller's buffer, or, where the output has no bound, in the
+ * context's memory until it runs or is bound again or is destroyed. */
+tc_status tc_context_result_data(const tc_context* context, int32_t index, const void** data);
 tc_status tc_context_memory(const tc_context* context, tc_memory_info* info);
 
 /* Runs the model once: reads all inputs, writes all outputs, returns when done. Outputs must not

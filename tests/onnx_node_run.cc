@@ -111,12 +111,15 @@ class NativeModel {
     if (tc_context_bind(context.get(), shapes.data(), static_cast<int32_t>(shapes.size())) != TC_OK) broken("bind");
     std::vector<Tensor> results;
     std::vector<std::string> names;
+    std::vector<bool> unbounded;
     for (int32_t i = 0; i < tc_model_output_count(model_.get()); ++i) {
       const tc_port_info info = port(i, false);
       std::vector<int64_t> dims(TC_MAX_RANK);
       int32_t rank = 0;
       if (tc_context_output_shape(context.get(), i, dims.data(), &rank, nullptr) != TC_OK) broken("shape");
       dims.resize(static_cast<size_t>(rank));
+      unbounded.push_back(std::find(dims.begin(), dims.end(), -1) != dims.end());
+      if (unbounded.back()) dims.assign(dims.size(), 0);
       results.emplace_back(static_cast<DType>(info.dtype), dims);
       // What is not written shows.
       std::fill(results.back().bytes.begin(), results.back().bytes.end(), uint8_t{0xa5});
@@ -125,7 +128,9 @@ class NativeModel {
     std::vector<tc_input_buffer> in;
     for (const Tensor* tensor : inputs) in.push_back({tensor->bytes.data(), tensor->bytes.size()});
     std::vector<tc_output_buffer> out;
-    for (Tensor& tensor : results) out.push_back({tensor.bytes.data(), tensor.bytes.size()});
+    for (size_t i = 0; i < results.size(); ++i) {
+      out.push_back(unbounded[i] ? tc_output_buffer{nullptr, 0} : tc_output_buffer{results[i].bytes.data(), results[i].bytes.size()});
+    }
     if (tc_context_run(context.get(), in.data(), static_cast<int32_t>(in.size()), out.data(),
                        static_cast<int32_t>(out.size())) != TC_OK) {
       broken("run");
@@ -137,6 +142,9 @@ class NativeModel {
       uint64_t bytes = 0;
       if (tc_context_result_shape(context.get(), static_cast<int32_t>(i), results[i].shape.data(), &rank, &bytes) != TC_OK) broken("result");
       results[i].bytes.resize(bytes);
+      const void* data = nullptr;
+      if (unbounded[i] && tc_context_result_data(context.get(), static_cast<int32_t>(i), &data) != TC_OK) broken("data");
+      if (unbounded[i] && bytes > 0) std::memcpy(results[i].bytes.data(), data, bytes);
       outputs[names[i]] = std::move(results[i]);
     }
     return outputs;

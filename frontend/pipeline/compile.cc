@@ -108,7 +108,7 @@ CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& 
   build.target = model.target;
   build.threads = worker_count(options.threads);
   build.tolerance = options.tolerance;
-  if (options.max_ram > 0) build.memory_limit = options.max_ram;
+  if (options.max_ram > 0) build.memory_limit = build.segment_limit = options.max_ram;
   build.traces = options.traces;
   std::vector<std::string> notes;
   std::optional<Log> log;

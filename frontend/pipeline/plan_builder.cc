@@ -9,12 +9,12 @@
 #include "frontend/pipeline/kernel_names.h"
 #include "frontend/pipeline/kernel_schedules.h"
 #include "frontend/pipeline/layout.h"
+#include "frontend/pipeline/run_sizes.h"
 #include "frontend/pipeline/scan_loop.h"
 #include "frontend/pipeline/storages.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"
 #include "ir/passes/group.h"
-#include "ir/size_bounds.h"
 
 namespace tc {
 
@@ -32,27 +32,6 @@ bool outermost(const Shape& shape, int64_t axis) {
     if (shape[i] != Dim(1)) return false;
   }
   return true;
-}
-
-// Sizes that a run computes may be no larger than kernels take.
-void apply_limits(PlanSteps& steps, const std::map<std::string, int64_t>& limits) {
-  for (PlanStep& step : steps) {
-    const auto limit = step.kind == PlanStep::Kind::Bind ? limits.find(step.symbol) : limits.end();
-    if (limit != limits.end()) step.bound = min(step.bound, Dim(limit->second));
-    apply_limits(step.body, limits);
-    apply_limits(step.otherwise, limits);
-  }
-}
-
-// Of the bounds those that the outputs' shapes mention.
-void keep_output_sizes(Plan& plan, const std::map<std::string, Dim>& bounds) {
-  std::set<std::string> names;
-  for (const PortInfo& port : plan.outputs) {
-    for (const Dim& dim : port.shape) dim.collect_symbols(names);
-  }
-  for (const auto& [name, bound] : bounds) {
-    if (names.count(name)) plan.data_symbols[name] = bound;
-  }
 }
 
 class PlanBuilder {
@@ -84,10 +63,10 @@ class PlanBuilder {
           Place{storages_.add(Location::Kind::Input, static_cast<int>(i), value.name, bytes_of(value)), 0};
     }
     plan.steps = build_steps(frame, /*top=*/true);
-    apply_limits(plan.steps, limits_);
-    keep_output_sizes(plan, size_bounds(graph));
+    sizes_.finish(graph, plan);
     for (size_t i = 0; i < graph.outputs.size(); ++i) copy_output(frame, static_cast<int>(i), plan.steps);
     storages_.finish(plan);
+    if (plan.segments > 0) plan.memory_limit = options_.segment_limit;
     plan.constants = constants_.take();
     check_memory(plan, options_.threads, options_.memory_limit);
     return std::move(result_);
@@ -111,10 +90,6 @@ class PlanBuilder {
     return element_count(shape) * Dim(size_of(value.dtype));
   }
 
-  // What the bytes are at most for all sizes that the run computes: memory is planned for that, and touched as far as it
-  // is used.
-  Dim reserved(const Dim& bytes) const { return bounds_.empty() ? bytes : largest(bytes, bounds_); }
-
   // The memory of constant `index`; `name` is of the value that it was made from.
   Place constant_place(int index, const std::string& name) {
     auto [found, fresh] = constant_storages_.try_emplace(index, -1);
@@ -136,7 +111,7 @@ class PlanBuilder {
       return *(frame.places[id] = Place{whole.storage, whole.offset + alias->second.second});
     }
     check_memory(*frame.graph, id, options_.memory_limit);
-    return *(place = Place{storages_.add(Location::Kind::Arena, 0, value.name, reserved(stored_bytes(frame, id))), 0});
+    return *(place = Place{sizes_.allocate(value.name, stored_bytes(frame, id)), 0});
   }
 
   // Gives the producers of model outputs the caller's memory, through views where they lie between.
@@ -155,6 +130,7 @@ class PlanBuilder {
       if (group_of_value[id] < 0 || groups[group_of_value[id]].kind != Group::Kind::Compute) continue;
       if (frame.places[id] || frame.aliases.count(id) || frame.layouts.count(id)) continue;
       if (graph[id].dtype != graph[graph.outputs[i]].dtype) continue;
+      if (sizes_.is_unbounded(bytes_of(graph[graph.outputs[i]]))) continue;
       frame.places[id] =
           Place{storages_.add(Location::Kind::Output, static_cast<int>(i), graph[id].name, bytes_of(graph[id])), 0};
     }
@@ -164,6 +140,11 @@ class PlanBuilder {
     const Graph& graph = *frame.graph;
     const ValueId id = graph.outputs[index];
     const Place from = place_of(frame, id);
+    if (unbounded_outputs_.count(index)) {
+      // Nobody could have given it memory.
+      result_.plan.outputs[index].data = storages_.locate(from);
+      return;
+    }
     if (storages_.is_output(from, index)) return;
     Place to{storages_.add(Location::Kind::Output, index, graph[id].name, bytes_of(graph[id])), 0};
     steps.push_back(storages_.copy_step(to, from, bytes_of(graph[id]), "copy " + graph[id].name));
@@ -202,7 +183,7 @@ class PlanBuilder {
         offset = offset + (*graph[part].shape)[axis] * stride;
         const bool same_layout = frame.layouts.count(part) == frame.layouts.count(whole);
         // Where a part lies has to be known when it is computed.
-        if (here != reserved(here)) continue;
+        if (here != sizes_.reserved(here) || sizes_.is_unbounded((*graph[whole].shape)[axis] * stride)) continue;
         if (!computed[part] || outputs.count(part) || frame.aliases.count(part) || !same_layout) continue;
         if (std::count(node->inputs.begin(), node->inputs.end(), part) > 1) continue;
         frame.aliases[part] = {whole, here};
@@ -210,22 +191,23 @@ class PlanBuilder {
     }
   }
 
-  // With the bounds of the sizes that the graph computes.
+  // With the sizes that the graph computes.
   PlanSteps build_steps(Frame& frame, bool top) {
-    if (frame.graph->data_symbols.empty()) return build_plain_steps(frame, top);
-    const std::map<std::string, Dim> outside = bounds_;
-    for (const auto& [name, bound] : size_bounds(*frame.graph)) bounds_[name] = reserved(bound);
-    PlanSteps steps = build_plain_steps(frame, top);
-    bounds_ = outside;
+    PlanSteps steps;
+    const RunSizes::Scope outside = sizes_.enter(*frame.graph, steps);
+    build_plain_steps(frame, top, steps);
+    for (size_t i = 0; top && i < frame.graph->outputs.size(); ++i) {
+      if (sizes_.is_unbounded(bytes_of((*frame.graph)[frame.graph->outputs[i]]))) unbounded_outputs_.insert(static_cast<int>(i));
+    }
+    sizes_.leave(outside);
     return steps;
   }
 
-  PlanSteps build_plain_steps(Frame& frame, bool top) {
+  void build_plain_steps(Frame& frame, bool top, PlanSteps& steps) {
     const std::vector<Group> groups = fuse_groups(*frame.graph);
     frame.places.resize(frame.graph->values.size());
     alias_concats(frame, groups);
     if (top) assign_outputs(frame, groups);
-    PlanSteps steps;
     for (const Group& group : groups) {
       const Node& node = frame.graph->nodes[group.nodes[0]];
       if (group.kind == Group::Kind::View && view(frame, node)) continue;
@@ -235,7 +217,6 @@ class PlanBuilder {
         call(frame, group, steps);
       }
     }
-    return steps;
   }
 
   // True where the node's elements are where its readers look for them, by copies or without any.
@@ -318,11 +299,9 @@ class PlanBuilder {
 
   // A kernel's scratch memory holds its intermediate results up to this size, so the model takes no larger one.
   void limit_size(const Dim& size, int64_t most, const std::string& kernel) {
-    if (size.is_symbol() && bounds_.count(size.str())) {
+    if (size.is_symbol() && !result_.plan.symbols.count(size.str())) {
       // A run that computes more of it ends with an error.
-      const auto [limit, fresh] = limits_.try_emplace(size.str(), most);
-      if (!fresh && most >= limit->second) return;
-      limit->second = most;
+      if (!sizes_.limit(size.str(), most)) return;
       result_.notes.push_back(text("'", size.str(), "' may be at most ", most, ", for the intermediate results of kernel '", kernel, "'"));
       return;
     }
@@ -407,18 +386,6 @@ class PlanBuilder {
     return frame;
   }
 
-  // From here on the size that `value` holds has its value.
-  void bind(Frame& frame, const std::string& size, ValueId value, const Node& node, PlanSteps& steps) {
-    PlanStep step;
-    step.kind = PlanStep::Kind::Bind;
-    step.symbol = size;
-    step.bound = frame.graph->data_symbols.at(size).bound;
-    step.locations = {storages_.locate(place_of(frame, value))};
-    step.label = text("size '", size, "' of node '", node.origin.node, "'");
-    storages_.next_step();
-    steps.push_back(std::move(step));
-  }
-
   void control(Frame& frame, const Node& node, PlanSteps& steps) {
     if (node.op->traits.control == OpTraits::Control::Size) {
       frame.places[node.outputs[0]] = place_of(frame, node.inputs[0]);
@@ -447,8 +414,11 @@ class PlanBuilder {
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i] == kNoValue) continue;
         const Place from = place_of(inner, body->outputs[i]);
-        body_steps.push_back(storages_.copy_step(place_of(frame, node.outputs[i]), from,
-                                               bytes_of((*body)[body->outputs[i]]), "if"));
+        const Dim bytes = bytes_of((*body)[body->outputs[i]]);
+        const Place to = result_place(frame, node, i);
+        // What the branch gives has its size here, and only then outside.
+        if (own_segments_.count(to.storage)) body_steps.push_back(sizes_.grow_step(to.storage, bytes, text("the result of ", node.origin.str())));
+        body_steps.push_back(storages_.copy_step(to, from, bytes, "if"));
       }
       (std::string(name) == "then_branch" ? step.body : step.otherwise) = std::move(body_steps);
     }
@@ -458,11 +428,22 @@ class PlanBuilder {
     bind_sizes(frame, node, steps);
   }
 
+  // Where a result lies that subgraphs give: in a segment of its own where its size has no bound.
+  Place result_place(Frame& frame, const Node& node, size_t output) {
+    const ValueId id = node.outputs[output];
+    if (!frame.places[id] && sizes_.is_unbounded(bytes_of((*frame.graph)[id]))) {
+      const int storage = sizes_.add_segment((*frame.graph)[id].name);
+      own_segments_.insert(storage);
+      frame.places[id] = Place{storage, 0};
+    }
+    return place_of(frame, id);
+  }
+
   // The sizes that the node's outputs hold.
   void bind_sizes(Frame& frame, const Node& node, PlanSteps& steps) {
     for (const auto& [name, symbol] : frame.graph->data_symbols) {
       const bool here = std::find(node.outputs.begin(), node.outputs.end(), symbol.source) != node.outputs.end();
-      if (here) bind(frame, name, symbol.source, node, steps);
+      if (here) sizes_.bind(*frame.graph, name, place_of(frame, symbol.source), node.origin, steps);
     }
   }
 
@@ -470,7 +451,7 @@ class PlanBuilder {
   void enter_scan(Frame& frame, ScanLoop& loop, PlanSteps& steps) {
     for (size_t i = 0; i < loop.states; ++i) {
       const Value& inner = loop.value_of(loop.body->inputs[i]);
-      Place place{storages_.add(Location::Kind::Arena, 0, inner.name, reserved(bytes_of(inner))), 0};
+      Place place{sizes_.allocate(inner.name, bytes_of(inner)), 0};
       steps.push_back(storages_.copy_step(place, place_of(frame, loop.node.inputs[i]), bytes_of(inner), "initial state"));
       loop.formal.push_back(place);
       loop.states_at.push_back(place);
@@ -523,7 +504,7 @@ class PlanBuilder {
         return place.storage == from.storage && place.storage != loop.states_at[i].storage;
       });
       if (other) {
-        const Place temporary{storages_.add(Location::Kind::Arena, 0, "state", reserved(bytes)), 0};
+        const Place temporary{sizes_.allocate("state", bytes), 0};
         loop.step.body.push_back(storages_.copy_step(temporary, from, bytes, "state"));
         from = temporary;
       }
@@ -566,11 +547,12 @@ class PlanBuilder {
   const BuildOptions& options_;
   BuiltPlan result_;
   Storages storages_;
+  RunSizes sizes_{storages_};
   KernelSchedules schedules_;
   ConstantStore constants_;
   std::map<int, int> constant_storages_;
-  std::map<std::string, Dim> bounds_;   // of the data symbols of the graphs that are being built, over the inputs' symbols
-  std::map<std::string, int64_t> limits_;   // of data symbols, by kernels that take no more
+  std::set<int> unbounded_outputs_;
+  std::set<int> own_segments_;          // storages
   int loops_ = 0;
 };
 

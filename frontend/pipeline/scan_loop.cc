@@ -18,7 +18,7 @@ std::vector<int64_t> directions_of(const Node& node, const char* name, size_t co
 
 Place ScanLoop::slice(const Place& whole, const Dim& bytes, bool backwards) const {
   const Dim t = Dim::symbol(step.symbol);
-  return {whole.storage, whole.offset + (backwards ? step.trip - Dim(1) - t : t) * bytes};
+  return {whole.storage, whole.offset + (backwards ? *step.trip - Dim(1) - t : t) * bytes};
 }
 
 ScanLoop scan_loop(const Graph& graph, const Node& node, const std::string& symbol) {

@@ -44,34 +44,58 @@ void Storages::extend_over_loop(int begin) {
   }
 }
 
+int Storages::planned_segment() {
+  planned_[segments_] = 0;
+  return segments_++;
+}
+
+void Storages::resolve(Location& location) const {
+  const Storage& storage = storages_[location.index];
+  location.offset = location.offset + storage.offset;
+  location.index = storage.index;  // of arena blocks: finish() has numbered them
+}
+
 void Storages::resolve(PlanSteps& steps) const {
   for (PlanStep& step : steps) {
-    for (Location& location : step.locations) {
-      const Storage& storage = storages_[location.index];
-      location.offset = location.offset + storage.offset;
-      location.index = storage.index;  // of arena blocks: finish() has numbered them
-    }
+    for (Location& location : step.locations) resolve(location);
+    const auto planned = step.kind == PlanStep::Kind::Grow ? planned_.find(step.segment) : planned_.end();
+    if (planned != planned_.end()) step.bytes = planned->second;
     resolve(step.body);
     resolve(step.otherwise);
   }
+  steps.erase(std::remove_if(steps.begin(), steps.end(), [](const PlanStep& step) {
+    return step.kind == PlanStep::Kind::Grow && step.bytes == Dim(0);   // nothing lies there
+  }), steps.end());
 }
 
-void Storages::finish(Plan& plan) {
+Dim Storages::place_blocks(int segment, Plan& plan) {
   std::vector<LiveBlock> blocks;
   std::vector<int> owners;
   for (size_t s = 0; s < storages_.size(); ++s) {
     const Storage& storage = storages_[s];
-    if (storage.kind != Location::Kind::Arena || storage.first < 0) continue;
+    const bool here = segment < 0 ? storage.kind == Location::Kind::Arena
+                                  : storage.kind == Location::Kind::Segment && storage.index == segment;
+    if (!here || storage.first < 0) continue;
     blocks.push_back({storage.name, storage.bytes, storage.first, storage.last, Dim(0)});
     owners.push_back(static_cast<int>(s));
   }
-  plan.arena_bytes = plan_memory(blocks);
+  const Dim bytes = plan_memory(blocks);
   for (size_t b = 0; b < blocks.size(); ++b) {
     storages_[owners[b]].offset = blocks[b].offset;
-    storages_[owners[b]].index = static_cast<int>(b);
-    plan.blocks.push_back({blocks[b].name, blocks[b].offset, blocks[b].bytes, blocks[b].first, blocks[b].last});
+    if (segment < 0) storages_[owners[b]].index = static_cast<int>(plan.blocks.size());
+    plan.blocks.push_back({blocks[b].name, blocks[b].offset, blocks[b].bytes, blocks[b].first, blocks[b].last, segment});
   }
+  return bytes;
+}
+
+void Storages::finish(Plan& plan) {
+  plan.arena_bytes = place_blocks(-1, plan);
+  for (auto& [segment, bytes] : planned_) bytes = place_blocks(segment, plan);
+  plan.segments = segments_;
   resolve(plan.steps);
+  for (PortInfo& output : plan.outputs) {
+    if (output.data) resolve(*output.data);
+  }
 }
 
 }  // namespace tc

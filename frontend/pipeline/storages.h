@@ -1,6 +1,7 @@
 // The memory of a plan while it is built: blocks, and the steps that use them.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,12 @@ struct Place {
 // All blocks that values lie in.
 class Storages {
  public:
-  // A new block; in the arena where `kind` says so, else number `index` of its kind.
+  // A new block; in the arena or the segment where `kind` says so, else number `index` of its kind.
   int add(Location::Kind kind, int index, const std::string& name, const Dim& bytes);
+  // A new segment: the blocks in it are planned, or it is one block, which steps grow.
+  int planned_segment();
+  int own_segment() { return segments_++; }
+  int segment(int storage) const { return storages_[static_cast<size_t>(storage)].index; }
   // Whether the place is in the memory of that output of the model.
   bool is_output(const Place& place, int index) const;
 
@@ -33,7 +38,7 @@ class Storages {
   // Everything that lived before the loop that began at step `begin` and is used in it lives until its end.
   void extend_over_loop(int begin);
 
-  // Places the blocks of the arena and gives the plan's steps their addresses.
+  // Places the blocks of the arena and of the segments, and gives the plan's steps their addresses.
   void finish(Plan& plan);
 
  private:
@@ -46,9 +51,14 @@ class Storages {
     Dim offset;
   };
 
+  void resolve(Location& location) const;
   void resolve(PlanSteps& steps) const;
+  // The bytes of the arena (-1) or of a segment.
+  Dim place_blocks(int segment, Plan& plan);
 
   std::vector<Storage> storages_;
+  std::map<int, Dim> planned_;         // segments with their bytes
+  int segments_ = 0;
   int step_ = 0;
 };
 

@@ -37,9 +37,11 @@ void count_calls(const PlanSteps& steps, int64_t trips, std::map<int, int64_t>& 
     switch (step.kind) {
       case PlanStep::Kind::Call: calls[step.kernel] += trips; break;
       case PlanStep::Kind::Copy:
-      case PlanStep::Kind::Bind: break;
+      case PlanStep::Kind::Bind:
+      case PlanStep::Kind::Grow:
+      case PlanStep::Kind::Check: break;
       case PlanStep::Kind::Loop:
-        count_calls(step.body, trips * (step.trip.is_constant() ? step.trip.constant() : 1), calls);
+        count_calls(step.body, trips * (step.trip && step.trip->is_constant() ? step.trip->constant() : 1), calls);
         break;
       case PlanStep::Kind::If:
         count_calls(step.body, trips, calls);

@@ -173,14 +173,16 @@ class Walker {
           break;
         case PlanStep::Kind::Loop:
           work.kind = "loop";
-          symbols_[step.symbol] = std::max<int64_t>(0, step.trip.evaluate(symbols_) - 1) / 2;
+          symbols_[step.symbol] = step.trip ? std::max<int64_t>(0, step.trip->evaluate(symbols_) - 1) / 2 : 0;
           break;
         case PlanStep::Kind::If: work.kind = "branch"; break;
         case PlanStep::Kind::Bind:
-          // As much as there may be.
+          // As much as there may be, if that is known.
           work.kind = "size";
-          symbols_[step.symbol] = step.bound.evaluate(symbols_);
+          symbols_[step.symbol] = step.bound ? step.bound->evaluate(symbols_) : 1;
           break;
+        case PlanStep::Kind::Grow: work.kind = "memory"; break;
+        case PlanStep::Kind::Check: work.kind = "check"; break;
       }
       if (work.what.empty()) work.what = work.kind;
       found_.push_back(std::move(work));

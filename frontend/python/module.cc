@@ -252,7 +252,7 @@ BuiltPlan plan_of(Source& source, const CompileOptions& options) {
   build.target = parse_target(options.target);
   build.threads = options.threads > 0 ? options.threads : core_total();
   build.tolerance = options.tolerance;
-  if (options.max_ram > 0) build.memory_limit = options.max_ram;
+  if (options.max_ram > 0) build.memory_limit = build.segment_limit = options.max_ram;
   std::string dump;
   return build_plan(
       import_and_simplify(std::move(source), options, &dump), build);

@@ -1,5 +1,7 @@
 // Control flow: operators that hold subgraphs.
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/selection.h"
@@ -15,8 +17,25 @@ void check_single(InferContext& context, int input, const char* what) {
   context.error(what, " has shape ", str(context.shape(input)), "; one element is needed");
 }
 
+// A body, and the bounds of the sizes that it computes.
+struct Sizes {
+  const Graph& body;
+  const std::map<std::string, Dim>& bounds;
+};
+
 // Whether the size is the same before the branch as in it.
-bool is_outside(const Dim& size, const std::map<std::string, Dim>& inside) { return largest(size, inside) == size; }
+bool is_outside(const Dim& size, const Graph& body) {
+  std::set<std::string> names;
+  size.collect_symbols(names);
+  return std::none_of(names.begin(), names.end(), [&](const std::string& name) { return body.data_symbols.count(name) > 0; });
+}
+
+// What two sizes are at most, if that is known outside of the bodies that compute them.
+std::optional<Dim> larger_bound(const Dim& x, const Sizes& inside_x, const Dim& y, const Sizes& inside_y) {
+  const Dim a = largest(x, inside_x.bounds), b = largest(y, inside_y.bounds);
+  if (!is_outside(a, inside_x.body) || !is_outside(b, inside_y.body)) return std::nullopt;
+  return max(a, b);
+}
 
 // Gives a branch a further output, which holds one of its sizes.
 void give_size(Graph& body, const Node& node, const Dim& size) {
@@ -42,7 +61,7 @@ void normalize_branches(Graph& graph, Node& node) {
     if (a.dtype != b.dtype || a.shape->size() != b.shape->size()) return;
     for (size_t axis = 0; axis < a.shape->size(); ++axis) {
       const Dim x = (*a.shape)[axis], y = (*b.shape)[axis];
-      if (x == y && is_outside(x, then_sizes) && is_outside(y, else_sizes)) {
+      if (x == y && is_outside(x, then_body) && is_outside(y, else_body)) {
         shapes.push_back(x);
         continue;
       }
@@ -53,7 +72,7 @@ void normalize_branches(Graph& graph, Node& node) {
       }
       const std::string name = fresh_symbol(graph, node);
       node.outputs.push_back(graph.fresh_value(name, DType::I64, Shape{}));
-      graph.data_symbols[name] = {node.outputs.back(), max(largest(x, then_sizes), largest(y, else_sizes))};
+      graph.data_symbols[name] = {node.outputs.back(), larger_bound(x, {then_body, then_sizes}, y, {else_body, else_sizes})};
       sizes.push_back(name);
       given.emplace_back(x, y);
       shapes.push_back(Dim::symbol(name));
@@ -100,10 +119,8 @@ void infer_body(Graph& body) {
 
 // The slices that iterations give are of one size, known before the loop.
 void check_slice(const InferContext& context, const Graph& body, const Shape& shape, size_t output) {
-  if (body.data_symbols.empty()) return;
-  const std::map<std::string, Dim> inside = size_bounds(body);
   for (const Dim& size : shape) {
-    if (is_outside(size, inside)) continue;
+    if (is_outside(size, body)) continue;
     context.unsupported("output ", output, " is put together of parts of shape ", str(shape), ", where each iteration computes '", size.str(),
                         "'; parts of equal sizes are needed");
   }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "ir/ops/depends_on_data.h"
 #include "ir/ops/equation.h"
 #include "ir/ops/rows.h"
 
@@ -159,7 +160,10 @@ std::string quoted(const std::string& letter) {
 
 Bound bind(const Node& node, std::vector<const Shape*> shapes) {
   Bound bound{EinsumParser(node).parse(shapes), std::move(shapes), {}};
-  auto error = [&](const std::string& message) { fail(ErrorKind::Shape, node.origin.str(), ": ", message); };
+  auto error = [&](const std::string& message, const Dim& before, const Dim& now) {
+    if (!(before - now).is_constant()) throw UnprovedSizes(text(node.origin.str(), ": ", message), before, now);
+    fail(ErrorKind::Shape, node.origin.str(), ": ", message);
+  };
   // A letter that stands twice at one operand walks along its diagonal.
   for (size_t i = 0; i < bound.shapes.size(); ++i) {
     LetterExtents diagonals;

@@ -309,7 +309,7 @@ class EquationBinding {
  public:
   // `shapes`: of the operands by name; `error` throws.
   EquationBinding(const Equation& equation, const std::map<std::string, const Shape*>& shapes,
-                  std::function<void(const std::string&)> error)
+                  LetterExtents::Refuse error)
       : equation_(equation), error_(std::move(error)) {
     std::vector<const Formula*> accesses;
     collect_accesses(*equation.value, accesses);
@@ -338,7 +338,8 @@ class EquationBinding {
   }
 
  private:
-  void error(const std::string& message) const { error_(message); }
+  // Of ranks.
+  void error(const std::string& message) const { error_(message, Dim(0), Dim(1)); }
   static std::string batch_axis(size_t i) { return text("batch axis ", i); }
 
   // How many axes the ellipsis of an access stands for; an error where the rank does not fit.
@@ -372,7 +373,7 @@ class EquationBinding {
   }
 
   const Equation& equation_;
-  std::function<void(const std::string&)> error_;
+  LetterExtents::Refuse error_;
   LetterExtents extents_;
   std::set<std::string> letters_;
   size_t batch_axes_ = 0;
@@ -395,8 +396,7 @@ bool is_operand(const Formula& formula, const char* name) {
 
 }  // namespace
 
-void LetterExtents::bind(const std::string& letter, const Axis& axis, bool broadcasts,
-                         const std::function<void(const std::string&)>& error) {
+void LetterExtents::bind(const std::string& letter, const Axis& axis, bool broadcasts, const Refuse& error) {
   auto [found, fresh] = found_.try_emplace(letter, axis);
   if (fresh) return;
   const Dim &before = (*found->second.shape)[found->second.axis], &now = (*axis.shape)[axis.axis];
@@ -410,7 +410,7 @@ void LetterExtents::bind(const std::string& letter, const Axis& axis, bool broad
   };
   const bool symbolic = !before.is_constant() || !now.is_constant();
   error(text(letter, " is ", where(found->second), " but ", where(axis),
-             symbolic ? "; bind the symbols to numbers or give the inputs fixed shapes" : ""));
+             symbolic ? "; bind the symbols to numbers or give the inputs fixed shapes" : ""), before, now);
 }
 
 const Dim& LetterExtents::operator[](const std::string& letter) const {
@@ -465,7 +465,7 @@ Shape infer_equation(InferContext& context, const std::string& equation_text, st
   const std::vector<std::string> names = operand_names(equation);
   std::map<std::string, const Shape*> shapes;
   for (size_t i = 0; i < names.size(); ++i) shapes[names[i]] = &context.shape(static_cast<int>(i));
-  const EquationBinding binding(equation, shapes, [&](const std::string& message) { context.error(message); });
+  const EquationBinding binding(equation, shapes, [&](const std::string& message, const Dim& before, const Dim& now) { context.differ(before, now, message); });
   const DType type = context.dtype(0);
   for (size_t i = 1; i < names.size(); ++i) {
     const DType other = context.dtype(static_cast<int>(i));
@@ -481,7 +481,7 @@ void lower_equation(LowerContext& context, const std::string& equation_text, con
   const std::vector<std::string> operands = operand_names(equation);
   std::map<std::string, const Shape*> shapes;
   for (size_t i = 0; i < operands.size(); ++i) shapes[operands[i]] = &context.shape(static_cast<int>(i));
-  EquationNames names = EquationBinding(equation, shapes, [](const std::string& message) {
+  EquationNames names = EquationBinding(equation, shapes, [](const std::string& message, const Dim&, const Dim&) {
     fail(ErrorKind::Internal, "an equation that inference took: ", message);
   }).names();
   names.type = LowerContext::compute_type(context.output_value(0).dtype);

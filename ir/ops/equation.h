@@ -87,9 +87,9 @@ class LetterExtents {
     const Shape* shape;
     size_t axis;
   };
-  // Throws through `error` where the letter has another extent already. `letter` is as errors name it.
-  void bind(const std::string& letter, const Axis& axis, bool broadcasts,
-            const std::function<void(const std::string&)>& error);
+  // Throws through `error` where the letter has another extent already; it is given both. `letter` is as errors name it.
+  using Refuse = std::function<void(const std::string& message, const Dim& before, const Dim& now)>;
+  void bind(const std::string& letter, const Axis& axis, bool broadcasts, const Refuse& error);
   const Dim& operator[](const std::string& letter) const;   // Internal error for one that is not bound
 
  private:

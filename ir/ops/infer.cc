@@ -44,6 +44,12 @@ DependsOnData::DependsOnData(const Node& node, const Graph& graph, ValueId opera
 DependsOnData::DependsOnData(const DependsOnData& error, std::vector<std::string> inputs)
     : Error(error), operand_(error.operand_), inputs_(std::move(inputs)) {}
 
+DependsOnData DependsOnData::sizes() const {
+  DependsOnData result = *this;
+  result.decides_sizes_ = true;
+  return result;
+}
+
 bool InferContext::has_input(int i) const { return input_given(node_, i); }
 
 const Value& InferContext::input(int i) const {
@@ -96,16 +102,50 @@ Shape InferContext::broadcast(const std::vector<Shape>& shapes) const {
       if (shape[i] == Dim(1) || shape[i] == result[axis]) continue;
       if (result[axis] != Dim(1)) {
         const bool symbolic = !shape[i].is_constant() || !result[axis].is_constant();
-        error("operand ", owner[axis], " of shape ", str(shapes[owner[axis]]), " and operand ", operand,
-              " of shape ", str(shape), " do not broadcast: axis ", axis, " is ", result[axis].str(),
-              " and ", shape[i].str(),
-              symbolic ? "; bind the symbols to numbers or give the inputs fixed shapes" : "");
+        differ(result[axis], shape[i],
+               text("operand ", owner[axis], " of shape ", str(shapes[owner[axis]]), " and operand ", operand,
+                    " of shape ", str(shape), " do not broadcast: axis ", axis, " is ", result[axis].str(),
+                    " and ", shape[i].str(),
+                    symbolic ? "; bind the symbols to numbers or give the inputs fixed shapes" : ""));
       }
       result[axis] = shape[i];
       owner[axis] = static_cast<int>(operand);
     }
   }
   return result;
+}
+
+namespace {
+
+// Adds the relation unless it is there.
+void relate(Graph& graph, const Node& node, const Dim& left, const Dim& right, bool equal) {
+  for (const SizeRelation& known : graph.relations) {
+    if (known.left == left && known.right == right && known.equal == equal) return;
+  }
+  graph.relations.push_back({left, right, equal, node.origin.str()});
+}
+
+}  // namespace
+
+void InferContext::require_equal(const Dim& left, const Dim& right, const std::string& message) const {
+  const Dim difference = left - right;
+  if (difference == Dim(0)) return;
+  const Interval range = dim_range(difference, graph_);
+  if (range.low > 0 || range.high < 0) fail_at(ErrorKind::Shape, message);
+  relate(graph_, node_, left, right, true);
+}
+
+void InferContext::require_at_most(const Dim& left, const Dim& right, const std::string& message) const {
+  const Interval range = dim_range(right - left, graph_);
+  if (range.low >= 0) return;
+  if (range.high < 0) fail_at(ErrorKind::Shape, message);
+  relate(graph_, node_, left, right, false);
+}
+
+void InferContext::differ(const Dim& left, const Dim& right, const std::string& message) const {
+  const Interval range = dim_range(left - right, graph_);
+  if (range.low > 0 || range.high < 0) fail_at(ErrorKind::Shape, message);
+  throw UnprovedSizes(text(node_.origin.str(), ": ", message), left, right);
 }
 
 int64_t InferContext::axis(int64_t axis, int64_t rank) const {
@@ -156,6 +196,7 @@ void infer_node(Graph& graph, const Node& node) {
 }
 
 void infer_shapes(Graph& graph) {
+  graph.relations.clear();   // those of nodes that are gone
   for (const Node& node : graph.nodes) infer_node(graph, node);
 }
 

@@ -18,7 +18,8 @@ Interval range_of_atom(const Dim::Atom& atom, const Graph& graph) {
     auto found = graph.symbols.find(atom.name);
     if (found != graph.symbols.end()) return {found->second.first, found->second.second};
     auto size = graph.data_symbols.find(atom.name);
-    return {0, size == graph.data_symbols.end() ? kLargestDim : std::max<int64_t>(dim_range(size->second.bound, graph).high, 0)};
+    const bool bounded = size != graph.data_symbols.end() && size->second.bound;
+    return {0, bounded ? std::max<int64_t>(dim_range(*size->second.bound, graph).high, 0) : kLargestDim};
   }
   const Interval a = dim_range(atom.left, graph), b = dim_range(atom.right, graph);
   switch (atom.kind) {
@@ -116,6 +117,13 @@ Dim without_rounding(const Dim& dim, int64_t& less) {
 Interval range_of_sum(const Dim& dim, const Graph& graph);
 
 }  // namespace
+
+bool mentions_data(const Dim& dim, const Graph& graph) {
+  if (graph.data_symbols.empty() || dim.is_constant()) return false;
+  std::set<std::string> names;
+  dim.collect_symbols(names);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return graph.data_symbols.count(name) > 0; });
+}
 
 Interval dim_range(const Dim& dim, const Graph& graph) {
   const Interval range = range_of_sum(dim, graph);

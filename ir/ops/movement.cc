@@ -75,14 +75,35 @@ void lower_tile(LowerContext& context) {
   std::vector<Iterator> iterators = space.iterators;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (repeats[i] == Dim(1)) continue;
-    if (!shape[i].is_constant()) {
-      fail(ErrorKind::Unsupported, context.node().origin.str(), ": repeating axis ", i, " of size '", shape[i].str(),
-           "' needs a fixed size; bind the symbol to a number");
-    }
     iterators.push_back({text("r", i), context.dim(repeats[i])});
     out[i] = out[i] + Affine::variable(text("r", i)) * shape[i].constant();
   }
   context.assign("copy", iterators, context.output(0), out, context.read(0, space.position));
+}
+
+// Where a repeated axis has no fixed size the repetitions are an axis of their own.
+std::vector<Node> expand_tile(Graph& graph, const Node& node) {
+  NodeBuilder build(graph, node);
+  const Shape shape = build.shape(node.inputs[0]);
+  const std::vector<Dim> repeats = dims_attribute(node, "repeats");
+  Shape divided, repeated, result;
+  bool any = false;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    result.push_back(shape[i] * repeats[i]);
+    if (repeats[i] != Dim(1)) {
+      any = any || !shape[i].is_constant();
+      divided.push_back(1);
+      repeated.push_back(repeats[i]);
+    }
+    divided.push_back(shape[i]);
+    repeated.push_back(shape[i]);
+  }
+  if (!any) return {};
+  const std::map<std::string, Attribute> to_divided = {{"shape", std::vector<Dim>(divided)}, {"allowzero", int64_t{1}}};
+  const std::map<std::string, Attribute> to_result = {{"shape", std::vector<Dim>(result)}, {"allowzero", int64_t{1}}};
+  const ValueId all = build.add("Expand", {build.add("Reshape", {node.inputs[0]}, to_divided)}, {{"shape", std::vector<Dim>(repeated)}});
+  build.add_to("Reshape", {all}, {node.outputs[0]}, to_result);
+  return build.take();
 }
 
 int64_t block_of(const Node& node) {
@@ -267,6 +288,7 @@ void register_movement_ops(OpTable& table) {
   tile.forwards = forwards_same_shape;
   tile.infer = infer_tile;
   tile.lower = lower_tile;
+  tile.expand = expand_tile;
   table.add(std::move(tile));
 
   OpRow deep = movement("DepthToSpace", "Channels moved into blocks of the map; `mode` is DCR or CRD.");

@@ -69,6 +69,13 @@ class InferContext {
   Shape broadcast(const std::vector<Shape>& shapes) const;
   // An axis brought into 0 <= axis < rank, or a Shape error.
   int64_t axis(int64_t axis, int64_t rank) const;
+  // Sizes that have to be equal, or the first at most the second: a Shape error of this message where they never are,
+  // a relation that the run checks where nothing proves it.
+  void require_equal(const Dim& left, const Dim& right, const std::string& message) const;
+  void require_at_most(const Dim& left, const Dim& right, const std::string& message) const;
+  // For sizes of operands that have to be equal and are not known to be: UnprovedSizes (ir/ops/depends_on_data.h), so that
+  // whoever adds the node can give the operands one size; a Shape error where they never are.
+  [[noreturn]] void differ(const Dim& left, const Dim& right, const std::string& message) const;
 
  private:
   Graph& graph_;

@@ -26,7 +26,7 @@ void infer_concat(InferContext& context) {
       if (static_cast<int64_t>(d) == axis) {
         shape[d] = shape[d] + other[d];
       } else if (shape[d] != other[d]) {
-        context.error("operands 0 and ", i, " have shapes ", str(context.shape(0)), " and ", str(other), ", which differ in axis ", d);
+        context.differ(shape[d], other[d], text("operands 0 and ", i, " have shapes ", str(context.shape(0)), " and ", str(other), ", which differ in axis ", d));
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/ops/depends_on_data.h"
+#include "ir/ops/resize_tables.h"
 #include "ir/ops/rows.h"
 
 namespace tc {
@@ -130,8 +131,15 @@ Dim scaled_size(const Node& node, const Dim& in, double scale) {
   if (scale == std::floor(scale)) return in * Dim(static_cast<int64_t>(scale));
   const double inverse = std::round(1 / scale);
   if (std::abs(inverse * scale - 1) < 1e-6) return floor_div(in, Dim(static_cast<int64_t>(inverse)));
+  for (int64_t below = 2; below <= 1000; ++below) {
+    const double above = scale * static_cast<double>(below);
+    if (std::abs(above - std::round(above)) < 1e-6) return floor_div(in * Dim(static_cast<int64_t>(std::round(above))), Dim(below));
+  }
   fail(ErrorKind::Unsupported, node.origin.str(), ": scale ", scale, " of an axis of size '", in.str(), "' needs a fixed size; bind the symbol to a number");
 }
+
+// Of sizes whose quotient only a run knows.
+constexpr double kComputedScale = 0;
 
 double known_scale(const Node& node, const Dim& in, const Dim& out) {
   if (in == out) return 1;
@@ -142,7 +150,7 @@ double known_scale(const Node& node, const Dim& in, const Dim& out) {
   for (int64_t factor = 2; factor <= 16; ++factor) {
     if (in * Dim(factor) == out) return static_cast<double>(factor);
   }
-  fail(ErrorKind::Unsupported, node.origin.str(), ": an axis of size '", in.str(), "' becomes '", out.str(), "'; bind the symbols to numbers");
+  return kComputedScale;
 }
 
 // Applies sizes for some axes under the aspect policy.
@@ -152,6 +160,10 @@ void take_sizes(const Node& node, const Shape& in, const std::vector<int64_t>& a
   std::optional<double> common;
   for (size_t i = 0; i < axes.size(); ++i) {
     const double scale = known_scale(node, in[axes[i]], sizes[i]);
+    if (scale == kComputedScale && policy != "stretch") {
+      fail(ErrorKind::Unsupported, node.origin.str(), ": an axis of size '", in[axes[i]].str(), "' becomes '", sizes[i].str(), "' under ", policy,
+           "; bind the symbols to numbers");
+    }
     target.scales[axes[i]] = scale;
     target.sizes[axes[i]] = sizes[i];
     if (!common) common = scale;
@@ -195,7 +207,7 @@ ResizedShape target_of(const Graph& graph, const Node& node, const ResizeForm& f
   ResizedShape target{std::vector<double>(in.size(), 1.0), in};
   if (given(graph, node, form.sizes)) {
     auto sizes = known_elements(graph[node.inputs[form.sizes]]);
-    if (!sizes) throw DependsOnData(node, graph, node.inputs[form.sizes], "sizes");
+    if (!sizes) throw DependsOnData(node, graph, node.inputs[form.sizes], "sizes").sizes();
     take_sizes(node, in, axes, *sizes, target);
     return target;
   }
@@ -259,8 +271,23 @@ AxisForm form_of_axis(const Node& node, const Dim& in, const ResizedShape& targe
   }
   AxisForm form{table_of(sampling, scale, extent, size, window), std::nullopt, size};
   form.affine = affine_axis(form.table, extent, size);
-  if (symbolic && !form.affine) fail(ErrorKind::Unsupported, node.origin.str(), ": resampling axis ", axis, " of size '", in.str(), "' needs a fixed size; bind the symbol to a number");
   return form;
+}
+
+// Tables that nodes compute become inputs.
+void add_computed(Graph& graph, Node& node, const ResizedShape& target, int64_t axis, const Sampling& sampling, std::vector<ValueId>& inputs) {
+  const Dim in = (*graph[node.inputs.at(0)].shape)[axis];
+  if (sampling.antialias || sampling.coordinates == "tf_crop_and_resize") {
+    fail(ErrorKind::Unsupported, node.origin.str(), ": resampling axis ", axis, " of size '", in.str(), "' to '", target.sizes[axis].str(),
+         "' with antialias or tf_crop_and_resize needs fixed sizes; bind the symbols to numbers");
+  }
+  NodeBuilder build(graph, node);
+  const double scale = target.scales[axis];
+  const ResizeTables tables = computed_tables(build, {in, target.sizes[axis], scale == kComputedScale ? std::nullopt : std::optional(scale), sampling.mode,
+                                                      sampling.coordinates, sampling.nearest, sampling.cubic, sampling.exclude_outside});
+  for (Node& made : build.take()) graph.nodes.push_back(std::move(made));
+  inputs.push_back(tables.index);
+  inputs.push_back(tables.weight);
 }
 
 void normalize_resize(Graph& graph, Node& node, const ResizeForm& form) {
@@ -280,7 +307,13 @@ void normalize_resize(Graph& graph, Node& node, const ResizeForm& form) {
     if (in[axis] == target.sizes[axis] && target.scales[axis] == 1 && !cropped) continue;
     std::pair<double, double> window = {0, 1};
     if (cropped) window = {roi.at(place), roi.at(axes.size() + place)};
-    const AxisForm sampled = form_of_axis(node, in[axis], target, axis, sampling, window);
+    const bool symbolic = !in[axis].is_constant() || !target.sizes[axis].is_constant();
+    const AxisForm sampled = target.scales[axis] == kComputedScale ? AxisForm() : form_of_axis(node, in[axis], target, axis, sampling, window);
+    if (symbolic && !sampled.affine) {
+      factors[axis] = steps[axis] = 0;
+      add_computed(graph, node, target, axis, sampling, inputs);
+      continue;
+    }
     if (sampled.affine) {
       factors[axis] = sampled.affine->factor;
       steps[axis] = sampled.affine->step;
@@ -309,8 +342,10 @@ void infer_resize(InferContext& context) {
   for (size_t axis = 0; axis < rank; ++axis) {
     if (factors[axis] != 0 || steps[axis] != 0) continue;
     for (int last = next + 2; next < last; ++next) {
-      const bool table = context.has_input(next) && context.input(next).constant && context.rank(next) == 2;
+      const bool table = context.has_input(next) && context.rank(next) == 2 && context.shape(next)[1].is_constant();
       if (!table || context.shape(next)[0] != sizes[axis]) context.error("input ", next, " is no table of axis ", axis);
+      if (context.input(next).constant) continue;
+      context.require_at_most(min(sizes[axis], Dim(1)), context.shape(0)[axis], text("an empty axis of shape ", str(context.shape(0)), " cannot be resampled"));
     }
   }
   context.set_output(0, context.dtype(0), sizes);
@@ -354,7 +389,7 @@ ResizeLoops resize_loops(LowerContext& context) {
     loops.position.push_back(i);
     loops.source.push_back({i * (factors[axis] == 1 ? 1 : steps[axis]) + Affine(offsets[axis]), nullptr});
     if (factors[axis] == 0 && steps[axis] == 0) {
-      loops.tables.push_back({axis, next, next + 1, context.input_value(next).constant->shape[1]});
+      loops.tables.push_back({axis, next, next + 1, context.shape(next)[1].constant()});
       next += 2;
     }
   }
@@ -373,7 +408,7 @@ ExprPtr sampled_element(LowerContext& context, const ResizeLoops& loops, const s
     ExprPtr at = context.read_buffer(context.input(table.index), entry);
     const TensorPtr& indices = context.input_value(table.index).constant;
     bool marked = false;
-    for (int64_t i = 0; i < indices->count(); ++i) marked = marked || indices->as_int(i) < 0;
+    for (int64_t i = 0; indices && i < indices->count(); ++i) marked = marked || indices->as_int(i) < 0;
     if (marked) {
       ExprPtr here = binary(BinaryOp::Lt, at, int_constant(DType::I64, 0));
       if (outside) *outside = *outside ? binary(BinaryOp::Or, *outside, here) : here;

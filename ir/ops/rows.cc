@@ -24,11 +24,14 @@ constexpr size_t kLongestStem = 40;
 
 // `convert` gives nothing where the content is not known.
 Normalize input_to(int input, std::string attribute,
-                   std::function<std::optional<Attribute>(const Node&, const Value&)> convert) {
+                   std::function<std::optional<Attribute>(const Node&, const Value&)> convert, bool sizes = false) {
   return [=](Graph& graph, Node& node) {
     if (!input_given(node, input)) return;
     std::optional<Attribute> content = convert(node, graph[node.inputs[input]]);
-    if (!content) throw DependsOnData(node, graph, node.inputs[input], attribute);
+    if (!content) {
+      const DependsOnData error(node, graph, node.inputs[input], attribute);
+      throw sizes ? error.sizes() : error;
+    }
     node.attributes[attribute] = std::move(*content);
     node.inputs[input] = kNoValue;
     while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
@@ -151,7 +154,7 @@ std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const
 
 Normalize input_to_dims(int input, std::string attribute) {
   return input_to(input, attribute, [=](const Node&, const Value& value) -> std::optional<Attribute> { return known_elements(value);
-  });
+  }, /*sizes=*/true);
 }
 
 Normalize input_to_ints(int input, std::string attribute) {
@@ -301,7 +304,7 @@ ValueId NodeBuilder::integer(DType dtype, int64_t value) {
   return constant(tensor);
 }
 
-Dim NodeBuilder::size(ValueId value, const Dim& bound) {
+Dim NodeBuilder::size(ValueId value, const std::optional<Dim>& bound) {
   const auto known = known_elements(graph_[value]);
   if (known && known->size() == 1) return (*known)[0];
   const std::string name = fresh_symbol(graph_, model_);

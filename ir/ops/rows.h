@@ -86,6 +86,8 @@ std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const
 
 // An interval in which the dimension lies for all sizes that the graph allows.
 Interval dim_range(const Dim& dim, const Graph& graph);
+// Whether the graph computes what the size is.
+bool mentions_data(const Dim& dim, const Graph& graph);
 // Sees to it that a size is never negative: a symbol that it grows with gets a larger least value, which inputs then must
 // have. Unsupported error, `what` may be too small, where that would not do.
 void require_not_negative(InferContext& context, const Dim& size, const std::string& what);
@@ -113,7 +115,7 @@ class NodeBuilder {
   ValueId integer(DType dtype, int64_t value);
   ValueId constant(TensorPtr tensor);
   // The size that a value, an i64, holds: what is known of it, or a new data symbol of at most `bound`.
-  Dim size(ValueId value, const Dim& bound);
+  Dim size(ValueId value, const std::optional<Dim>& bound);
   ValueId cast(ValueId value, DType to);   // the value itself where it has the type
   const Shape& shape(ValueId id) const { return *graph_[id].shape; }
   DType dtype(ValueId id) const { return graph_[id].dtype; }

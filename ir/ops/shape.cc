@@ -120,7 +120,8 @@ void normalize_range(Graph& graph, Node& node) {
       continue;
     }
     auto known = known_elements(value);
-    if (!known || known->size() != 1) throw DependsOnData(node, graph, id, "input");
+    if (!known) throw DependsOnData(node, graph, id, "input").sizes();
+    if (known->size() != 1) fail(ErrorKind::Shape, node.origin.str(), ": an operand has ", known->size(), " elements; one is needed");
     dims.push_back((*known)[0]);
   }
   if (is_float(type)) node.attributes["numbers"] = numbers;
@@ -145,6 +146,7 @@ void infer_range(InferContext& context) {
   if (range[2].is_constant() && range[2].constant() < 0) count = ceil_div(range[0] - range[1], Dim(0) - range[2]);
   else count = ceil_div(range[1] - range[0], range[2]);
   if (count.is_constant() && count.constant() < 0) count = 0;
+  if (mentions_data(count, context.graph()) && dim_range(count, context.graph()).low < 0) count = max(count, Dim(0));
   context.set_output(0, type, {count});
   if (!count.is_constant() || count.constant() > 1024) return;
   std::vector<Dim> elements;

@@ -71,10 +71,16 @@ OpRow view(const std::string& name, const std::string& doc, std::function<Shape(
   row.onnx = {{name, 1}};
   row.infer = [shape](InferContext& context) {
     const Shape result = shape(context);
-    if (element_count(result) != element_count(context.shape(0))) {
-      context.error("a tensor of shape ", str(context.shape(0)), " cannot take shape ", str(result), ": they have ",
-                    element_count(context.shape(0)).str(), " and ", element_count(result).str(), " elements");
+    // Where one axis alone has another size, these two have to be equal.
+    const Shape& in = context.shape(0);
+    std::vector<size_t> other;
+    for (size_t i = 0; in.size() == result.size() && i < in.size(); ++i) {
+      if (in[i] != result[i]) other.push_back(i);
     }
+    const bool one = other.size() == 1 && !in[other[0]].is_constant();
+    const Dim had = one ? in[other[0]] : element_count(in), has = one ? result[other[0]] : element_count(result);
+    context.require_equal(had, has, text("a tensor of shape ", str(in), " cannot take shape ", str(result), ": they have ",
+                                         element_count(in).str(), " and ", element_count(result).str(), " elements"));
     context.set_output(0, context.dtype(0), result);
     if (auto elements = context.elements(0); elements && result.size() <= 1) context.set_elements(0, *elements);
   };

@@ -115,9 +115,10 @@ void bind_sizes(Graph& graph) {
       if (fresh) continue;
       known = Dim::symbol(found->second);
     }
-    const Dim bound = graph.data_symbols.at(name).bound;
-    if (known.is_constant() && (known.constant() < 0 || (bound.is_constant() && known.constant() > bound.constant()))) {
-      fail(ErrorKind::Shape, node.origin.str(), ": size '", name, "' is ", known.str(), "; it may be 0 to ", bound.str());
+    const std::optional<Dim> bound = graph.data_symbols.at(name).bound;
+    const bool above = bound && bound->is_constant() && known.is_constant() && known.constant() > bound->constant();
+    if (above || (known.is_constant() && known.constant() < 0)) {
+      fail(ErrorKind::Shape, node.origin.str(), ": size '", name, "' is ", known.str(), "; it may be 0 ", bound ? text("to ", bound->str()) : "or more");
     }
     graph.data_symbols.erase(name);
     substitute_symbols(graph, {{name, known}});

@@ -127,9 +127,9 @@ def test_data_that_change_in_each_run_are_told():
 
 
 def test_what_an_iteration_computes_decides_nothing():
-    """The sizes of a reshape inside of a loop's body that depend on the iteration."""
+    """The axes of a sum inside of a loop's body that depend on the iteration."""
     body = helper.make_graph(
-        [helper.make_node("Reshape", ["x", "carried"], ["cut"], "inside"),
+        [helper.make_node("ReduceSum", ["x", "carried"], ["cut"], "inside"),
          helper.make_node("ReduceSum", ["cut"], ["total"], keepdims=0),
          helper.make_node("Identity", ["condition"], ["condition_out"]),
          helper.make_node("Identity", ["carried"], ["carried_out"])],

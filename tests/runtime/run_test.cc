@@ -268,6 +268,71 @@ TEST(Run, FloatModeIsTheDefaultAndRestored) {
 }
 #endif
 
+// A model that makes as many bytes as `grown_bytes` says, in a segment that it grows first.
+int64_t grown_bytes = 0;
+
+tc_descriptor growing() {
+  static const tc_dim dims[] = {{0, -3, 0}};
+  static const tc_port port = {"y", TC_U8, 1, dims};
+  static const char* const steps[] = {"size 'n' of node 'find'"};
+  tc_descriptor d = bare();
+  d.abi_version = 3;
+  d.output_count = 1;
+  d.outputs = &port;
+  d.step_count = 1;
+  d.steps = steps;
+  d.segment_count = 1;
+  d.bind = [](const int64_t*, int64_t* output_dims) {
+    output_dims[0] = -1;
+    return int64_t{0};
+  };
+  d.run = [](const tc_frame* frame) {
+    if (frame->thread == 0) frame->grow(frame, 0, 0, grown_bytes, grown_bytes, 100000);
+    frame->barrier(frame);
+    if (frame->segments[0] == nullptr) return;
+    if (frame->thread != 0) return;
+    memset(frame->segments[0], 7, static_cast<size_t>(grown_bytes));
+    frame->output_data[0] = frame->segments[0];
+    frame->output_dims[0] = grown_bytes;
+  };
+  return d;
+}
+
+TEST(Run, GrowsSegments) {
+  const tc_descriptor d = growing();
+  const ModelPtr model = open_linked(d);
+  const ContextPtr context = make_context(model, 2);
+  int64_t dims[TC_MAX_RANK] = {};
+  uint64_t bytes = 1;
+  ASSERT_EQ(tc_context_output_shape(context.get(), 0, dims, nullptr, &bytes), TC_OK);
+  EXPECT_EQ(dims[0], -1);
+  EXPECT_EQ(bytes, 0u);
+  const tc_output_buffer none = {nullptr, 0};
+  const void* data = nullptr;
+  EXPECT_EQ(tc_context_result_data(context.get(), 0, &data), TC_ERROR_ARGUMENT);
+  for (const int64_t size : {int64_t{10}, int64_t{90000}, int64_t{200000}, int64_t{0}, int64_t{-1}, int64_t{5000}}) {
+    grown_bytes = size;
+    const tc_status status = tc_context_run(context.get(), nullptr, 0, &none, 1);
+    if (size < 0 || size > 100000) {
+      EXPECT_EQ(status, TC_ERROR_MEMORY);
+      const std::string error = tc_last_error();
+      EXPECT_NE(error.find(size < 0 ? "and tensors of that size are too large for any memory" : "take 0.2 MB, beyond the 0.1 MB"), std::string::npos) << error;
+      EXPECT_NE(error.find("size 'n' of node 'find' is " + std::to_string(size)), std::string::npos) << error;
+      continue;
+    }
+    ASSERT_EQ(status, TC_OK) << tc_last_error();
+    ASSERT_EQ(tc_context_result_shape(context.get(), 0, dims, nullptr, &bytes), TC_OK);
+    EXPECT_EQ(bytes, static_cast<uint64_t>(size));
+    ASSERT_EQ(tc_context_result_data(context.get(), 0, &data), TC_OK);
+    for (int64_t i = 0; i < size; ++i) ASSERT_EQ(static_cast<const uint8_t*>(data)[i], 7);
+  }
+  EXPECT_EQ(tc_context_result_data(context.get(), 1, &data), TC_ERROR_ARGUMENT);
+  uint8_t room[16];
+  const tc_output_buffer buffer = {room, sizeof room};
+  EXPECT_EQ(tc_context_run(context.get(), nullptr, 0, &buffer, 1), TC_ERROR_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "output 'y': its size has no bound, so that it takes no buffer; give null and read tc_context_result_data after the run");
+}
+
 TEST(Pool, IdleThreadsUseNoTime) {
   const ModelPtr model = open_linked(tc_model_fake);
   const ContextPtr context = make_context(model, 4);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "frontend/import/onnx/canonical_node.h"
+#include "frontend/import/onnx/computed_sizes.h"
 #include "frontend/import/onnx/constant_value.h"
 #include "frontend/import/onnx/description.h"
 #include "frontend/import/onnx/impossible_branch.h"
@@ -37,6 +38,8 @@ constexpr int kLowestOpset = 1;
 constexpr int64_t kMostRepeated = 1 << 12;
 // Of an input whose content decides a structure: what is larger is data.
 constexpr int64_t kMostDecidingNumbers = 1024;
+// Of the operands of one node, so that a run may compute or check their sizes.
+constexpr int kMostChanges = 64;
 
 bool is_branch(const Node& node) { return node.op->traits.control == OpTraits::Control::Branch; }
 
@@ -225,6 +228,8 @@ class OnnxImporter final : public NodeImporter {
   void import_graph(const tc_onnx::GraphProto& proto, NameScope& scope, const std::vector<Formal>* formal, int depth,
                     tc_onnx::GraphProto* spent = nullptr) {
     Graph& graph = *scope.graph;
+    SizesOfValues outside = std::exchange(sizes_, {});
+    const std::shared_ptr<void> leave(nullptr, [&](void*) { sizes_ = std::move(outside); });
     std::set<std::string> initializers;
     for (int i = 0; i < proto.initializer_size(); ++i) {
       const tc_onnx::TensorProto& tensor = proto.initializer(i);
@@ -299,17 +304,26 @@ class OnnxImporter final : public NodeImporter {
   // Throws the error with the model's inputs from which the operand is computed, if these few numbers are all.
   [[noreturn]] void tell_inputs(const DependsOnData& error, const NameScope& scope) const {
     if (!error.inputs().empty()) throw error;
+    std::vector<std::string> names = deciding_inputs(error, scope, /*numbers_only=*/false);
+    if (names.empty()) throw Error(error);   // of no input: nobody can give them
+    throw DependsOnData(error, std::move(names));
+  }
+
+  // The model's inputs from which the operand is computed, so that a version may be compiled for each of their values; none
+  // where that is more than a few numbers. Where sizes alone depend on them, and a run may as well compute these
+  // (`numbers_only`), inputs of floats are data.
+  std::vector<std::string> deciding_inputs(const DependsOnData& error, const NameScope& scope, bool numbers_only) const {
     std::set<ValueId> inputs;
-    if (!find_model_inputs(error.operand(), scope, inputs)) throw Error(error);
+    if (!find_model_inputs(error.operand(), scope, inputs)) return {};
     std::vector<std::string> names;
     for (ValueId id : root_->inputs) {
       if (!inputs.count(id)) continue;
-      const Shape& shape = *(*root_)[id].shape;
-      if (is_constant(shape) && element_count(shape).constant() > kMostDecidingNumbers) throw Error(error);
-      names.push_back((*root_)[id].name);
+      const Value& value = (*root_)[id];
+      if (is_constant(*value.shape) && element_count(*value.shape).constant() > kMostDecidingNumbers) return {};
+      if (numbers_only && is_float(value.dtype) && !is_float((*scope.graph)[error.operand()].dtype)) return {};
+      names.push_back(value.name);
     }
-    if (names.empty()) throw Error(error);   // of no input: nobody can give them
-    throw DependsOnData(error, std::move(names));
+    return names;
   }
 
   // Adds the model's inputs from which the value is computed; false where what an iteration is given is among them.
@@ -366,6 +380,25 @@ class OnnxImporter final : public NodeImporter {
     return domain.empty() && proto.op_type() == "Identity" && proto.input_size() > 0 && find_composite(proto.input(0), scope);
   }
 
+  // The node in the form that its row knows. Where a run computes what decides the sizes of its results, or whether operands
+  // have the sizes that it needs, nodes before it see to that.
+  void make_canonical(Node& node, const OnnxName& form, NameScope& scope) {
+    Graph& graph = *scope.graph;
+    for (int changes = 0;; ++changes) {
+      Node canonical = node;
+      try {
+        tc::make_canonical(graph, canonical, form);
+        node = std::move(canonical);
+        return;
+      } catch (const DependsOnData& error) {
+        const bool sizes = error.decides_sizes() && deciding_inputs(error, scope, /*numbers_only=*/true).empty();
+        if (changes == kMostChanges || !sizes || !know_elements(graph, node, error.operand(), sizes_)) throw;
+      } catch (const UnprovedSizes& error) {
+        if (changes == kMostChanges || !make_equal(graph, node, error.left(), error.right())) throw;
+      }
+    }
+  }
+
   void finish_node(Node node, const OnnxName& form, const std::vector<std::string>& outputs, NameScope& scope) {
     Graph& graph = *scope.graph;
     // Every output exists while the node is brought to its canonical form and inferred.
@@ -376,7 +409,7 @@ class OnnxImporter final : public NodeImporter {
     // Passes ask a node's first output for its shape. Operators that are expanded into others may leave it out.
     const bool lacks_first = !node.outputs.empty() && node.outputs[0] == kNoValue && node.op->kind != OpRow::Kind::Expand;
     if (lacks_first) node.outputs[0] = graph.fresh_value("unnamed", DType::F32);
-    make_canonical(graph, node, form);
+    make_canonical(node, form, scope);
     // Behind those of the file a node may have an output for its size.
     for (size_t i = 0; i < std::min(outputs.size(), node.outputs.size()); ++i) {
       if (node.outputs[i] != kNoValue && !outputs[i].empty()) define(outputs[i], node.outputs[i], scope);
@@ -570,6 +603,7 @@ class OnnxImporter final : public NodeImporter {
   int repeating_ = 0;              // bodies of unrolled loops around what is being imported
   int64_t repeated_ = 0;
   int64_t spent_ = 0;              // of kMostSpent
+  SizesOfValues sizes_;            // of the graph that is being imported
 };
 
 tc_onnx::ModelProto message_of(const Source& source) {

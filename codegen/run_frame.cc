@@ -1,0 +1,106 @@
+// The frame of runtime/abi.h, in LLVM IR.
+#include "codegen/run_frame.h"
+
+#include <cstddef>
+
+#include "runtime/abi.h"
+
+namespace tc {
+namespace {
+
+// The value, or -1 where an intermediate result overflows.
+llvm::Value* checked_size(Builder& builder, const Dim& dim, const DimEmitter& known) {
+  DimEmitter checked(builder, true);
+  checked.symbols = known.symbols;
+  llvm::Value* value = checked.emit(dim);
+  return checked.overflowed() ? builder.CreateSelect(checked.overflowed(), builder.getInt64(~uint64_t{0}), value) : value;
+}
+
+}  // namespace
+
+RunFrame::RunFrame(Builder& builder, llvm::Value* frame)
+    : builder_(builder), frame_(frame), pointer_(llvm::PointerType::getUnqual(builder.getContext())) {}
+
+void RunFrame::load_threads() {
+  thread_ = field(builder_.getInt32Ty(), offsetof(tc_frame, thread), "thread");
+  threads_ = field(builder_.getInt32Ty(), offsetof(tc_frame, threads), "threads");
+  barrier_ = field(pointer_, offsetof(tc_frame, barrier), "barrier");
+}
+
+void RunFrame::compare_threads() {
+  first_ = builder_.CreateICmpEQ(thread_, builder_.getInt32(0));
+  several_ = builder_.CreateICmpSGT(threads_, builder_.getInt32(1));
+}
+
+llvm::Value* RunFrame::field(llvm::Type* type, size_t offset, const char* name) const {
+  return builder_.CreateLoad(type, builder_.CreatePtrAdd(frame_, builder_.getInt64(offset)), name);
+}
+
+llvm::BasicBlock* RunFrame::block(const char* name) const {
+  return llvm::BasicBlock::Create(builder_.getContext(), name, builder_.GetInsertBlock()->getParent());
+}
+
+void RunFrame::guarded(llvm::Value* condition, const std::function<void()>& body) const {
+  llvm::BasicBlock* then = block("then");
+  llvm::BasicBlock* after = block("after");
+  builder_.CreateCondBr(condition, then, after);
+  builder_.SetInsertPoint(then);
+  body();
+  builder_.CreateBr(after);
+  builder_.SetInsertPoint(after);
+}
+
+void RunFrame::meet() const {
+  guarded(several_, [&] {
+    builder_.CreateCall(llvm::FunctionType::get(builder_.getVoidTy(), {pointer_}, false), barrier_, {frame_});
+  });
+}
+
+void RunFrame::leave_where(llvm::Value* condition, const std::function<void()>& tell) const {
+  llvm::BasicBlock* leave = block("leave");
+  llvm::BasicBlock* after = block("go.on");
+  builder_.CreateCondBr(condition, leave, after);
+  builder_.SetInsertPoint(leave);
+  guarded(first_, tell);
+  builder_.CreateRetVoid();
+  builder_.SetInsertPoint(after);
+}
+
+void RunFrame::call(size_t offset, const char* name, std::vector<llvm::Value*> arguments) const {
+  arguments.insert(arguments.begin(), frame_);
+  std::vector<llvm::Type*> types;
+  for (llvm::Value* argument : arguments) types.push_back(argument->getType());
+  auto* type = llvm::FunctionType::get(builder_.getVoidTy(), types, false);
+  builder_.CreateCall(type, field(pointer_, offset, name), arguments);
+}
+
+llvm::Value* RunFrame::segment(int index) const {
+  llvm::Value* table = field(pointer_, offsetof(tc_frame, segments), "segments");
+  return builder_.CreateLoad(pointer_, builder_.CreateConstInBoundsGEP1_64(pointer_, table, static_cast<uint64_t>(index)), "segment");
+}
+
+void RunFrame::check_bound(uint32_t step, llvm::Value* size, llvm::Value* bound) const {
+  llvm::Value* wrong = builder_.CreateOr(builder_.CreateICmpSLT(size, builder_.getInt64(0)), builder_.CreateICmpSGT(size, bound));
+  leave_where(wrong, [&] { call(offsetof(tc_frame, wrong_size), "wrong_size", {builder_.getInt32(step), size, bound}); });
+}
+
+void RunFrame::grow(const PlanStep& item, uint32_t step, const DimEmitter& dims, int64_t memory_limit) const {
+  guarded(first_, [&] {
+    call(offsetof(tc_frame, grow), "grow",
+         {builder_.getInt32(step), builder_.getInt32(static_cast<uint32_t>(item.segment)), checked_size(builder_, item.bytes, dims),
+          checked_size(builder_, item.left, dims), builder_.getInt64(static_cast<uint64_t>(memory_limit))});
+  });
+  meet();
+  leave_where(builder_.CreateIsNull(segment(item.segment)), [] {});
+}
+
+void RunFrame::check_relation(const PlanStep& item, uint32_t step, const DimEmitter& dims) const {
+  DimEmitter checked(builder_, true);
+  checked.symbols = dims.symbols;
+  llvm::Value *left = checked.emit(item.left), *right = checked.emit(item.right);
+  llvm::Value* wrong = item.equal ? builder_.CreateICmpNE(left, right) : builder_.CreateICmpSGT(left, right);
+  if (checked.overflowed()) wrong = builder_.CreateOr(wrong, checked.overflowed());
+  leave_where(wrong, [&] { call(offsetof(tc_frame, unrelated), "unrelated", {builder_.getInt32(step), left, right}); });
+}
+
+}  // namespace tc

@@ -1,0 +1,137 @@
+// Sizes of a node's results that a run computes.
+#include "frontend/import/onnx/computed_sizes.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/ops/rows.h"
+
+namespace tc {
+namespace {
+
+constexpr int64_t kMostSizes = 64;     // of one operand
+constexpr int kDeepest = 200;          // nodes of shape arithmetic after one another; what is before them is data
+
+bool is_small(const Value& value) {
+  if (is_float(value.dtype) || !value.shape || value.shape->size() > 1 || !is_constant(*value.shape)) return false;
+  return element_count(*value.shape).constant() <= kMostSizes;
+}
+
+class SizeReader {
+ public:
+  SizeReader(Graph& graph, const Node& reader, SizesOfValues& sizes) : graph_(graph), reader_(reader), sizes_(sizes) {}
+
+  // A value of the same content whose elements are known.
+  ValueId known(ValueId id, int depth = 0) {
+    if (known_elements(graph_[id])) return id;
+    if (const auto found = sizes_.find(id); found != sizes_.end()) return found->second;
+    const int maker = graph_.producers()[id];
+    if (depth < kDeepest && maker >= 0 && tells_elements(graph_.nodes[maker], id)) {
+      for (size_t i = 0; i < graph_.nodes[producer(id)].inputs.size(); ++i) {
+        const ValueId input = graph_.nodes[producer(id)].inputs[i];
+        if (input == kNoValue || !is_small(graph_[input])) continue;
+        const ValueId same = known(input, depth + 1);
+        graph_.nodes[producer(id)].inputs[i] = same;
+      }
+      infer_node(graph_, graph_.nodes[producer(id)]);
+      if (known_elements(graph_[id])) return id;
+    }
+    const ValueId same = with_symbols(id);
+    return sizes_[id] = same;
+  }
+
+ private:
+  size_t producer(ValueId id) const { return static_cast<size_t>(graph_.producers()[id]); }
+
+  // Whether the elements of a node's result follow from those of its operands: inference tells.
+  bool tells_elements(const Node& node, ValueId result) {
+    if (node.op->kind == OpRow::Kind::Control) return false;
+    std::map<ValueId, Value> values;
+    for (const std::vector<ValueId>& ids : {node.inputs, node.outputs}) {
+      for (ValueId id : ids) {
+        if (id != kNoValue) values.emplace(id, graph_[id]);
+      }
+    }
+    const std::vector<SizeRelation> relations = graph_.relations;
+    const auto data_symbols = graph_.data_symbols;
+    const auto symbols = graph_.symbols;
+    for (ValueId id : node.inputs) {
+      if (id == kNoValue || known_elements(graph_[id]) || !is_small(graph_[id])) continue;
+      graph_[id].elements.emplace();
+      for (int64_t i = 0; i < element_count(*graph_[id].shape).constant(); ++i) graph_[id].elements->push_back(Dim::symbol(text("element", i, "of", id)));
+    }
+    bool tells = false;
+    try {
+      infer_node(graph_, node);
+      tells = known_elements(graph_[result]).has_value();
+    } catch (const Error&) {
+      // The arithmetic of sizes does not have it.
+    }
+    for (const auto& [id, value] : values) graph_[id] = value;
+    graph_.relations = relations;
+    graph_.data_symbols = data_symbols;
+    graph_.symbols = symbols;
+    return tells;
+  }
+
+  // The value again, put together of sizes.
+  ValueId with_symbols(ValueId id) {
+    const int maker = graph_.producers()[id];
+    const Node model = maker >= 0 ? graph_.nodes[maker] : reader_;
+    NodeBuilder build(graph_, model);
+    const ValueId numbers = build.cast(id, DType::I64);
+    const int64_t count = element_count(*graph_[id].shape).constant();
+    std::vector<ValueId> parts;
+    for (int64_t i = 0; i < count; ++i) {
+      const ValueId each = graph_[id].shape->empty() ? numbers : build.add("Gather", {numbers, build.integer(DType::I64, i)}, {{"axis", int64_t{0}}});
+      const Dim size = build.size(each, std::nullopt);
+      const ValueId holder = graph_.data_symbols.at(size.str()).source;
+      parts.push_back(build.add("Reshape", {holder}, {{"shape", std::vector<int64_t>{1}}, {"allowzero", int64_t{1}}}));
+    }
+    ValueId all = parts.size() == 1 ? parts[0] : build.add("Concat", parts, {{"axis", int64_t{0}}});
+    if (graph_[id].shape->empty()) all = build.add("Reshape", {all}, {{"shape", std::vector<int64_t>{}}, {"allowzero", int64_t{1}}});
+    all = build.cast(all, graph_[id].dtype);
+    std::vector<Node> made = build.take();
+    graph_.nodes.insert(graph_.nodes.begin() + maker + 1, std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
+    return all;
+  }
+
+  Graph& graph_;
+  const Node& reader_;
+  SizesOfValues& sizes_;
+};
+
+// Numbers before symbols before expressions.
+int rank_of(const Dim& size) { return size.is_constant() ? 0 : size.is_symbol() ? 1 : 2; }
+
+bool replace(Graph& graph, Node& node, const Dim& from, const Dim& to) {
+  NodeBuilder build(graph, node);
+  bool any = false;
+  for (ValueId& input : node.inputs) {
+    if (input == kNoValue || graph[input].constant) continue;
+    Shape shape = *graph[input].shape;
+    if (std::find(shape.begin(), shape.end(), from) == shape.end()) continue;
+    std::replace(shape.begin(), shape.end(), from, to);
+    input = build.add("Reshape", {input}, {{"shape", std::vector<Dim>(shape)}, {"allowzero", int64_t{1}}});
+    any = true;
+  }
+  for (Node& made : build.take()) graph.nodes.push_back(std::move(made));
+  return any;
+}
+
+}  // namespace
+
+bool know_elements(Graph& graph, Node& node, ValueId operand, SizesOfValues& sizes) {
+  if (!is_small(graph[operand])) return false;
+  const ValueId known = SizeReader(graph, node, sizes).known(operand);
+  std::replace(node.inputs.begin(), node.inputs.end(), operand, known);
+  return true;
+}
+
+bool make_equal(Graph& graph, Node& node, const Dim& left, const Dim& right) {
+  const bool keep_left = rank_of(left) < rank_of(right) || (rank_of(left) == rank_of(right) && left.str().size() <= right.str().size());
+  const Dim &to = keep_left ? left : right, &from = keep_left ? right : left;
+  return replace(graph, node, from, to) || replace(graph, node, to, from);
+}
+
+}  // namespace tc
