@@ -181,7 +181,7 @@ TEST(Graph, SymbolsAreMentionedAndSubstituted) {
   EXPECT_EQ(mentioned_symbols(graph, graph.nodes[1]), (std::set<std::string>{"found"}));
   substitute_symbols(graph, {{"found", Dim(3)}, {"rows", Dim::symbol("n") * Dim(2)}});
   EXPECT_EQ(str(*graph[graph.find("where")].shape), "[2, 3]");
-  EXPECT_EQ(graph.data_symbols.at("found").bound.str(), "8*n");
+  EXPECT_EQ(graph.data_symbols.at("found").bound->str(), "8*n");
   EXPECT_EQ(str(dims_attribute(graph.nodes[1], "shape")), "[3]");
 }
 
