@@ -33,19 +33,21 @@ class LayoutChooser {
            (graph_[id].dtype == DType::F32 || graph_[id].dtype == DType::I32 || is_byte(id));
   }
   bool is_byte(ValueId id) const { return graph_[id].dtype == DType::I8 || graph_[id].dtype == DType::U8; }
+  // Whether the products of all channels are summed up together.
+  bool is_few_bytes(ValueId id) const {
+    return is_byte(id) && channels(id) > 1 && channels(id) <= kFewBytes && byte_products(target_) == kFewBytes;
+  }
   int64_t channels(ValueId id) const {
     const Dim& dim = (*graph_[id].shape)[1];
     return dim.is_constant() ? dim.constant() : 0;
   }
   bool worth(ValueId id) const {
-    return is_map(id) && (channels(id) * 2 >= block_ || block_of(id) == kFewBytes);
+    return is_map(id) && (channels(id) * 2 >= block_ || is_few_bytes(id));
   }
   bool blocked(ValueId id) const { return id != kNoValue && layouts_.count(id) > 0; }
   // Values of as many channels have the same.
   int block_of(ValueId id) const {
-    // Their products are summed up together.
-    if (byte_products(target_) == kFewBytes && is_byte(id) && channels(id) > 1 && channels(id) <= kFewBytes) return kFewBytes;
-    return static_cast<int>(target_.width_for(channels(id), block_));
+    return is_few_bytes(id) ? kFewBytes : static_cast<int>(target_.width_for(channels(id), block_));
   }
   bool whole_blocks(ValueId id) const { return channels(id) % block_of(id) == 0; }
 

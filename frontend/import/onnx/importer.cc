@@ -10,6 +10,7 @@
 #include "frontend/import/onnx/canonical_node.h"
 #include "frontend/import/onnx/computed_sizes.h"
 #include "frontend/import/onnx/constant_value.h"
+#include "frontend/import/onnx/deciding_inputs.h"
 #include "frontend/import/onnx/description.h"
 #include "frontend/import/onnx/impossible_branch.h"
 #include "frontend/import/onnx/input_shapes.h"
@@ -36,8 +37,6 @@ constexpr size_t kLongestName = 64 << 10;
 constexpr int kLowestOpset = 1;
 // Nodes that are imported again, for each iteration of an unrolled loop: a compilation takes about a millisecond for each.
 constexpr int64_t kMostRepeated = 1 << 12;
-// Of an input whose content decides a structure: what is larger is data.
-constexpr int64_t kMostDecidingNumbers = 1024;
 // Of the operands of one node, so that a run may compute or check their sizes.
 constexpr int kMostChanges = 64;
 
@@ -304,45 +303,9 @@ class OnnxImporter final : public NodeImporter {
   // Throws the error with the model's inputs from which the operand is computed, if these few numbers are all.
   [[noreturn]] void tell_inputs(const DependsOnData& error, const NameScope& scope) const {
     if (!error.inputs().empty()) throw error;
-    std::vector<std::string> names = deciding_inputs(error, scope, /*numbers_only=*/false);
+    std::vector<std::string> names = deciding_inputs(*root_, error, scope, /*numbers_only=*/false);
     if (names.empty()) throw Error(error);   // of no input: nobody can give them
     throw DependsOnData(error, std::move(names));
-  }
-
-  // The model's inputs from which the operand is computed, so that a version may be compiled for each of their values; none
-  // where that is more than a few numbers. Where sizes alone depend on them, and a run may as well compute these
-  // (`numbers_only`), inputs of floats are data.
-  std::vector<std::string> deciding_inputs(const DependsOnData& error, const NameScope& scope, bool numbers_only) const {
-    std::set<ValueId> inputs;
-    if (!find_model_inputs(error.operand(), scope, inputs)) return {};
-    std::vector<std::string> names;
-    for (ValueId id : root_->inputs) {
-      if (!inputs.count(id)) continue;
-      const Value& value = (*root_)[id];
-      if (is_constant(*value.shape) && element_count(*value.shape).constant() > kMostDecidingNumbers) return {};
-      if (numbers_only && is_float(value.dtype) && !is_float((*scope.graph)[error.operand()].dtype)) return {};
-      names.push_back(value.name);
-    }
-    return names;
-  }
-
-  // Adds the model's inputs from which the value is computed; false where what an iteration is given is among them.
-  bool find_model_inputs(ValueId id, const NameScope& scope, std::set<ValueId>& inputs) const {
-    const std::set<ValueId> given = given_values_of(*scope.graph, id);
-    if (scope.graph == root_) {
-      inputs.insert(given.begin(), given.end());
-      return true;
-    }
-    const NameScope* owner = &scope;   // of the subgraph: branches that are known have scopes inside of it
-    while (owner && !owner->captured) owner = owner->parent;
-    if (!owner) return false;
-    const auto& captures = scope.graph->captures;
-    return std::all_of(given.begin(), given.end(), [&](ValueId each) {
-      for (size_t i = 0; i < captures.size(); ++i) {
-        if (captures[i].second == each) return find_model_inputs((*owner->captured)[i], *owner->parent, inputs);
-      }
-      return false;
-    });
   }
 
   // An input that the options fix to a value is a constant.
@@ -391,7 +354,7 @@ class OnnxImporter final : public NodeImporter {
         node = std::move(canonical);
         return;
       } catch (const DependsOnData& error) {
-        const bool sizes = error.decides_sizes() && deciding_inputs(error, scope, /*numbers_only=*/true).empty();
+        const bool sizes = error.decides_sizes() && deciding_inputs(*root_, error, scope, /*numbers_only=*/true).empty();
         if (changes == kMostChanges || !sizes || !know_elements(graph, node, error.operand(), sizes_)) throw;
       } catch (const UnprovedSizes& error) {
         if (changes == kMostChanges || !make_equal(graph, node, error.left(), error.right())) throw;
