@@ -2,7 +2,6 @@
 #include "codegen/arithmetic.h"
 
 #include <llvm/IR/IntrinsicInst.h>
-
 #include <llvm/IR/Intrinsics.h>
 
 #include <limits>
@@ -31,8 +30,6 @@ llvm::Constant* Arithmetic::same_int(llvm::Value* like, int64_t value) {
   return llvm::ConstantInt::get(like->getType(), static_cast<uint64_t>(value), true);
 }
 
-// Compares and selects so that the second operand is the result where the first is NaN or both are
-// equal: exactly what x86's max and min instructions do.
 // Whether all lanes are one number that is not negative, nor the negative zero.
 static bool is_nonnegative(llvm::Value* value) {
   const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
@@ -57,6 +54,8 @@ static bool is_computed_float(llvm::Value* value) {
   return call != nullptr && (call->getIntrinsicID() == llvm::Intrinsic::fmuladd || call->getIntrinsicID() == llvm::Intrinsic::fma);
 }
 
+// Compares and selects so that the second operand is the result where the first is NaN or both are
+// equal: exactly what x86's max and min instructions do.
 llvm::Value* Arithmetic::extremum(bool maximum, DType dtype, llvm::Value* a, llvm::Value* b) {
   if (!is_float(dtype)) {
     const auto id = is_signed(dtype)

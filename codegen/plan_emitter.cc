@@ -64,16 +64,6 @@ class PlanEmitter {
 
   llvm::ConstantInt* i64(int64_t value) { return builder_.getInt64(static_cast<uint64_t>(value)); }
 
-  void guarded(llvm::Value* condition, const std::function<void()>& body) {
-    llvm::BasicBlock* then = block("then");
-    llvm::BasicBlock* after = block("after");
-    builder_.CreateCondBr(condition, then, after);
-    builder_.SetInsertPoint(then);
-    body();
-    builder_.CreateBr(after);
-    builder_.SetInsertPoint(after);
-  }
-
   void load_symbols(DimEmitter& dims, llvm::Value* symbols) {
     int64_t index = 0;
     for (const auto& [name, range] : plan_.symbols) {
@@ -186,7 +176,7 @@ class PlanEmitter {
     DimEmitter dims(builder_, false);
     load_symbols(dims, symbols);
     steps(plan_.steps, dims);
-    if (!plan_.data_symbols.empty() || !plan_.unbounded.empty()) guarded(frame_->first(), [&] { store_output_dims(dims); });
+    if (!plan_.data_symbols.empty() || !plan_.unbounded.empty()) frame_->guarded(frame_->first(), [&] { store_output_dims(dims); });
     builder_.CreateRetVoid();
   }
 
@@ -227,7 +217,7 @@ class PlanEmitter {
       if (item.kind == PlanStep::Kind::Grow) frame_->grow(item, number, dims, plan_.memory_limit);
       if (item.kind == PlanStep::Kind::Check) frame_->check_relation(item, number, dims);
       step(item, dims);
-      guarded(profiled_, [&] {
+      frame_->guarded(profiled_, [&] {
         auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_, i32_}, false);
         builder_.CreateCall(type, step_done_, {run_->getArg(0), builder_.getInt32(number)});
       });
@@ -317,7 +307,7 @@ class PlanEmitter {
       builder_.CreateCall(callee, arguments);
     };
     if (item.single_thread) {
-      guarded(frame_->first(), emit);
+      frame_->guarded(frame_->first(), emit);
     } else {
       emit();
     }
@@ -344,7 +334,7 @@ class PlanEmitter {
                                   begin, end});
     };
     if (item.single_thread) {
-      guarded(frame_->first(), emit);
+      frame_->guarded(frame_->first(), emit);
     } else {
       emit();
     }

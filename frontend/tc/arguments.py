@@ -22,6 +22,7 @@ NUMPY_NAMES = {
     "f8e8m0": "float8_e8m0fnu", "f4e2m1": "float4_e2m1fn", "i4": "int4", "u4": "uint4", "i2": "int2",
     "u2": "uint2",
 }
+TC_NAMES = {name: kind for kind, name in NUMPY_NAMES.items()}
 
 # Types of the package ml_dtypes that NumPy has not itself, and the type of their bits: arrays of both are
 # taken, and results are bits where the package is missing.

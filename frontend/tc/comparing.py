@@ -4,7 +4,7 @@ import typing
 
 import numpy as np
 
-from .arguments import BIT_TYPES, NUMPY_NAMES
+from .arguments import BIT_TYPES, NUMPY_NAMES, TC_NAMES
 from .native import compiler
 
 # Bits of the fraction, smallest exponent and largest number of each float type.
@@ -16,7 +16,6 @@ _QUANTISED = {"i8", "u8", "i16", "u16", "i4", "u4", "i2", "u2"}
 _MOST_HALFWAY = 0.01      # share of the elements
 # Rounding of what is stored, in units in the last place of the largest number, that no budget forbids.
 ROUNDING = 4
-_TC_NAMES = {name: kind for kind, name in NUMPY_NAMES.items()}
 
 
 class Difference(typing.NamedTuple):
@@ -46,7 +45,7 @@ class Difference(typing.NamedTuple):
 
 def tc_type(array):
     """The compiler's name of an array's element type."""
-    return _TC_NAMES[array.dtype.name]
+    return TC_NAMES[array.dtype.name]
 
 
 def numbers(array, dtype):

@@ -5,7 +5,7 @@ import typing
 import numpy as np
 
 from . import host_operators
-from .arguments import BIT_TYPES, NUMPY_NAMES
+from .arguments import BIT_TYPES, NUMPY_NAMES, TC_NAMES
 from .errors import ShapeError, TargetError, UnsupportedError
 from .module import Memory, Module, Port, ports_of, shape_text
 from .native import compiler
@@ -60,8 +60,7 @@ class StringModule(Module):
             result.input_shapes = {name: sizes for name, sizes in result.input_shapes.items() if name in kept}
             for name in kept & self._constants.keys():
                 array = self._constants[name]
-                dtype = next(key for key, value in NUMPY_NAMES.items() if value == array.dtype.name)
-                result.set_value(name, dtype, list(array.shape), array.tobytes())
+                result.set_value(name, TC_NAMES[array.dtype.name], list(array.shape), array.tobytes())
             return result
 
         return made

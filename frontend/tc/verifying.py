@@ -8,7 +8,7 @@ import typing
 
 import numpy as np
 
-from .arguments import BIT_TYPES, NUMPY_NAMES, described, source_of
+from .arguments import BIT_TYPES, TC_NAMES, described, source_of
 from .comparing import compared, overflows
 from .errors import DeviceError, Error, ShapeError, UnsupportedError, bounded
 from .kernel import seeded_array
@@ -87,8 +87,7 @@ def _file_of(model, inputs, shapes):
 
 def _typed(port, array, name):
     """(element type, array) of what is given for an input."""
-    types = {numpy_name: kind for kind, numpy_name in NUMPY_NAMES.items()}
-    dtype = types[port.dtype]
+    dtype = TC_NAMES[port.dtype]
     wanted = np.dtype(BIT_TYPES.get(port.dtype, port.dtype))
     array = np.asarray(array)
     if array.dtype.name == port.dtype and array.dtype != wanted:

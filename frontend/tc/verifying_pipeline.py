@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from .arguments import NUMPY_NAMES, Options, options_of
+from .arguments import NUMPY_NAMES, TC_NAMES, Options, options_of
 from .comparing import numbers, stored, tc_type
 from .errors import Error
 from .module import Module, _with_log
@@ -24,8 +24,7 @@ class Build:
     def run(self, values):
         """{output: (element type, array as modules give it)} for inputs of the same form."""
         results = self.module._run([values[port.name][1] for port in self.module.inputs])
-        types = {numpy_name: name for name, numpy_name in NUMPY_NAMES.items()}
-        return {port.name: (types[port.dtype], np.asarray(array)) for port, array in zip(self.module.outputs, results)}
+        return {port.name: (TC_NAMES[port.dtype], np.asarray(array)) for port, array in zip(self.module.outputs, results)}
 
 
 class Pipeline:

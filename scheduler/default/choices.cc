@@ -178,16 +178,19 @@ std::optional<Blocks> blocks_along(const ReductionFacts& facts, const Iterator& 
   return result && result->lanes <= 4 * lanes ? result : std::nullopt;
 }
 
+// The columns of tiles of one width, or nearly so: at most so many.
+int64_t even_columns(const ReductionFacts& facts, const std::string& columns, int64_t most) {
+  const int64_t extent = facts.extent(columns, most), tiles = (extent + most - 1) / most;
+  return (extent + tiles - 1) / tiles;
+}
+
 // Of a window along the columns without broadcasts, on a processor that runs instructions in order: all accumulators, the
 // window's elements that are used again and its weights stay in registers, one more of which takes the next load.
 int64_t columns_in_order(const ReductionFacts& facts, const Choice& choice, double parts, int64_t taps) {
   int64_t operands = 0;
   for (const Access& load : loads_of(facts.sum())) operands += depends_on(load, choice.vector);
   const auto groups = static_cast<int64_t>(facts.target().vector_registers / parts);
-  const int64_t most = std::clamp<int64_t>(groups - operands * taps - 1, 2, choice.tile.columns);
-  // Tiles of one width.
-  const int64_t extent = facts.extent(choice.columns, most), tiles = (extent + most - 1) / most;
-  return (extent + tiles - 1) / tiles;
+  return even_columns(facts, choice.columns, std::clamp<int64_t>(groups - operands * taps - 1, 2, choice.tile.columns));
 }
 
 // A large tile is for broadcasts that its vectors share. Without any, no more than hides the latency: of windows along
@@ -219,8 +222,7 @@ void shrink_tile(const ReductionFacts& facts, Choice& choice) {
   const bool heavy = epilogue_weight(facts) * static_cast<double>(tile.vectors * tile.columns) > kHeavyEpilogue;
   if ((!heavy && !cut && !window) || tile.vectors * tile.columns <= most) return;
   if (window) {
-    const int64_t extent = facts.extent(choice.columns, most), tiles = (extent + most - 1) / most;
-    tile.columns = (extent + tiles - 1) / tiles;
+    tile.columns = even_columns(facts, choice.columns, most);
     tile.vectors = std::clamp<int64_t>(most / tile.columns, 1, tile.vectors);
   } else {
     tile.vectors = std::min(tile.vectors, most);

@@ -221,7 +221,6 @@ TEST(Default, LanesDoNotWriteWhereDataSays) {
   for (const std::string& line : trace) EXPECT_NE(line.rfind("vectorize move_j", 0), 0u) << line;
 }
 
-// 768 rows of a constant that lie pages apart, read by columns: lanes along the constant instead, which is packed.
 // Two statements, one of which goes on from its own results: the threads share the trees.
 TEST(Default, ThreadsShareTheTreesOfAForest) {
   const Kernel kernel = parse_kernel(
@@ -238,6 +237,7 @@ TEST(Default, ThreadsShareTheTreesOfAForest) {
   EXPECT_EQ(std::find(alone.begin(), alone.end(), "fuse root_t step_t as row_t"), alone.end());
 }
 
+// 768 rows of a constant that lie pages apart, read by columns: lanes along the constant instead, which is packed.
 TEST(Default, ConstantsThatCrossPagesGetTheLanes) {
   const Kernel kernel = parse_kernel("kernel \"product\"\n  input I f32[128, 768]\n  constant W f32[768, 3072]\n  output O f32[128, 3072]\n"
                                      "  local T f32[128, 3072]\n  init[m:128, n:3072]: T[m, n] = 0\n"
