@@ -2,30 +2,13 @@
 
 #include <pybind11/stl.h>
 
-#include <cstring>
-
 #include "frontend/import/import.h"
 #include "frontend/import/onnx/description.h"
-#include "ir/error.h"
+#include "frontend/python/tensor.h"
 
 namespace py = pybind11;
 
 namespace tc {
-namespace {
-
-// The bytes of a dense, row-major buffer as a tensor; the buffer's own idea of the element type is not asked.
-TensorPtr tensor_of(const std::string& dtype, const std::vector<int64_t>& shape, const py::buffer& data) {
-  auto tensor = std::make_shared<Tensor>(dtype_from_name(dtype), shape);
-  const py::buffer_info info = data.request();
-  const size_t bytes = static_cast<size_t>(info.size) * static_cast<size_t>(info.itemsize);
-  TC_CHECK(bytes == tensor->bytes.size(), bytes, " bytes for a tensor of ", tensor->bytes.size());
-  py::gil_scoped_release release;
-  if (bytes) std::memcpy(tensor->bytes.data(), info.ptr, bytes);
-  return tensor;
-}
-
-}  // namespace
-
 void add_description(py::module_& module) {
   py::class_<DescribedNode>(module, "DescribedNode")
       .def(py::init([](const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
@@ -53,7 +36,7 @@ void add_description(py::module_& module) {
                              py::return_value_policy::reference_internal)
       .def("constant", [](ModelDescription& model, const std::string& name, const std::string& dtype,
                           const std::vector<int64_t>& shape, const py::buffer& data) {
-        model.add_constant(name, tensor_of(dtype, shape, data));
+        model.add_constant(name, std::make_shared<Tensor>(tensor_of(dtype, shape, data)));
       })
       .def("range", &ModelDescription::set_range)
       // The source of the model as it is described now; `file` is its name in error texts.

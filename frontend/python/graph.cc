@@ -3,14 +3,11 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "frontend/import/import.h"
-#include "frontend/import/onnx/description.h"
-#include "frontend/import/onnx/onnx.pb.h"
-#include "frontend/import/onnx/tensor_reader.h"
 #include "frontend/pipeline/compile.h"
 #include "frontend/python/errors.h"
+#include "frontend/python/tensor.h"
 #include "ir/error.h"
 #include "ir/evaluate.h"
 #include "ir/ops/op.h"
@@ -22,14 +19,7 @@ namespace tc {
 namespace {
 
 // (name, element type, sizes, bytes)
-using Given = std::tuple<std::string, std::string, std::vector<int64_t>, py::bytes>;
-
-Tensor tensor_of(const std::string& dtype, const std::vector<int64_t>& shape, const std::string& bytes) {
-  Tensor tensor(dtype_from_name(dtype), shape);
-  TC_CHECK(tensor.bytes.size() == bytes.size(), bytes.size(), " bytes for a tensor of ", tensor.bytes.size());
-  if (!bytes.empty()) std::memcpy(tensor.bytes.data(), bytes.data(), bytes.size());
-  return tensor;
-}
+using Given = std::tuple<std::string, std::string, std::vector<int64_t>, py::buffer>;
 
 py::tuple python_tensor(const Tensor& tensor) {
   return py::make_tuple(name_of(tensor.dtype), tensor.shape,
@@ -195,24 +185,6 @@ CompiledModel compiled(const Stage& stage, const Traces& traces) {
   return compile_graph(stage.graph, options);
 }
 
-// A described model as the bytes of an ONNX file; of a file its own bytes.
-py::bytes onnx_of(const Source& source) {
-  if (!source.description) return py::bytes(source.bytes);
-  tc_onnx::ModelProto model = source.description->proto();
-  model.set_ir_version(10);
-  for (const auto& [name, tensor] : source.description->tensors()) {
-    if (bits_of(tensor->dtype) < 8) {
-      fail(ErrorKind::Unsupported, source.name, ": constant '", name, "' is ", name_of(tensor->dtype), ", which is not written to ONNX files");
-    }
-    auto& proto = *model.mutable_graph()->add_initializer();
-    proto.set_name(name);
-    proto.set_data_type(onnx_number_of(tensor->dtype));
-    for (int64_t size : tensor->shape) proto.add_dims(size);
-    proto.set_raw_data(tensor->bytes.data(), tensor->bytes.size());
-  }
-  return py::bytes(model.SerializeAsString());
-}
-
 }  // namespace
 
 void add_graph(py::module_& module) {
@@ -233,11 +205,10 @@ void add_graph(py::module_& module) {
     return rows;
   });
   // A tensor's bytes in another element type, each number rounded once.
-  module.def("stored", [](const std::string& from, const std::vector<int64_t>& shape, const std::string& bytes, const std::string& to) {
+  module.def("stored", [](const std::string& from, const std::vector<int64_t>& shape, const py::buffer& bytes, const std::string& to) {
     const Tensor tensor = converted(tensor_of(from, shape, bytes), dtype_from_name(to));
     return py::bytes(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
   });
-  module.def("onnx_of", &onnx_of);
 }
 
 }  // namespace tc

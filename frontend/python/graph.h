@@ -5,7 +5,7 @@
 
 namespace tc {
 
-// Adds Graph, passes, stored and onnx_of to the extension module.
+// Adds Graph, passes and stored to the extension module.
 void add_graph(pybind11::module_& module);
 
 }  // namespace tc

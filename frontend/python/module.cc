@@ -22,6 +22,7 @@
 #include "frontend/python/errors.h"
 #include "frontend/python/fleet.h"
 #include "frontend/python/graph.h"
+#include "frontend/python/onnx_file.h"
 #include "frontend/python/roof.h"
 #include "frontend/python/strings.h"
 #include "frontend/python/tune.h"
@@ -368,6 +369,7 @@ PYBIND11_MODULE(_tc, module) {
   tc::add_compile(module);
   tc::add_description(module);
   tc::add_graph(module);
+  tc::add_onnx_file(module);
   tc::add_strings(module);
   tc::add_tune(module);
   tc::add_roof(module);

@@ -82,7 +82,7 @@ def _file_of(model, inputs, shapes):
         folder = os.path.dirname(os.path.abspath(os.fspath(model)))
     source, shapes = described(model, inputs, shapes)
     source = source_of(source)
-    return OnnxFile(compiler.onnx_of(source), folder), source.name, shapes or {}
+    return OnnxFile(compiler.onnx_of(source), source.name, folder), source.name, shapes or {}
 
 
 def _typed(port, array, name):
@@ -138,7 +138,7 @@ def _bound(file, values, shapes, pipeline):
         data = file.data(inputs=declared, constants=constants)
         try:
             pipeline.imported(data)
-            return OnnxFile(data), values
+            return OnnxFile(data, file.name), values
         except UnsupportedError as error:
             # A constant more each time, until none is left.
             names = [name for name in error.inputs if name in values]
@@ -261,15 +261,16 @@ def _confirmed(subject, diagnosis, culprit, wrong):
 
 def _unlike(subject, culprit):
     """What differs between the nodes of two models that make a value."""
-    mine, other = culprit.node, subject.against.nodes[subject.against.maker[culprit.value]]
+    number, twin = subject.file.maker[culprit.value], subject.against.maker[culprit.value]
+    mine, other = subject.file.nodes[number], subject.against.nodes[twin]
     if (mine.op_type, mine.domain) != (other.op_type, other.domain):
         return [f"it is made by {_node_text(mine)} here and by {_node_text(other)} in the reference"]
     result = []
     for one, two in zip(mine.reads, other.reads):
-        left, right = subject.file.initializers.get(one), subject.against.initializers.get(two)
+        left, right = subject.file.initializer(one), subject.against.initializer(two)
         if left is not None and right is not None and left != right:
             result.append(f"the constant '{one}' is another than" + (" in the reference" if one == two else f" '{two}' of the reference"))
-    if not result and mine.data != other.data:
+    if not result and subject.file.node_bytes(number) != subject.against.node_bytes(twin):
         result.append("its attributes or operands are others than in the reference")
     return result or ["the node is the same as in the reference, and computes something else: verify each model on its own"]
 

@@ -436,6 +436,19 @@ ValueId forwards_only_input(const Graph& graph, const Node& node) {
   return node.inputs.size() == 1 ? forwards_same_shape(graph, node) : kNoValue;
 }
 
+OpRow onnx_row(const std::string& category, const OnnxName& name, const std::string& doc, const InputCount& inputs,
+               std::vector<AttributeRow> attributes) {
+  OpRow row;
+  row.name = name.name;
+  row.category = category;
+  row.doc = doc;
+  row.onnx = {name};
+  row.minimum_inputs = inputs.minimum;
+  row.maximum_inputs = inputs.maximum;
+  row.attributes = std::move(attributes);
+  return row;
+}
+
 OpRow movement(const std::string& name, const std::string& doc) {
   OpRow row;
   row.name = name;

@@ -142,6 +142,10 @@ struct ElementwiseRow {
 };
 OpRow elementwise(const ElementwiseRow& row);
 
+// A row under the name of its ONNX operator, without functions yet.
+OpRow onnx_row(const std::string& category, const OnnxName& name, const std::string& doc, const InputCount& inputs,
+               std::vector<AttributeRow> attributes);
+
 // A row under its own ONNX name whose results are elements of the operands.
 OpRow movement(const std::string& name, const std::string& doc);
 

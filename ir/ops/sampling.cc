@@ -380,22 +380,10 @@ void lower_deform_columns(LowerContext& context) {
   lower_samples(context, sample, sampled, context.output(0));
 }
 
-OpRow sampling_row(const OnnxName& name, const std::string& doc, const InputCount& inputs, std::vector<AttributeRow> attributes) {
-  OpRow row;
-  row.name = name.name;
-  row.category = "resampling";
-  row.doc = doc;
-  row.onnx = {name};
-  row.minimum_inputs = inputs.minimum;
-  row.maximum_inputs = inputs.maximum;
-  row.attributes = std::move(attributes);
-  return row;
-}
-
 }  // namespace
 
 void register_sampling_ops(OpTable& table) {
-  OpRow grid = sampling_row({"GridSample", 16, old_modes}, "The map at the points of a grid: nearest, linear or cubic, with any padding.", {2, 2},
+  OpRow grid = onnx_row("resampling", {"GridSample", 16, old_modes}, "The map at the points of a grid: nearest, linear or cubic, with any padding.", {2, 2},
                             {{"mode", std::string("linear")}, {"padding_mode", std::string("zeros")}, {"align_corners", int64_t{0}}});
   grid.onnx.push_back({"GridSample", 20});
   grid.traits.blocks = OpTraits::Blocks::Channelwise;
@@ -404,7 +392,7 @@ void register_sampling_ops(OpTable& table) {
   grid.lower = lower_grid_sample;
   table.add(std::move(grid));
 
-  OpRow affine = sampling_row({"AffineGrid", 20, input_to_dims(1, "size")}, "The grid that an affine map makes of regular points.", {1, 2},
+  OpRow affine = onnx_row("resampling", {"AffineGrid", 20, input_to_dims(1, "size")}, "The grid that an affine map makes of regular points.", {1, 2},
                               {{"size", std::vector<int64_t>(), true}, {"align_corners", int64_t{0}}});
   affine.equation = "O[n,y,x,k] = theta[n,k,0] * X[x] + theta[n,k,1] * Y[y] + theta[n,k,2]";
   affine.infer = infer_affine_grid;
@@ -413,14 +401,14 @@ void register_sampling_ops(OpTable& table) {
 
   const std::vector<AttributeRow> window = {{"dilations", std::vector<int64_t>()}, {"group", int64_t{1}}, {"kernel_shape", std::vector<int64_t>()},
                                             {"offset_group", int64_t{1}}, {"pads", std::vector<int64_t>()}, {"strides", std::vector<int64_t>()}};
-  OpRow conv = sampling_row({"DeformConv", 19}, "Convolution whose taps are moved by offsets, linear between elements, and weighted by a mask.", {3, 5},
+  OpRow conv = onnx_row("resampling", {"DeformConv", 19}, "Convolution whose taps are moved by offsets, linear between elements, and weighted by a mask.", {3, 5},
                             window);
   conv.kind = OpRow::Kind::Expand;
   conv.category = "convolution";
   conv.infer = infer_deform_conv;
   conv.expand = expand_deform_conv;
   table.add(std::move(conv));
-  OpRow columns = sampling_row({"DeformColumns", 1}, "The elements that the taps of a deformable convolution meet.", {2, 3}, window);
+  OpRow columns = onnx_row("resampling", {"DeformColumns", 1}, "The elements that the taps of a deformable convolution meet.", {2, 3}, window);
   columns.onnx.clear();
   columns.category = "convolution";
   columns.infer = infer_deform_columns;

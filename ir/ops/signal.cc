@@ -387,23 +387,11 @@ void infer_mel(InferContext& context) {
   context.set_output(0, type, {Dim(bank.length / 2 + 1), Dim(bank.bins)});
 }
 
-OpRow signal_row(const OnnxName& name, const std::string& doc, const InputCount& inputs, std::vector<AttributeRow> attributes) {
-  OpRow row;
-  row.name = name.name;
-  row.category = "signal";
-  row.doc = doc;
-  row.onnx = {name};
-  row.minimum_inputs = inputs.minimum;
-  row.maximum_inputs = inputs.maximum;
-  row.attributes = std::move(attributes);
-  return row;
-}
-
 }  // namespace
 
 void register_signal_ops(OpTable& table) {
   const std::vector<int64_t> none;
-  OpRow dft = signal_row({"DFT", 17, old_axis}, "Discrete Fourier transform along an axis, as products with the matrices of its factors.", {1, 3},
+  OpRow dft = onnx_row("signal", {"DFT", 17, old_axis}, "Discrete Fourier transform along an axis, as products with the matrices of its factors.", {1, 3},
                          {{"axis", int64_t{-2}}, {"dft_length", none}, {"inverse", int64_t{0}}, {"onesided", int64_t{0}}});
   dft.onnx.push_back({"DFT", 20, normalize_axis});
   dft.kind = OpRow::Kind::Expand;
@@ -412,13 +400,13 @@ void register_signal_ops(OpTable& table) {
   table.add(std::move(dft));
 
   const std::vector<AttributeRow> framing = {{"frame_step", none, true}, {"frame_length", none}};
-  OpRow stft = signal_row({"STFT", 17, normalize_stft}, "Discrete Fourier transforms of frames of a signal, weighted by a window.", {1, 4}, framing);
+  OpRow stft = onnx_row("signal", {"STFT", 17, normalize_stft}, "Discrete Fourier transforms of frames of a signal, weighted by a window.", {1, 4}, framing);
   stft.attributes.push_back({"onesided", int64_t{1}});
   stft.kind = OpRow::Kind::Expand;
   stft.infer = infer_stft;
   stft.expand = expand_stft;
   table.add(std::move(stft));
-  OpRow frames = signal_row({"Frames", 1}, "Parts of a signal that follow each other at a fixed distance, weighted by a window.", {1, 2}, framing);
+  OpRow frames = onnx_row("signal", {"Frames", 1}, "Parts of a signal that follow each other at a fixed distance, weighted by a window.", {1, 2}, framing);
   frames.onnx.clear();
   frames.equation = "O[b,f,t,c] = S[b,f*frame_step+t,c] * W[t]";
   frames.infer = infer_frames;
@@ -427,7 +415,7 @@ void register_signal_ops(OpTable& table) {
 
   static const CosineWindow kWindows[] = {{"BlackmanWindow", 0.42, 0.5, 0.08}, {"HammingWindow", 25.0 / 46, 21.0 / 46, 0}, {"HannWindow", 0.5, 0.5, 0}};
   for (const CosineWindow& window : kWindows) {
-    OpRow row = signal_row({window.name, 17, all_of({input_to_dims(0, "size"), dtype_attribute("output_datatype")})}, "A window of cosines over `size` elements.",
+    OpRow row = onnx_row("signal", {window.name, 17, all_of({input_to_dims(0, "size"), dtype_attribute("output_datatype")})}, "A window of cosines over `size` elements.",
                            {0, 1}, {{"size", none, true}, {"output_datatype", std::string("f32")}, {"periodic", int64_t{1}}});
     row.equation = text(window.a0, " - ", window.a1, " * cos(t)", window.a2 != 0 ? text(" + ", window.a2, " * cos(2 * t)") : "");
     row.infer = infer_window;
@@ -436,7 +424,7 @@ void register_signal_ops(OpTable& table) {
   }
 
   const std::vector<double> real;
-  OpRow mel = signal_row({"MelWeightMatrix", 17, all_of({input_to_floats(4, "upper_edge_hertz"), input_to_floats(3, "lower_edge_hertz"),
+  OpRow mel = onnx_row("signal", {"MelWeightMatrix", 17, all_of({input_to_floats(4, "upper_edge_hertz"), input_to_floats(3, "lower_edge_hertz"),
                                                          input_to_ints(2, "sample_rate"), input_to_ints(1, "dft_length"),
                                                          input_to_ints(0, "num_mel_bins"), dtype_attribute("output_datatype")})},
                          "The weights of filters, evenly spaced on the mel scale, for the bins of a spectrum.", {0, 5},

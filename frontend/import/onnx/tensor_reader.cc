@@ -72,7 +72,7 @@ void open_below(FileDescriptor& file, const std::string& folder, const std::stri
 }
 
 void read_external(const tc_onnx::TensorProto& proto, const std::string& folder, const std::string& where,
-                   int64_t needed, Tensor& tensor) {
+                   int64_t needed, std::vector<uint8_t>& bytes) {
   std::string location;
   int64_t offset = 0, length = -1;
   for (const auto& entry : proto.external_data()) {
@@ -91,10 +91,10 @@ void read_external(const tc_onnx::TensorProto& proto, const std::string& folder,
     fail(ErrorKind::Model, where, ": its external data '", location, "' has ", info.st_size,
          " bytes; ", needed, " at offset ", offset, " are needed");
   }
-  tensor.bytes.resize(static_cast<size_t>(needed));
+  bytes.resize(static_cast<size_t>(needed));
   int64_t done = 0;
   while (done < needed) {
-    const ssize_t got = pread(file.get(), tensor.bytes.data() + done, static_cast<size_t>(needed - done), offset + done);
+    const ssize_t got = pread(file.get(), bytes.data() + done, static_cast<size_t>(needed - done), offset + done);
     if (got <= 0) fail(ErrorKind::Model, where, ": its external data '", location, "' cannot be read");
     done += got;
   }
@@ -148,6 +148,25 @@ void unpack(Tensor& tensor, int64_t count) {
   }
 }
 
+// How many elements a tensor has, and how many of its type's storage hold them: elements of fewer than 8 bits share bytes.
+struct Extent {
+  DType dtype;
+  int64_t count, stored;
+};
+
+Extent extent_of(const tc_onnx::TensorProto& proto, const std::string& where) {
+  const DType dtype = dtype_of_onnx(proto.data_type(), where);
+  if (proto.dims_size() > kLargestRank) {
+    fail(ErrorKind::Model, where, " has ", proto.dims_size(), " dimensions; at most ", kLargestRank, " are allowed");
+  }
+  try {
+    const int64_t count = checked_count({proto.dims().begin(), proto.dims().end()});
+    return {dtype, count, bits_of(dtype) < 8 ? (count * bits_of(dtype) + 7) / 8 : count};
+  } catch (const Error& error) {
+    fail(ErrorKind::Model, where, ": ", error.what());
+  }
+}
+
 // The numbers of a field for one type; `data_of` checks how many there are.
 void read_fields(const tc_onnx::TensorProto& proto, int64_t stored, Tensor& tensor, const std::function<void(int64_t, const char*)>& data_of) {
   switch (tensor.dtype) {
@@ -181,28 +200,16 @@ void read_fields(const tc_onnx::TensorProto& proto, int64_t stored, Tensor& tens
 
 TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const std::string& folder, const std::string& file_name) {
   const std::string where = text("tensor '", proto.name(), "' of ", file_name);
-  const DType dtype = dtype_of_onnx(proto.data_type(), where);
-  if (proto.dims_size() > kLargestRank) {
-    fail(ErrorKind::Model, where, " has ", proto.dims_size(), " dimensions; at most ", kLargestRank, " are allowed");
-  }
-  const std::vector<int64_t> shape(proto.dims().begin(), proto.dims().end());
-  int64_t count = 0;
-  try {
-    count = checked_count(shape);
-  } catch (const Error& error) {
-    fail(ErrorKind::Model, where, ": ", error.what());
-  }
-  // Short elements share bytes in the file.
-  const bool packed = bits_of(dtype) < 8;
-  const int64_t stored = packed ? (count * bits_of(dtype) + 7) / 8 : count, bytes = stored * size_of(dtype);
+  const Extent extent = extent_of(proto, where);
+  const int64_t stored = extent.stored, bytes = stored * size_of(extent.dtype);
   auto data_of = [&](int64_t have, const char* field) {
     if (have != stored) {
       fail(ErrorKind::Model, where, ": its shape needs ", stored, " elements but ", field, " holds ", have);
     }
   };
   auto tensor = std::make_shared<Tensor>();
-  tensor->dtype = dtype;
-  tensor->shape = shape;
+  tensor->dtype = extent.dtype;
+  tensor->shape.assign(proto.dims().begin(), proto.dims().end());
   const bool external = proto.data_location() == tc_onnx::TensorProto::EXTERNAL;
   // What is in the file bounds what is allocated; external data is bounded by its file.
   if (!external && proto.has_raw_data()) {
@@ -210,16 +217,27 @@ TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const std::string& fold
       fail(ErrorKind::Model, where, ": its shape needs ", bytes, " bytes but its raw data has ", proto.raw_data().size());
     }
     tensor->bytes.assign(proto.raw_data().begin(), proto.raw_data().end());
-    if (dtype == DType::Bool) {
+    if (extent.dtype == DType::Bool) {
       for (uint8_t& byte : tensor->bytes) byte = byte != 0;
     }
   } else if (external) {
-    read_external(proto, folder, where, bytes, *tensor);
+    read_external(proto, folder, where, bytes, tensor->bytes);
   } else {
     read_fields(proto, stored, *tensor, data_of);
   }
-  if (packed) unpack(*tensor, count);
+  if (bits_of(extent.dtype) < 8) unpack(*tensor, extent.count);
   return tensor;
+}
+
+void take_in(tc_onnx::TensorProto& proto, const std::string& folder, const std::string& file_name) {
+  if (proto.data_location() != tc_onnx::TensorProto::EXTERNAL) return;
+  const std::string where = text("tensor '", proto.name(), "' of ", file_name);
+  const Extent extent = extent_of(proto, where);
+  std::vector<uint8_t> bytes;
+  read_external(proto, folder, where, extent.stored * size_of(extent.dtype), bytes);
+  proto.clear_external_data();
+  proto.clear_data_location();
+  proto.set_raw_data(bytes.data(), bytes.size());
 }
 
 }  // namespace tc

@@ -15,5 +15,7 @@ int32_t onnx_number_of(DType dtype);
 // Checked copy of the data. `folder` holds external data: a regular file with one link, below the
 // folder, reached through no symbolic link. Model errors name the tensor, the file and the sizes.
 TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const std::string& folder, const std::string& file_name);
+// Makes external data, which is found as above, raw data of the message. Others stay as they are.
+void take_in(tc_onnx::TensorProto& proto, const std::string& folder, const std::string& file_name);
 
 }  // namespace tc
