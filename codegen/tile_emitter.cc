@@ -286,23 +286,21 @@ llvm::Value* TileEmitter::serial_trips(size_t position, const SerialBounds& boun
   return result.next;
 }
 
-void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
-  const SerialBounds bounds = serial_bounds(tile_->loops[position], pending);
-  const auto [low, high] = std::pair(bounds.low, bounds.high);
-  if (low.low > high.high) return;
+void TileEmitter::known_trips(size_t position, const SerialBounds& bounds, Interval trips) {
   const int64_t unroll = std::max(1, tile_->loops[position].unroll);
-  if (low.low == low.high && high.low == high.high) {
-    const int64_t count = high.low - low.low + 1;
-    const int64_t trips = count / unroll;
-    int64_t next = low.low;
-    if (trips > 1) {
-      const int64_t last = low.low + (trips - 1) * unroll;
-      serial_trips(position, bounds, {context_.i64(low.low), context_.i64(last), {low.low, last}, unroll, false});
-      next = last + unroll;
-    }
-    for (; next <= high.low; ++next) serial_copy(position, bounds, Affine(next), false);
-    return;
+  const int64_t groups = (trips.high - trips.low + 1) / unroll;
+  int64_t next = trips.low;
+  if (groups > 1) {
+    const int64_t last = trips.low + (groups - 1) * unroll;
+    serial_trips(position, bounds, {context_.i64(trips.low), context_.i64(last), {trips.low, last}, unroll, false});
+    next = last + unroll;
   }
+  for (; next <= trips.high; ++next) serial_copy(position, bounds, Affine(next), false);
+}
+
+void TileEmitter::unknown_trips(size_t position, const SerialBounds& bounds) {
+  const int64_t unroll = std::max(1, tile_->loops[position].unroll);
+  const auto [low, high] = std::pair(bounds.low, bounds.high);
   llvm::Value* first = context_.value_of(*bounds.lower);
   llvm::Value* last = context_.value_of(*bounds.upper);
   if (unroll == 1) {
@@ -315,6 +313,22 @@ void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
                                             high.low - (unroll - 1) < low.high});
   }
   serial_trips(position, bounds, {first, last, {low.low, high.high}, 1, true});
+}
+
+void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
+  const SerialBounds bounds = serial_bounds(tile_->loops[position], pending);
+  if (bounds.low.low > bounds.high.high) return;
+  const bool known = bounds.low.low == bounds.low.high && bounds.high.low == bounds.high.high;
+  const bool blocks = tile_->loops[position].sum_block > 0 && (region_.in_blocks || region_.two_blocks);
+  const Interval trips{bounds.low.low, bounds.high.high};
+  if (known && blocks) {
+    sum_in_blocks(position, bounds, trips);
+  } else if (known) {
+    known_trips(position, bounds, trips);
+  } else {
+    unknown_trips(position, bounds);
+    if (blocks && region_.in_blocks) end_block();
+  }
 }
 
 void TileEmitter::branch_on(const Constraints& constraints, const std::function<void()>& body) {

@@ -68,6 +68,7 @@ class TileEmitter {
     llvm::Value* value = nullptr;
     ElementKey element;                         // Register buffers
     bool fresh = false;                         // a register without an earlier value
+    llvm::Value* total = nullptr;               // where the sum of the blocks before is
     std::map<std::string, Affine> copy_values;  // values_ of one copy that writes it
     // Constraints outside of which it does not exist, so that its value there does not matter.
     std::set<std::string> exists_where;
@@ -77,6 +78,8 @@ class TileEmitter {
   struct AccumulatorRegion {
     bool active = false;
     bool lane_partial = false;       // lanes are parts of one result
+    bool two_blocks = false;         // of the outermost loop; the first has the values before
+    bool in_blocks = false;          // accumulators have the sum of a block; `total` is in memory
     std::map<std::string, Accumulator> accumulators;
   };
 
@@ -134,6 +137,9 @@ class TileEmitter {
     bool may_be_empty;
   };
   llvm::Value* serial_trips(size_t position, const SerialBounds& bounds, const Trips& trips);
+  // The trips low .. high.
+  void known_trips(size_t position, const SerialBounds& bounds, Interval trips);
+  void unknown_trips(size_t position, const SerialBounds& bounds);
   void instance(const Constraints& pending);
   void store_instance(const Constraints& pending);
   void accumulate_instance(const Constraints& pending);
@@ -173,6 +179,16 @@ class TileEmitter {
   size_t region_start() const;
   void begin_region(size_t position, const Constraints& pending);
   void end_region();
+
+  // tile_sums.cc: sums in blocks.
+  void begin_blocks(size_t position);
+  void sum_in_blocks(size_t position, const SerialBounds& bounds, Interval trips);
+  void end_block();
+  // The total goes to memory, and the accumulator begins at zero again.
+  void store_total(Accumulator& accumulator, llvm::Value* total);
+  void store_totals();   // the accumulators' values
+  llvm::Value* with_total(const Accumulator& accumulator);
+
   void collect_accumulators(size_t position, Constraints pending);
   bool accumulators_are_disjoint() const;
   std::string accumulator_key() const;

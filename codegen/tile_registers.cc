@@ -272,6 +272,7 @@ void TileEmitter::begin_region(size_t position, const Constraints& pending) {
   }
   values_ = saved_values;
   iterators_.clear();
+  begin_blocks(position);
 }
 
 void TileEmitter::end_region() {
@@ -282,6 +283,7 @@ void TileEmitter::end_region() {
   const auto saved_values = values_;
   for (auto& [name, accumulator] : done.accumulators) {
     llvm::Value* value = accumulator.value;
+    if (done.in_blocks) value = with_total(accumulator);
     if (done.lane_partial) value = arithmetic_.reduce(statement_->reduction, buffer.dtype, value);
     values_ = accumulator.copy_values;
     iterators_.clear();

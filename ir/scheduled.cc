@@ -138,6 +138,7 @@ std::string str(const TileStatement& tile, const Kernel& kernel) {
         loop.extent < 0 ? "(" + loop.symbolic_extent.str() + ")" : std::to_string(loop.extent);
     result += text(i ? ", " : " for ", name_of(loop.kind), " ", loop.name, ":", extent);
     if (loop.unroll > 1) result += text(" unroll ", loop.unroll);
+    if (loop.sum_block > 0) result += text(" sum_blocks ", loop.sum_block);
   }
   for (size_t i = 0; i < tile.constraints.size(); ++i) {
     result += (i ? ", " : " where ") + tile.constraints[i].str() + " >= 0";

@@ -57,6 +57,8 @@ struct TileLoop {
   // outer variables; extent is then -1. Serial only.
   Affine symbolic_extent;
   int unroll = 1;                  // Serial: copies per trip; the rest runs in a remainder loop
+  // Serial, of a sum: after each so many trips what they add up to, from zero, is added to the sum before; 0: it goes on.
+  int64_t sum_block = 0;
 };
 
 // One statement of a leaf: its instances, in the order of the loops, outermost first.

@@ -72,7 +72,7 @@ def all_tests():
     """All tests as one text, without what splits a literal in two."""
     texts = []
     for path in sorted((ROOT / "tests").rglob("*")):
-        golden = path.suffix == ".txt" and path.parent.name == "golden"
+        golden = path.suffix == ".txt" and path.parent.name in ("golden", "primitives")
         if (path.suffix in (".cc", ".py") and path.name not in ("error_sites.py", "test_error_texts.py")) or golden:
             texts.append(re.sub(r'"\s*\n\s*f?"', "", path.read_text()))
     return "\n".join(texts)

@@ -52,6 +52,7 @@ std::string str(const LoopPlan& plan) {
   result += line("unrolled", listed(plan.unrolled, [](const LoopPlan::Unrolling& each) {
     return each.copies > 0 ? text(each.loop, " by ", each.copies) : each.loop;
   }));
+  if (plan.blocks) result += line("sum in blocks", text(plan.blocks->loop, " by ", plan.blocks->copies));
   result += line("isolated", listed(plan.isolated, [](const std::string& each) { return each; }));
   return result + line("prefetched", listed(plan.prefetched, [](const LoopPlan::Prefetch& each) {
     return text(each.buffer, " in ", each.loop);

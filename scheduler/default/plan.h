@@ -73,6 +73,7 @@ struct LoopPlan {
   Epilogue epilogue = Epilogue::InTile;
   std::string lanes;                   // becomes vectors
   std::vector<Unrolling> unrolled;
+  std::optional<Unrolling> blocks;     // of a long sum: so many trips of the loop are summed up apart
   std::vector<std::string> isolated;   // the trips without conditions get a version of their own
   std::vector<Prefetch> prefetched;    // where the target accepts it
 

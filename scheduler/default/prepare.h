@@ -12,6 +12,7 @@ struct ReductionKernel {
   TraceBuilder builder;                // with the lines applied so far
   std::string init, sum;               // names of the statements that set the accumulators and that add to them
   std::vector<std::string> tails;      // the epilogue: elementwise statements, in their order
+  bool least_error = false;            // long sums of floats are formed in blocks
 
   const Statement& statement() const { return builder.statement(sum); }
   // A name that no iterator of the sum has: the base, or with a number from 2.

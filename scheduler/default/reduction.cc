@@ -11,8 +11,9 @@ std::string str(const PlannedReduction& planned) {
   return in_words(planned.choice) + "\n" + (planned.iterators ? str(*planned.iterators) : "") + str(planned.loops);
 }
 
-PreparedReduction::PreparedReduction(const TraceBuilder& start)
+PreparedReduction::PreparedReduction(const TraceBuilder& start, bool least_error)
     : reduction_(prepare_reduction(start)), choices_(choices_of(facts())) {
+  reduction_.least_error = least_error;
   for (size_t i = 0; i < choices_.size(); ++i) {
     TileChoice& tile = choices_[i].choice.tile;
     tile = choose_tile(choices_[i].problem, start.target());

@@ -23,7 +23,8 @@ std::string str(const PlannedReduction& planned);
 // A reduction after the rewrites that every choice begins with, and all its choices.
 class PreparedReduction {
  public:
-  explicit PreparedReduction(const TraceBuilder& start);
+  // `least_error`: long sums are formed in blocks.
+  explicit PreparedReduction(const TraceBuilder& start, bool least_error = false);
 
   ReductionFacts facts() const { return ReductionFacts(reduction_); }
   const std::vector<ReductionChoice>& choices() const { return choices_; }   // `ReductionKnobs::choice` counts from 1

@@ -205,7 +205,7 @@ const Value& StrategyInput::Once<Value>::get(const Make& make) {
 }
 
 const PreparedReduction& StrategyInput::reduction() const {
-  return reduction_.get([&] { return PreparedReduction(builder()); });
+  return reduction_.get([&] { return PreparedReduction(builder(), tolerance_ <= 0); });
 }
 
 const AlgorithmChoices<WinogradKnobs>& StrategyInput::winograd() const {

@@ -167,6 +167,7 @@ void write(ReductionKernel& reduction, const LoopPlan& plan, int64_t lanes) {
   for (const LoopPlan::Unrolling& each : plan.unrolled) {
     builder.apply("unroll ", each.loop, each.copies > 0 ? text(" ", each.copies) : "");
   }
+  if (plan.blocks) builder.apply("sum_blocks ", plan.blocks->loop, " ", plan.blocks->copies);
   for (const std::string& loop : plan.isolated) builder.apply("isolate ", loop);
   for (const LoopPlan::Prefetch& each : plan.prefetched) builder.attempt("prefetch ", each.buffer, " ", each.loop);
 }

@@ -177,6 +177,7 @@ void fill_leaf(const Kernel& kernel, const Region& region,
                   : node->copies() == 0     ? TileLoop::Kind::Unroll
                                             : TileLoop::Kind::Serial;
       if (loop.kind == TileLoop::Kind::Serial) loop.unroll = static_cast<int>(node->copies());
+      if (const LoopMark* blocks = node->find_mark(marks::kSumBlocks)) loop.sum_block = blocks->count;
       if (auto extent = part.extent(iterator)) {
         loop.extent = *extent;
       } else if (part.steps.empty()) {

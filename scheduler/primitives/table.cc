@@ -25,6 +25,7 @@
   X(vectorize)                   \
   X(unroll)                      \
   X(tensorize)                   \
+  X(sum_blocks)                  \
   X(prefetch)                    \
   X(parallel)
 // clang-format on

@@ -29,6 +29,7 @@ bool applies(const NamedKernel& named, const std::string& primitive) {
   if (primitive == "merge") return contiguous.count(named.name) > 0;
   if (primitive == "winograd") return named.name == "conv" || named.name == "conv_direct";
   if (primitive == "pack" || primitive == "prefetch") return named.text.find("\n  constant ") != std::string::npos;
+  if (primitive == "sum_blocks") return named.text.find("] += ") != std::string::npos && named.name != "quantized";
   // All its sizes are symbolic.
   if (named.name == "softmax_symbolic") return primitive != "layout" && primitive != "strip";
   // Its time steps stay in order, around all else.

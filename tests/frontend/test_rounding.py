@@ -1,0 +1,56 @@
+"""The error of long sums at tolerance 0, beside that of a sum that adds one term after the other."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import tc
+
+
+def model_of(node, sizes, weights):
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, sizes)],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(weights, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+
+def root_of_mean_square(error):
+    return float(np.sqrt(np.mean(np.square(error))))
+
+
+def in_turn(terms):
+    """The sum along the last axis, rounded to float32 after each term."""
+    total = np.zeros(terms.shape[:-1], np.float32)
+    for number in range(terms.shape[-1]):
+        total = (total + terms[..., number].astype(np.float32)).astype(np.float32)
+    return total
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("terms", [2048, 2304, 576, 1000])
+def test_long_sums_are_formed_in_blocks(target, terms):
+    random = np.random.default_rng(7)
+    # All products are positive: the sum grows, and so does what each rounding loses.
+    x = random.uniform(0.5, 1, (1, terms, 5, 6)).astype(np.float32)
+    weights = random.uniform(0.5, 1, (32, terms, 1, 1)).astype(np.float32)
+    model = tc.compile(model_of(helper.make_node("Conv", ["x", "w"], ["y"]), list(x.shape), weights), target=target, tolerance=0, threads=1)
+    products = np.einsum("ncyx,fc->nfyxc", x.astype(np.float64), weights[:, :, 0, 0].astype(np.float64))
+    exact = products.sum(-1)
+    error = root_of_mean_square(model.run({"x": x})["y"] - exact)
+    plain = root_of_mean_square(in_turn(products) - exact)
+    blocks = terms / 256
+    print(f"{terms} terms, {target}: error {error:.2e}, of one term after the other {plain:.2e}, ratio {plain / error:.1f}")
+    # Random roundings: a block's error grows with its terms to the power of 1.5, and blocks of a sum add up as squares.
+    assert plain / error >= 0.6 * blocks
+
+
+@pytest.mark.parametrize("kernel,channels", [(3, 64), (3, 128), (3, 256), (5, 48), (3, 200)])
+def test_windows_in_blocks(kernel, channels):
+    random = np.random.default_rng(channels)
+    x = random.standard_normal((1, channels, 15, 17)).astype(np.float32)
+    weights = random.standard_normal((48, channels, kernel, kernel)).astype(np.float32)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[kernel // 2] * 4)
+    found = tc.compile(model_of(node, list(x.shape), weights), tolerance=0, threads=1).run({"x": x})["y"]
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (kernel // 2,) * 2, (kernel // 2,) * 2))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (2, 3))
+    exact = np.einsum("ncyxrs,fcrs->nfyx", windows, weights.astype(np.float64))
+    assert np.abs(found - exact).max() / np.abs(exact).max() < 5e-7
