@@ -376,8 +376,8 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
     inputs     of a torch.nn.Module or TorchScript: example inputs, a tuple of what the module is called with (or a dictionary
                by name). The module that comes back is called likewise
     target     "native" or one of tc.targets(), with "+feature,-feature" after it
-    shapes     {"batch": 1} binds a symbolic dimension, {"input": (1, 3, 224, 224)} an input's shape; with a model of PyTorch
-               {"input": ("batch", 3, 224, 224), "batch": (1, 64)} keeps a size open, and gives its range
+    shapes     {"batch": 1} binds a symbolic dimension, {"batch": (1, 64)} keeps it open and gives its range, {"input": (1, 3, 224, 224)}
+               binds an input's shape; with a model of PyTorch {"input": ("batch", 3, 224, 224), "batch": (1, 64)} names a size
                Of a sequence {"input": [(3, 4), (3, 5)]} the shapes of its tensors, of an optional the
                same or {"input": None}: an artefact takes each of them as an input ("input[0]", ...).
                Where these are not given, a version is compiled for each form on first use
