@@ -11,6 +11,8 @@ namespace tc {
 
 namespace {
 
+constexpr const char* kUnfitBody = "has a body whose inputs and outputs do not fit together";
+
 // Trip counts and conditions are one element.
 void check_single(InferContext& context, int input, const char* what) {
   if (!context.has_input(input) || element_count(context.shape(input)) == Dim(1)) return;
@@ -369,7 +371,7 @@ class CarriedSizes {
   Shape outside(const InferContext& context, Shape shape) {
     for (Dim& size : shape) {
       if (!changes(size)) continue;
-      if (next_ == names_.size()) context.fail_at(ErrorKind::Model, text("computes size '", size.str(), "' in its body, which attribute 'sizes' does not name"));
+      if (next_ == names_.size()) context.fail_at(ErrorKind::Model, kUnfitBody);   // a size without a state
       size = Dim::symbol(names_[next_++]);
     }
     return shape;
@@ -424,15 +426,12 @@ void infer_loop(InferContext& context) {
   const GraphPtr body = graph_attribute(node, "body");
   const int64_t states = static_cast<int64_t>(body->inputs.size()) - 2;
   if (states < 0 || static_cast<int64_t>(body->outputs.size()) < states + 1) {
-    context.fail_at(ErrorKind::Model, "has a body whose inputs and outputs do not fit together");
+    context.fail_at(ErrorKind::Model, kUnfitBody);
   }
   check_single(context, 0, "the trip count");
   check_single(context, 1, "the condition");
   if (context.input_count() < 2 + states) {
     context.fail_at(ErrorKind::Model, text("has ", context.input_count(), " inputs, which do not fit its body of ", states, " states"));
-  }
-  if (node.outputs.size() + 1 > body->outputs.size()) {
-    context.fail_at(ErrorKind::Model, text("has ", node.outputs.size(), " outputs, but its body gives ", body->outputs.size() - 1));
   }
   give_states(context, *body, states);
   infer_body(*body);

@@ -160,8 +160,29 @@ def test_errors():
     with pytest.raises(tc.Error, match=r"state 0 changes from f32\[2\] to f32\[1, 2\] in an iteration"):
         tc.compile(model([loop(["three", "", "v"], ["last"], ranks)], [("v", FLOAT, [2])], [("last", FLOAT, None)], CONSTANTS))
     several = body([keep_going()], [("s", FLOAT, [2])], [("s", FLOAT, [2])])
-    with pytest.raises(tc.Error, match=r"has 2 outputs, but its body gives 1"):
+    with pytest.raises(tc.Error, match=r"has an output 'more', which Loop does not give"):
         tc.compile(model([loop(["three", "", "v"], ["last", "more"], several)], [("v", FLOAT, [2])], [("last", FLOAT, None)], CONSTANTS))
+
+
+def test_scans_collect_parts_of_known_sizes():
+    each = helper.make_graph([node("NonZero", ["e"], "w")], "each", [info(("e", FLOAT, [3]))], [info(("w", INT64, [1, None]))])
+    scan = helper.make_node("Scan", ["x"], ["all"], name="scan", body=each, num_scan_inputs=1)
+    with pytest.raises(tc.UnsupportedError, match=r"each iteration computes 'w_node_count_in1'; parts of equal sizes are needed"):
+        tc.compile(model([scan], [("x", FLOAT, [4, 3])], [("all", INT64, None)]))
+
+
+def test_loops_in_loops_that_all_change_sizes():
+    """Each level takes the imports of the next twice."""
+    inner = None
+    for level in range(16):
+        i, c, s, t, g = (f"{stem}{level}" for stem in "icstg")
+        nodes = [node("Concat", [s, s], t, axis=0)] if inner is None else [loop(["three", "", s], [t], inner, name=f"loop{level}")]
+        ports = [(i, INT64, []), (c, BOOL, []), (s, FLOAT, [None])]
+        inner = helper.make_graph([*nodes, node("Identity", [c], g)], "body", [info(port) for port in ports],
+                                  [info((g, BOOL, [])), info((t, FLOAT, [None]))])
+    with pytest.raises(tc.UnsupportedError, match="is in loops whose iterations change the sizes of states, which takes more than "
+                       "32768 nodes; give the states of loops inside of others one size"):
+        tc.compile(model([loop(["three", "", "x"], ["y"], inner)], [("x", FLOAT, [1])], [("y", FLOAT, [None])], CONSTANTS))
 
 
 def test_memory_ends():

@@ -37,6 +37,8 @@ constexpr size_t kLongestName = 64 << 10;
 constexpr int kLowestOpset = 1;
 // Nodes that are imported again, for each iteration of an unrolled loop: a compilation takes about a millisecond for each.
 constexpr int64_t kMostRepeated = 1 << 12;
+// Nodes that are imported again because their loops change sizes.
+constexpr int64_t kMostImportedAgain = 1 << 15;
 // Of the operands of one node, so that a run may compute or check their sizes.
 constexpr int kMostChanges = 64;
 
@@ -153,6 +155,10 @@ class OnnxImporter final : public NodeImporter {
       fail(ErrorKind::Unsupported, origin_of(proto, scope).str(), " is in a loop over sequences, whose iterations are compiled one by one; more than ",
            kMostRepeated, " nodes come of that");
     }
+    if (again_ && ++imported_again_ > kMostImportedAgain) {
+      fail(ErrorKind::Unsupported, origin_of(proto, scope).str(), " is in loops whose iterations change the sizes of states, which takes more than ",
+           kMostImportedAgain, " nodes; give the states of loops inside of others one size");
+    }
     for (const std::string& name : proto.output()) checked_name(name);
     if (functions_.count({proto.domain(), proto.op_type()})) return import_function(proto, scope, depth);
     if (is_default_domain(proto.domain()) && proto.op_type() == "Constant") return import_constant(proto, scope);
@@ -180,11 +186,11 @@ class OnnxImporter final : public NodeImporter {
     define_outputs(proto, forms, scope, *this);
   }
 
-  void import_body(const tc_onnx::GraphProto& proto, NameScope& scope, const std::vector<FormalInput>& formal, int depth) override {
+  void import_body(const tc_onnx::GraphProto& proto, NameScope& scope, const std::vector<FormalInput>& formal, int depth, bool again) override {
+    again_ += again ? 1 : 0;
+    const std::shared_ptr<void> done(nullptr, [&](void*) { again_ -= again ? 1 : 0; });
     import_graph(proto, scope, &formal, depth);
   }
-
-  int spend_round() override { return ++rounds_; }
 
   // A body's constants and nodes, in a scope inside of the graph that is there.
   void import_inline(const tc_onnx::GraphProto& body, NameScope& scope, int depth) override {
@@ -466,7 +472,8 @@ class OnnxImporter final : public NodeImporter {
   Refusals* refusals_ = nullptr;   // where all of them are collected
   int repeating_ = 0;              // bodies of unrolled loops around what is being imported
   int64_t repeated_ = 0;
-  int rounds_ = 0;                 // bodies of loops that were imported again
+  int again_ = 0;                  // bodies around what is being imported that were imported before
+  int64_t imported_again_ = 0;     // nodes
   int64_t spent_ = 0;              // of kMostSpent
   SizesOfValues sizes_;            // of the graph that is being imported
 };

@@ -63,10 +63,9 @@ class NodeImporter {
   virtual void import_repeated(const tc_onnx::GraphProto& body, NameScope& scope, int depth) = 0;
   // The same, each time as the file has them.
   virtual void import_inline(const tc_onnx::GraphProto& body, NameScope& scope, int depth) = 0;
-  // A subgraph into the scope's graph, which is its own.
-  virtual void import_body(const tc_onnx::GraphProto& body, NameScope& scope, const std::vector<FormalInput>& formal, int depth) = 0;
-  // How many subgraphs of the model have been imported once more.
-  virtual int spend_round() = 0;
+  // A subgraph into the scope's graph, which is its own; `again` where it was before, for other sizes: Unsupported error
+  // where a model has too much of that.
+  virtual void import_body(const tc_onnx::GraphProto& body, NameScope& scope, const std::vector<FormalInput>& formal, int depth, bool again) = 0;
   // The tensor that a name stands for; Model and Unsupported errors, which begin with `who`, where it is none.
   virtual ValueId resolve(const std::string& name, NameScope& scope, const std::string& who) = 0;
   virtual void define(const std::string& name, const Binding& binding, NameScope& scope) = 0;

@@ -16,8 +16,6 @@ using Control = OpTraits::Control;
 
 // The trip count and the condition come before a loop's states.
 constexpr size_t kLoopOperands = 2;
-// Bodies of loops that are imported again, of a node and of those around it, until their states have the shapes of all iterations.
-constexpr int kMostRounds = 64;
 
 class Subgraphs {
  public:
@@ -54,7 +52,7 @@ class Subgraphs {
       std::vector<ValueId> here;
       NameScope inner = inside(*body, here);
       try {
-        importer_.import_body(*found->second, inner, {}, depth_ + 1);
+        importer_.import_body(*found->second, inner, {}, depth_ + 1, /*again=*/false);
       } catch (const Error& error) {
         // A branch that the bound shapes contradict cannot be what a correct run takes.
         if (error.kind() != ErrorKind::Shape || !impossible.empty()) throw;
@@ -79,15 +77,11 @@ class Subgraphs {
   void import_body(const std::string& name, const tc_onnx::GraphProto& proto) {
     std::vector<FormalInput> formal = formal_inputs();
     for (int round = 0;; ++round) {
-      if (round > 0 && importer_.spend_round() > kMostRounds) {
-        fail(ErrorKind::Unsupported, node_.origin.str(), " and loops around it have more than ", kMostRounds,
-             " sizes in all that differ between iterations; give the states one size");
-      }
       const GraphPtr body = body_of(proto);
       std::vector<ValueId> here;
       NameScope inner = inside(*body, here);
       const std::vector<ValueId> sizes = carry_sizes(*body, formal);
-      importer_.import_body(proto, inner, formal, depth_ + 1);
+      importer_.import_body(proto, inner, formal, depth_ + 1, /*again=*/round > 0);
       body->inputs.insert(body->inputs.end(), sizes.begin(), sizes.end());
       if (node_.op->traits.control == Control::Loop && find_changes(*body, formal)) continue;
       captured_.insert(captured_.end(), here.begin(), here.end());
