@@ -193,9 +193,12 @@ std::vector<TensorPtr> run_loop(const Node& node, const std::vector<TensorPtr>& 
     state.assign(results.begin() + 1, results.begin() + 1 + static_cast<int64_t>(states));
     for (size_t i = 0; i < collected; ++i) parts[i].push_back(results[1 + states + i]);
   }
+  // Sizes that no iteration has computed.
+  Symbols nothing = symbols;
+  for (const auto& [name, symbol] : body->data_symbols) nothing[name] = 0;
   for (size_t i = 0; i < collected; ++i) {
     const Value& value = (*body)[body->outputs[1 + states + i]];
-    std::vector<int64_t> empty = concrete(*value.shape, symbols);
+    std::vector<int64_t> empty = concrete(*value.shape, nothing);
     empty.insert(empty.begin(), 0);
     state.push_back(joined(parts[i], false, value.dtype, empty));
   }

@@ -9,9 +9,7 @@
 #include "frontend/pipeline/kernel_names.h"
 #include "frontend/pipeline/kernel_schedules.h"
 #include "frontend/pipeline/layout.h"
-#include "frontend/pipeline/run_sizes.h"
-#include "frontend/pipeline/scan_loop.h"
-#include "frontend/pipeline/storages.h"
+#include "frontend/pipeline/plan_control.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"
 #include "ir/passes/group.h"
@@ -22,10 +20,6 @@ namespace {
 
 using Movement = OpTraits::Movement;
 
-Dim bytes_of(const Value& value) {
-  return element_count(*value.shape) * Dim(size_of(value.dtype));
-}
-
 // The product of the dimensions before `axis` is 1, so that parts along it are contiguous.
 bool outermost(const Shape& shape, int64_t axis) {
   for (int64_t i = 0; i < axis; ++i) {
@@ -34,7 +28,7 @@ bool outermost(const Shape& shape, int64_t axis) {
   return true;
 }
 
-class PlanBuilder {
+class PlanBuilder final : public ControlSteps {
  public:
   explicit PlanBuilder(const BuildOptions& options) : options_(options), schedules_(options, result_) {
     result_.plan.target = options.target.name;
@@ -62,7 +56,7 @@ class PlanBuilder {
       frame.places[graph.inputs[i]] =
           Place{storages_.add(Location::Kind::Input, static_cast<int>(i), value.name, bytes_of(value)), 0};
     }
-    plan.steps = build_steps(frame, /*top=*/true);
+    plan.steps = build_steps(frame, /*top=*/true, nullptr);
     sizes_.finish(graph, plan);
     for (size_t i = 0; i < graph.outputs.size(); ++i) copy_output(frame, static_cast<int>(i), plan.steps);
     storages_.finish(plan);
@@ -73,13 +67,7 @@ class PlanBuilder {
   }
 
  private:
-  // One graph being lowered: the model's, or a subgraph's.
-  struct Frame {
-    Graph* graph = nullptr;
-    Layouts layouts;
-    std::vector<std::optional<Place>> places;
-    std::map<ValueId, std::pair<ValueId, Dim>> aliases;  // part of a concat: whole value, byte offset
-  };
+  using Frame = PlanFrame;
 
   Dim stored_bytes(const Frame& frame, ValueId id) const {
     const Value& value = (*frame.graph)[id];
@@ -99,8 +87,7 @@ class PlanBuilder {
     return {found->second, 0};
   }
 
-  // The memory of a value, allocated on first use.
-  Place place_of(Frame& frame, ValueId id) {
+  Place place_of(Frame& frame, ValueId id) override {
     std::optional<Place>& place = frame.places[id];
     if (place) return *place;
     const Value& value = (*frame.graph)[id];
@@ -191,11 +178,14 @@ class PlanBuilder {
     }
   }
 
+  PlanSteps body_steps(Frame& frame, const std::function<void(PlanSteps&)>& finish) override { return build_steps(frame, false, finish); }
+
   // With the sizes that the graph computes.
-  PlanSteps build_steps(Frame& frame, bool top) {
+  PlanSteps build_steps(Frame& frame, bool top, const std::function<void(PlanSteps&)>& finish) {
     PlanSteps steps;
     const RunSizes::Scope outside = sizes_.enter(*frame.graph, steps);
     build_plain_steps(frame, top, steps);
+    if (finish) finish(steps);
     for (size_t i = 0; top && i < frame.graph->outputs.size(); ++i) {
       if (sizes_.is_unbounded(bytes_of((*frame.graph)[frame.graph->outputs[i]]))) unbounded_outputs_.insert(static_cast<int>(i));
     }
@@ -372,188 +362,12 @@ class PlanBuilder {
     return place_of(frame, id);
   }
 
-  // --- control flow ----------------------------------------------------------------------------
-
-  Frame enter(Frame& outer, Graph& body, const std::vector<Place>& formal, const Node& node, size_t first_capture) {
-    Frame frame;
-    frame.graph = &body;
-    frame.places.resize(body.values.size());
-    for (size_t i = 0; i < formal.size(); ++i) frame.places[body.inputs[i]] = formal[i];
-    for (size_t i = 0; i < body.captures.size(); ++i) {
-      const ValueId outside = node.inputs.at(first_capture + i);
-      frame.places[body.captures[i].second] = place_of(outer, outside);
-    }
-    return frame;
-  }
-
-  void control(Frame& frame, const Node& node, PlanSteps& steps) {
-    if (node.op->traits.control == OpTraits::Control::Size) {
-      frame.places[node.outputs[0]] = place_of(frame, node.inputs[0]);
-      return bind_sizes(frame, node, steps);
-    }
-    if (node.op->traits.control == OpTraits::Control::Branch) return branch(frame, node, steps);
-    if (node.op->traits.control == OpTraits::Control::Scan) return scan(frame, node, steps);
-    fail(ErrorKind::Unsupported, node.origin.str(), ": operator ", node.op->name,
-         " with a condition or trip count known only at run time is not supported; "
-         "export the model with a fixed number of iterations");
-  }
-
-  void branch(Frame& frame, const Node& node, PlanSteps& steps) {
-    PlanStep step;
-    step.kind = PlanStep::Kind::If;
-    step.locations = {storages_.locate(place_of(frame, node.inputs[0]))};
-    step.label = node.origin.node;
-    storages_.next_step();
-    const int begin = storages_.step();
-    size_t capture = 1;
-    for (const char* name : {"then_branch", "else_branch"}) {
-      GraphPtr body = std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at(name)));
-      Frame inner = enter(frame, *body, {}, node, capture);
-      capture += body->captures.size();
-      PlanSteps body_steps = build_steps(inner, false);
-      for (size_t i = 0; i < node.outputs.size(); ++i) {
-        if (node.outputs[i] == kNoValue) continue;
-        const Place from = place_of(inner, body->outputs[i]);
-        const Dim bytes = bytes_of((*body)[body->outputs[i]]);
-        const Place to = result_place(frame, node, i);
-        // What the branch gives has its size here, and only then outside.
-        if (own_segments_.count(to.storage)) body_steps.push_back(sizes_.grow_step(to.storage, bytes, text("the result of ", node.origin.str())));
-        body_steps.push_back(storages_.copy_step(to, from, bytes, "if"));
-      }
-      (std::string(name) == "then_branch" ? step.body : step.otherwise) = std::move(body_steps);
-    }
-    storages_.extend_over_loop(begin);
-    storages_.next_step();
-    steps.push_back(std::move(step));
-    bind_sizes(frame, node, steps);
-  }
-
-  // Where a result lies that subgraphs give: in a segment of its own where its size has no bound.
-  Place result_place(Frame& frame, const Node& node, size_t output) {
-    const ValueId id = node.outputs[output];
-    if (!frame.places[id] && sizes_.is_unbounded(bytes_of((*frame.graph)[id]))) {
-      const int storage = sizes_.add_segment((*frame.graph)[id].name);
-      own_segments_.insert(storage);
-      frame.places[id] = Place{storage, 0};
-    }
-    return place_of(frame, id);
-  }
-
-  // The sizes that the node's outputs hold.
-  void bind_sizes(Frame& frame, const Node& node, PlanSteps& steps) {
-    for (const auto& [name, symbol] : frame.graph->data_symbols) {
-      const bool here = std::find(node.outputs.begin(), node.outputs.end(), symbol.source) != node.outputs.end();
-      if (here) sizes_.bind(*frame.graph, name, place_of(frame, symbol.source), node.origin, steps);
-    }
-  }
-
-  // Initial states are copied to where they live; what is scanned and given back is in use from before the loop.
-  void enter_scan(Frame& frame, ScanLoop& loop, PlanSteps& steps) {
-    for (size_t i = 0; i < loop.states; ++i) {
-      const Value& inner = loop.value_of(loop.body->inputs[i]);
-      Place place{sizes_.allocate(inner.name, bytes_of(inner)), 0};
-      steps.push_back(storages_.copy_step(place, place_of(frame, loop.node.inputs[i]), bytes_of(inner), "initial state"));
-      loop.formal.push_back(place);
-      loop.states_at.push_back(place);
-    }
-    for (size_t i = 0; i < loop.scans; ++i) {
-      const Place whole = place_of(frame, loop.node.inputs[loop.states + i]);
-      storages_.touch(whole.storage);
-      const Dim bytes = bytes_of(loop.value_of(loop.body->inputs[loop.states + i]));
-      loop.formal.push_back(loop.slice(whole, bytes, loop.in_directions[i] != 0));
-    }
-    for (size_t i = loop.states; i < loop.node.outputs.size(); ++i) {
-      if (loop.wants(i)) storages_.touch(place_of(frame, loop.node.outputs[i]).storage);
-    }
-    storages_.next_step();
-  }
-
-  // Scan outputs that a kernel of the body makes are written straight into their slice.
-  void place_scan_outputs(Frame& frame, const ScanLoop& loop, Frame& inner) {
-    const std::vector<int> makers = loop.body->producers();
-    for (size_t i = loop.states; i < loop.body->outputs.size(); ++i) {
-      if (!loop.wants(i)) continue;
-      const ValueId id = loop.body->outputs[i];
-      const bool computed = makers[id] >= 0 && loop.body->nodes[makers[id]].op->kind == OpRow::Kind::Compute;
-      if (!computed || inner.places[id]) continue;
-      inner.places[id] = loop.slice(place_of(frame, loop.node.outputs[i]), bytes_of(loop.value_of(id)), loop.is_backwards(i));
-    }
-  }
-
-  // The others are copied there.
-  void copy_scan_outputs(Frame& frame, ScanLoop& loop, Frame& inner) {
-    for (size_t i = loop.states; i < loop.body->outputs.size(); ++i) {
-      if (!loop.wants(i)) continue;
-      const ValueId id = loop.body->outputs[i];
-      const Dim bytes = bytes_of(loop.value_of(id));
-      const Place to = loop.slice(place_of(frame, loop.node.outputs[i]), bytes, loop.is_backwards(i)), from = place_of(inner, id);
-      if (from.storage == to.storage && from.offset == to.offset) continue;
-      loop.step.body.push_back(storages_.copy_step(to, from, bytes, "scan output"));
-    }
-  }
-
-  // The next states go where the states live; one that takes another state's value reads it before that one is
-  // overwritten.
-  void copy_states(ScanLoop& loop, Frame& inner) {
-    std::vector<Place> next_states;
-    for (size_t i = 0; i < loop.states; ++i) {
-      const ValueId id = loop.body->outputs[i];
-      const Dim bytes = bytes_of(loop.value_of(id));
-      Place from = place_of(inner, id);
-      const bool other = std::any_of(loop.states_at.begin(), loop.states_at.end(), [&](const Place& place) {
-        return place.storage == from.storage && place.storage != loop.states_at[i].storage;
-      });
-      if (other) {
-        const Place temporary{sizes_.allocate("state", bytes), 0};
-        loop.step.body.push_back(storages_.copy_step(temporary, from, bytes, "state"));
-        from = temporary;
-      }
-      next_states.push_back(from);
-    }
-    for (size_t i = 0; i < loop.states; ++i) {
-      if (next_states[i].storage == loop.states_at[i].storage) continue;
-      const Dim bytes = bytes_of(loop.value_of(loop.body->outputs[i]));
-      loop.step.body.push_back(storages_.copy_step(loop.states_at[i], next_states[i], bytes, "state"));
-    }
-    for (const Place& place : loop.states_at) storages_.touch(place.storage);
-  }
-
-  // ONNX Scan over axis 0: states live in one block each, copied back at the end of an iteration.
-  void scan(Frame& frame, const Node& node, PlanSteps& steps) {
-    ScanLoop loop = scan_loop(*frame.graph, node, text("t", loops_++));
-    enter_scan(frame, loop, steps);
-    const int begin = storages_.step();
-    Frame inner = enter(frame, *loop.body, loop.formal, node, loop.states + loop.scans);
-    place_scan_outputs(frame, loop, inner);
-    loop.step.body = build_steps(inner, false);
-    copy_scan_outputs(frame, loop, inner);
-    copy_states(loop, inner);
-    storages_.extend_over_loop(begin);
-    storages_.next_step();
-    for (size_t i = 0; i < loop.states; ++i) {
-      if (!loop.wants(i) || frame.places[node.outputs[i]] || frame.aliases.count(node.outputs[i])) continue;
-      frame.places[node.outputs[i]] = loop.states_at[i];
-    }
-    steps.push_back(std::move(loop.step));
-    for (size_t i = 0; i < loop.states; ++i) {
-      if (!loop.wants(i)) continue;
-      const Place to = place_of(frame, node.outputs[i]);
-      if (to.storage == loop.states_at[i].storage) continue;
-      const Dim bytes = bytes_of(loop.value_of(loop.body->inputs[i]));
-      steps.push_back(storages_.copy_step(to, loop.states_at[i], bytes, "final state"));
-    }
-  }
-
   const BuildOptions& options_;
   BuiltPlan result_;
-  Storages storages_;
-  RunSizes sizes_{storages_};
   KernelSchedules schedules_;
   ConstantStore constants_;
   std::map<int, int> constant_storages_;
   std::set<int> unbounded_outputs_;
-  std::set<int> own_segments_;          // storages
-  int loops_ = 0;
 };
 
 }  // namespace

@@ -368,7 +368,7 @@ def _with_log(options, log):
 
 def compile(model, target="native", *, inputs=None, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
-            insecure=False, progress=None, build_threads=None, max_ram=None):
+            insecure=False, progress=None, build_threads=None, max_ram=None, specialise=0):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called.
 
     model      path of an .onnx file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
@@ -376,8 +376,8 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
     inputs     of a torch.nn.Module or TorchScript: example inputs, a tuple of what the module is called with (or a dictionary
                by name). The module that comes back is called likewise
     target     "native" or one of tc.targets(), with "+feature,-feature" after it
-    shapes     {"batch": 1} binds a symbolic dimension, {"input": (1, 3, 224, 224)} an input's shape; with a model of PyTorch
-               {"input": ("batch", 3, 224, 224), "batch": (1, 64)} keeps a size open, and gives its range
+    shapes     {"batch": 1} binds a symbolic dimension, {"batch": (1, 64)} keeps it open and gives its range, {"input": (1, 3, 224, 224)}
+               binds an input's shape; with a model of PyTorch {"input": ("batch", 3, 224, 224), "batch": (1, 64)} names a size
                Of a sequence {"input": [(3, 4), (3, 5)]} the shapes of its tensors, of an optional the
                same or {"input": None}: an artefact takes each of them as an input ("input[0]", ...).
                Where these are not given, a version is compiled for each form on first use
@@ -394,6 +394,8 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
     build_threads  threads of the compiler; None takes all cores
     max_ram    bytes that the model may use; None takes this machine's memory. A model that needs more is refused,
                where its sizes are known
+    specialise  with sizes that are left open: so many versions are kept for sizes of the inputs that recur. The second run at a
+               size compiles one, and is as fast as a model of that size from then on; 0 compiles none
     """
     read = None
     if is_torch_model(model):
@@ -408,27 +410,34 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
                time_limit=time_limit, log=log, tracker=tracker, credentials=credentials,
                insecure=insecure, seed=seed, progress=progress)
 
-    def options():
-        made = options_of(Options(target=target, shapes=shapes, threads=threads, build_threads=build_threads,
+    def options(sizes=None):
+        made = options_of(Options(target=target, shapes={**(shapes or {}), **(sizes or {})}, threads=threads, build_threads=build_threads,
                                   tolerance=tolerance, seed=seed, max_ram=max_ram))
         set_values(made, model, values)
         _with_log(made, log)
         return made
 
     if read is None:
-        return _compiled(model, options, threads)
+        return _compiled(model, options, threads, specialise)
     from .torch import module_of
 
-    return module_of(read, lambda source: _compiled(source, options, threads))
+    return module_of(read, lambda source: _compiled(source, options, threads, specialise))
 
 
 @bounded
-def _compiled(model, options, threads):
+def _compiled(model, options, threads, specialise=0):
     """The module of a model; `options` makes the compiler's options for each compilation."""
     source = source_of(model)
     try:
         made = options()
-        module = Module(compiled=compiler.compile(source, made), threads=threads)
+        compiled = compiler.compile(source, made)
+        if specialise > 0 and compiled.symbols:
+            from .recurring import RecurringModule
+
+            again = source_of(model)
+            module = RecurringModule(compiled, threads, lambda sizes: _compiled(again, lambda: options(sizes), threads), specialise)
+        else:
+            module = Module(compiled=compiled, threads=threads)
     except UnsupportedError as error:
         if error.strings:
             from .strings import StringModule

@@ -11,6 +11,8 @@ namespace tc {
 
 namespace {
 
+constexpr const char* kUnfitBody = "has a body whose inputs and outputs do not fit together";
+
 // Trip counts and conditions are one element.
 void check_single(InferContext& context, int input, const char* what) {
   if (!context.has_input(input) || element_count(context.shape(input)) == Dim(1)) return;
@@ -208,45 +210,250 @@ void normalize_scan(Graph&, Node& node) {
   }
 }
 
-// Shapes must not change from one iteration to the next.
+bool is_true(const Value& value) { return value.constant && value.constant->count() == 1 && value.constant->as_int(0) != 0; }
+
+// The source of a value of one element through views.
+ValueId source_of(const Graph& graph, ValueId id) {
+  const std::vector<int> producers = graph.producers();
+  while (producers[static_cast<size_t>(id)] >= 0) {
+    const Node& node = graph.nodes[static_cast<size_t>(producers[static_cast<size_t>(id)])];
+    if (node.op->kind != OpRow::Kind::View) break;
+    id = node.inputs.at(0);
+  }
+  return id;
+}
+
+// The condition holds at first, and an iteration hands it on or sets it.
+bool always_goes_on(const Graph& graph, const Node& node, const Graph& body) {
+  if (node.inputs[1] != kNoValue && !is_true(graph[source_of(graph, node.inputs[1])])) return false;
+  const ValueId next = source_of(body, body.outputs[0]);
+  return next == body.inputs[1] || is_true(body[next]);
+}
+
+// A Loop in the form of a file, and what it becomes.
+class LoopForm {
+ public:
+  LoopForm(Graph& graph, Node& node) : graph_(graph), node_(node), build_(graph, node) {
+    node.attributes.erase("sizes");   // no file's
+    body_ = std::make_shared<Graph>(*graph_attribute(node, "body"));
+    captures_ = body_->captures.size();
+  }
+
+  // The trip count is a known size; sizes of states that an iteration changes, and the number of iterations where a condition
+  // decides it, are states behind the others.
+  void carry_sizes() {
+    if (node_.inputs.size() < 2 + captures_) return;
+    states_ = node_.inputs.size() - 2 - captures_;
+    // Inference tells what does not fit.
+    if (body_->inputs.size() < 2 + states_ || body_->outputs.size() < 1 + states_ || node_.outputs.size() + 1 > body_->outputs.size()) return;
+    const std::optional<Dim> trip = bind_trip_count();
+    const bool ends = !trip || !always_goes_on(graph_, node_, *body_);
+    node_.outputs.resize(std::max(node_.outputs.size(), states_), kNoValue);
+    carry_changing();
+    const size_t first_part = 1 + states_ + names_.size(), parts = body_->outputs.size() - first_part;
+    for (size_t i = 0; i < parts; ++i) carry_part(body_->outputs.size() - parts + i);
+    if (ends && parts > 0) carry_count(trip);
+    give_nodes();
+    node_.attributes["body"] = body_;
+    if (!names_.empty()) node_.attributes["sizes"] = names_;
+  }
+
+ private:
+  std::optional<Dim> bind_trip_count() {
+    if (node_.inputs[0] == kNoValue) return std::nullopt;
+    const ValueId given = node_.inputs[0];
+    if (element_count(*graph_[given].shape) != Dim(1)) return std::nullopt;   // inference refuses it
+    auto known = known_elements(graph_[given]);
+    if (!known || known->size() != 1) {
+      ValueId count = build_.cast(given, DType::I64);
+      if (!graph_[count].shape->empty()) count = build_.add("Reshape", {count}, {{"shape", std::vector<int64_t>{}}, {"allowzero", int64_t{1}}});
+      const Dim trip = build_.size(build_.add("Max", {count, build_.integer(DType::I64, 0)}), std::nullopt);
+      node_.inputs[0] = graph_.data_symbols.at(trip.str()).source;
+      return trip;
+    }
+    Dim trip = (*known)[0];
+    if (dim_range(trip, graph_).low < 0) {
+      trip = max(trip, Dim(0));
+      node_.inputs[0] = value_of(build_, trip);
+    }
+    return trip;
+  }
+
+  // A further state and its first value; the outer graph has the last one as a size.
+  void carry(const Dim& first, const std::optional<Dim>& bound) {
+    const std::string name = fresh_symbol(graph_, node_);
+    const auto at = static_cast<std::ptrdiff_t>(states_ + names_.size());
+    node_.inputs.insert(node_.inputs.begin() + 2 + at, value_of(build_, first));
+    const ValueId last = graph_.fresh_value(name, DType::I64, Shape{});
+    graph_[last].elements = {{Dim::symbol(name)}};
+    node_.outputs.insert(node_.outputs.begin() + at, last);
+    graph_.data_symbols[name] = {last, bound};
+    names_.push_back(name);
+  }
+
+  void give_next(ValueId next) {
+    body_->outputs.insert(body_->outputs.begin() + 1 + static_cast<std::ptrdiff_t>(states_ + names_.size()) - 1, next);
+  }
+
+  // The importer gave the body an input for each size.
+  void carry_changing() {
+    for (size_t i = 0; i < states_; ++i) {
+      const Shape inside = *(*body_)[body_->inputs[2 + i]].shape, next = *(*body_)[body_->outputs[1 + i]].shape;
+      const Shape outside = *graph_[node_.inputs[2 + i]].shape;
+      for (size_t axis = 0; axis < inside.size() && axis < next.size() && axis < outside.size(); ++axis) {
+        if (is_outside(inside[axis], *body_)) continue;
+        carry(outside[axis], std::nullopt);
+        NodeBuilder build(*body_, node_);
+        give_next(value_of(build, next[axis]));
+        for (Node& made : build.take()) body_->nodes.push_back(std::move(made));
+      }
+    }
+  }
+
+  // The sizes of what one output collects that an iteration computes: those of the first iteration, which a view has in the others,
+  // so that a run checks it.
+  void carry_part(size_t output) {
+    const ValueId part = body_->outputs[output];
+    Shape shape = *(*body_)[part].shape;
+    NodeBuilder build(*body_, node_);
+    std::vector<ValueId> sizes;
+    for (Dim& size : shape) {
+      if (is_outside(size, *body_)) continue;
+      body_->inputs.push_back(body_->fresh_value("size", DType::I64, Shape{}));
+      const ValueId first = build.add("Equal", {body_->inputs[0], build.integer(DType::I64, 0)});
+      size = build.size(build.add("Where", {first, value_of(build, size), body_->inputs.back()}), std::nullopt);
+      sizes.push_back(body_->data_symbols.at(size.str()).source);
+    }
+    if (sizes.empty()) return;
+    body_->outputs[output] = build.add("Reshape", {part}, {{"shape", std::vector<Dim>(shape)}, {"allowzero", int64_t{1}}});
+    for (Node& made : build.take()) body_->nodes.push_back(std::move(made));
+    for (ValueId size : sizes) {
+      carry(Dim(0), std::nullopt);
+      give_next(size);
+    }
+  }
+
+  // How many iterations there are.
+  void carry_count(const std::optional<Dim>& trip) {
+    constexpr int64_t kMostReserved = 1 << 16;   // parts of results for which memory is reserved before it is known
+    const bool reserved = trip && !mentions_data(*trip, graph_) && !(trip->is_constant() && trip->constant() > kMostReserved);
+    carry(Dim(0), reserved ? trip : std::nullopt);
+    body_->inputs.push_back(body_->fresh_value("iterations", DType::I64, Shape{}));
+    NodeBuilder build(*body_, node_);
+    give_next(build.add("Add", {body_->inputs[0], build.integer(DType::I64, 1)}));
+    for (Node& made : build.take()) body_->nodes.push_back(std::move(made));
+  }
+
+  void give_nodes() {
+    for (Node& made : build_.take()) graph_.nodes.push_back(std::move(made));
+  }
+
+  Graph& graph_;
+  Node& node_;
+  NodeBuilder build_;
+  GraphPtr body_;
+  size_t captures_ = 0, states_ = 0;
+  std::vector<std::string> names_;   // of the sizes
+};
+
+void normalize_loop(Graph& graph, Node& node) { LoopForm(graph, node).carry_sizes(); }
+
+// The sizes that a loop carries along, in the order of its results.
+class CarriedSizes {
+ public:
+  CarriedSizes(InferContext& context, const Graph& body) : body_(body) {
+    if (has_attribute(context.node(), "sizes")) names_ = unchecked_attribute<std::vector<std::string>>(context.node(), "sizes");
+  }
+
+  const std::vector<std::string>& names() const { return names_; }
+  bool changes(const Dim& size) const { return !is_outside(size, body_); }
+  // Puts the next ones in the place of those that change.
+  Shape outside(const InferContext& context, Shape shape) {
+    for (Dim& size : shape) {
+      if (!changes(size)) continue;
+      if (next_ == names_.size()) context.fail_at(ErrorKind::Model, kUnfitBody);   // a size without a state
+      size = Dim::symbol(names_[next_++]);
+    }
+    return shape;
+  }
+  // Of the iterations, where there is one more than others; they are as many as the trip count says else.
+  std::optional<Dim> iterations(size_t states) const {
+    size_t others = 0;
+    auto add = [&](const Shape& shape) { others += static_cast<size_t>(std::count_if(shape.begin(), shape.end(), [&](const Dim& size) { return changes(size); })); };
+    for (size_t i = 0; i < states; ++i) add(*body_[body_.inputs[2 + i]].shape);
+    for (size_t i = 1 + states; i < body_.outputs.size(); ++i) add(*body_[body_.outputs[i]].shape);
+    return others < names_.size() ? std::optional(Dim::symbol(names_.back())) : std::nullopt;
+  }
+
+ private:
+  const Graph& body_;
+  std::vector<std::string> names_;
+  size_t next_ = 0;
+};
+
+[[noreturn]] void refuse_change(const InferContext& context, int64_t state, const Value& before, const Value& after) {
+  context.unsupported("state ", state, " changes from ", name_of(before.dtype), str(*before.shape), " to ", name_of(after.dtype), str(*after.shape),
+                      " in an iteration");
+}
+
+// Where an iteration is known to give a state another type or rank, or another size than the body takes, it is refused.
+void check_state(InferContext& context, const CarriedSizes& sizes, const Value& before, const Value& after, int64_t state) {
+  if (before.dtype != after.dtype || before.shape->size() != after.shape->size()) refuse_change(context, state, before, after);
+  for (size_t axis = 0; axis < before.shape->size(); ++axis) {
+    if (!sizes.changes((*before.shape)[axis]) && (*before.shape)[axis] != (*after.shape)[axis]) refuse_change(context, state, before, after);
+  }
+}
+
+// Gives the body's inputs the types and shapes of the node's; what changes stays as the body has it.
+void give_states(InferContext& context, Graph& body, int64_t states) {
+  body[body.inputs[0]].dtype = DType::I64;
+  body[body.inputs[0]].shape = Shape{};
+  body[body.inputs[1]].dtype = DType::Bool;
+  body[body.inputs[1]].shape = Shape{};
+  for (int64_t i = 0; i < states; ++i) {
+    Value& inside = body[body.inputs[static_cast<size_t>(2 + i)]];
+    Shape shape = context.shape(static_cast<int>(2 + i));
+    for (size_t axis = 0; inside.shape && inside.shape->size() == shape.size() && axis < shape.size(); ++axis) {
+      if (!is_outside((*inside.shape)[axis], body)) shape[axis] = (*inside.shape)[axis];
+    }
+    inside.dtype = context.dtype(static_cast<int>(2 + i));
+    inside.shape = shape;
+  }
+}
+
 void infer_loop(InferContext& context) {
   const Node& node = context.node();
   const GraphPtr body = graph_attribute(node, "body");
   const int64_t states = static_cast<int64_t>(body->inputs.size()) - 2;
   if (states < 0 || static_cast<int64_t>(body->outputs.size()) < states + 1) {
-    context.fail_at(ErrorKind::Model, "has a body whose inputs and outputs do not fit together");
+    context.fail_at(ErrorKind::Model, kUnfitBody);
   }
   check_single(context, 0, "the trip count");
   check_single(context, 1, "the condition");
   if (context.input_count() < 2 + states) {
     context.fail_at(ErrorKind::Model, text("has ", context.input_count(), " inputs, which do not fit its body of ", states, " states"));
   }
-  (*body)[body->inputs[0]].dtype = DType::I64;
-  (*body)[body->inputs[0]].shape = Shape{};
-  (*body)[body->inputs[1]].dtype = DType::Bool;
-  (*body)[body->inputs[1]].shape = Shape{};
-  for (int64_t i = 0; i < states; ++i) {
-    Value& inside = (*body)[body->inputs[2 + i]];
-    inside.dtype = context.dtype(static_cast<int>(2 + i));
-    inside.shape = context.shape(static_cast<int>(2 + i));
-  }
+  give_states(context, *body, states);
   infer_body(*body);
-  std::optional<std::vector<Dim>> trip = context.elements(0);
-  for (size_t i = 1; i < body->outputs.size(); ++i) {
-    const Value& value = (*body)[body->outputs[i]];
-    Shape shape = *value.shape;
-    if (static_cast<int64_t>(i) <= states) {
-      const Value& before = (*body)[body->inputs[1 + i]];
-      if (shape != *before.shape || value.dtype != before.dtype) {
-        context.unsupported("state ", i - 1, " changes from ", name_of(before.dtype), str(*before.shape), " to ", name_of(value.dtype),
-                            str(shape), " in an iteration");
-      }
-    } else {
-      if (!trip || trip->size() != 1) throw DependsOnData(context.node(), context.graph(), context.node().inputs[0], "trip count");
-      check_slice(context, *body, shape, i - 1);
-      shape.insert(shape.begin(), (*trip)[0]);
+  CarriedSizes sizes(context, *body);
+  const std::optional<std::vector<Dim>> trip = context.elements(0);
+  std::optional<Dim> count = sizes.iterations(static_cast<size_t>(states));
+  if (!count && trip && trip->size() == 1) count = (*trip)[0];
+  for (int64_t i = 1; i < static_cast<int64_t>(body->outputs.size()); ++i) {
+    const Value& value = (*body)[body->outputs[static_cast<size_t>(i)]];
+    if (i <= states) {
+      const Value& before = (*body)[body->inputs[static_cast<size_t>(1 + i)]];
+      check_state(context, sizes, before, value, i - 1);
+      context.set_output(static_cast<int>(i) - 1, value.dtype, sizes.outside(context, *before.shape));
+      continue;
     }
+    if (!count) throw DependsOnData(node, context.graph(), node.inputs[0], "trip count");
+    Shape shape = sizes.outside(context, *value.shape);
+    shape.insert(shape.begin(), *count);
     context.set_output(static_cast<int>(i) - 1, value.dtype, shape);
+  }
+  for (size_t i = 0; i < sizes.names().size(); ++i) {
+    context.set_elements(static_cast<int>(static_cast<size_t>(states) - sizes.names().size() + i), {Dim::symbol(sizes.names()[i])});
   }
 }
 
@@ -292,7 +499,9 @@ void register_control_ops(OpTable& table) {
   scan.onnx = {{"Scan", 9, normalize_scan}};
   table.add(std::move(scan));
   OpRow loop = control_row("Loop", Control::Loop, 1, "A subgraph a number of times, with states carried along.",
-                           {{"body", GraphPtr(), true}}, infer_loop);
+                           {{"body", GraphPtr(), true}, {"sizes", std::vector<std::string>()}}, infer_loop);
+  loop.onnx = {{"Loop", 1, normalize_loop}};
+  loop.minimum_inputs = 0;
   loop.types = {{kIndices, {0}}, {kBools, {1}}};
   table.add(std::move(loop));
   OpRow size = control_row("DataSize", Control::Size, 1, "Binds the symbol of a size that its operand holds; operators whose results' sizes depend on data expand into it.",

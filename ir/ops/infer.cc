@@ -22,6 +22,8 @@ const T* attribute_as(const Node& node, const std::string& name) {
   fail(ErrorKind::Model, node.origin.str(), ": attribute '", name, "' is not ", kind);
 }
 
+bool excludes(const Interval& range, int64_t value) { return range.low > value || range.high < value; }
+
 // Gives the values inside the subgraph that stand for captured ones their types and shapes.
 void infer_captures(Graph& outer, const Node& node, Graph& body, size_t first) {
   for (size_t i = 0; i < body.captures.size(); ++i) {
@@ -101,6 +103,12 @@ Shape InferContext::broadcast(const std::vector<Shape>& shapes) const {
       const size_t axis = rank - shape.size() + i;
       if (shape[i] == Dim(1) || shape[i] == result[axis]) continue;
       if (result[axis] != Dim(1)) {
+        // A size that a run computes, and which can only broadcast, is 1.
+        const bool never = excludes(dim_range(result[axis] - shape[i], graph_), 0);
+        for (const Dim& size : {result[axis], shape[i]}) {
+          if (!never || !mentions_data(size, graph_) || excludes(dim_range(size, graph_), 1)) continue;
+          differ(size, Dim(1), text("operands of shapes ", str(shapes[owner[axis]]), " and ", str(shape), " broadcast only where '", size.str(), "' is 1"));
+        }
         const bool symbolic = !shape[i].is_constant() || !result[axis].is_constant();
         differ(result[axis], shape[i],
                text("operand ", owner[axis], " of shape ", str(shapes[owner[axis]]), " and operand ", operand,

@@ -89,7 +89,7 @@ void infer_split(InferContext& context) {
     context.error("axis ", axis, " of ", str(shape), " has too few elements for ", parts, " parts of ", sizes[0].str());
   }
   if (total != shape[axis]) {
-    context.error("the sizes add up to ", total.str(), " but axis ", axis, " of ", str(shape), " is ", shape[axis].str());
+    context.differ(total, shape[axis], text("the sizes add up to ", total.str(), " but axis ", axis, " of ", str(shape), " is ", shape[axis].str()));
   }
   auto elements = context.elements(0);
   Dim offset = 0;

@@ -74,8 +74,11 @@ std::string fresh_symbol(const Graph& graph, const Node& node) {
     else if (!base.empty() && base.back() != '_') base += '_';
   }
   if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "size_" + base;
-  std::string name = base + "_count";
-  for (int suffix = 1; taken.count(name); ++suffix) name = text(base, "_count_", suffix);
+  // Those of the graphs around it have another end: the importer separates the names of graphs by slashes.
+  const auto depth = std::count(graph.name.begin(), graph.name.end(), '/');
+  const std::string end = depth > 0 ? text("_in", depth) : "";
+  std::string name = base + "_count" + end;
+  for (int suffix = 1; taken.count(name); ++suffix) name = text(base, "_count_", suffix, end);
   return name;
 }
 

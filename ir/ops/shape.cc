@@ -1,6 +1,7 @@
 // Shapes as values, and tensors made from numbers.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/rows.h"
@@ -103,19 +104,46 @@ void lower_constant_of_shape(LowerContext& context) {
   context.assign("fill", space.iterators, context.output(0), space.position, number_of(*fill_value(context.node())));
 }
 
+// A range of floats that a run computes: positions, scaled and moved. The number of them is computed in float64.
+void normalize_computed_range(Graph& graph, Node& node) {
+  const DType type = graph[node.inputs[0]].dtype, wide = type == DType::F64 ? DType::F64 : DType::F32;
+  NodeBuilder build(graph, node);
+  auto scalar = [&](ValueId id, DType to) {
+    const ValueId cast = build.cast(id, to);
+    if (build.shape(cast).empty()) return cast;
+    return build.add("Reshape", {cast}, {{"shape", std::vector<int64_t>{}}, {"allowzero", int64_t{1}}});
+  };
+  const auto& [start, limit, delta] = std::tie(node.inputs[0], node.inputs[1], node.inputs[2]);
+  const ValueId length = build.add("Sub", {scalar(limit, DType::F64), scalar(start, DType::F64)});
+  const ValueId steps = build.add("Ceil", {build.add("Div", {length, scalar(delta, DType::F64)})});
+  const Dim count = build.size(build.add("Max", {build.cast(steps, DType::I64), build.integer(DType::I64, 0)}), std::nullopt);
+  const ValueId positions = build.add("Range", {}, {{"range", std::vector<Dim>{Dim(0), count, Dim(1)}}, {"dtype", std::string(name_of(DType::I64))}});
+  const ValueId scaled = build.add("Mul", {build.cast(positions, wide), scalar(delta, wide)});
+  const ValueId moved = build.add("Add", {scaled, scalar(start, wide)});
+  for (Node& made : build.take()) graph.nodes.push_back(std::move(made));
+  node.op = find_op("Cast");
+  node.inputs = {moved};
+  node.attributes = {{"to", std::string(name_of(type))}};
+}
+
 // Integers come as dimensions `start`, `limit`, `delta`; floats as numbers in a tensor `numbers`.
 void normalize_range(Graph& graph, Node& node) {
   if (node.inputs.size() != 3) return;
   const DType type = graph[node.inputs[0]].dtype;
+  const auto is_known = [&](ValueId id) { return graph[id].constant && graph[id].constant->count() == 1; };
+  if (is_float(type) && !std::all_of(node.inputs.begin(), node.inputs.end(), is_known)) {
+    for (ValueId id : node.inputs) {
+      if (graph[id].dtype != type) fail(ErrorKind::Model, node.origin.str(), ": operands have the types ", name_of(type), " and ", name_of(graph[id].dtype), "; one is needed");
+      if (element_count(*graph[id].shape) != Dim(1)) fail(ErrorKind::Shape, node.origin.str(), ": an operand has the shape ", str(*graph[id].shape), "; one element is needed");
+    }
+    return normalize_computed_range(graph, node);
+  }
   node.attributes["dtype"] = std::string(name_of(type));
   std::vector<Dim> dims;
   std::vector<double> numbers;
   for (ValueId id : node.inputs) {
     const Value& value = graph[id];
     if (is_float(type)) {
-      if (!value.constant || value.constant->count() != 1) {
-        throw DependsOnData(node, graph, id, "input");
-      }
       numbers.push_back(value.constant->as_double(0));
       continue;
     }

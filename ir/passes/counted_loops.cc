@@ -1,4 +1,4 @@
-// Makes Scans of loops whose number of iterations is known before the run.
+// Makes Scans of loops whose number of iterations is known before they begin.
 #include "ir/ops/op.h"
 #include "ir/passes/passes.h"
 
@@ -45,7 +45,7 @@ void counted_loops(Graph& graph) {
     }
     auto body = std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at("body")));
     const auto trips = trip_count(graph, node);
-    if (!trips || !always_goes_on(graph, node, *body)) {
+    if (!trips || has_attribute(node, "sizes") || !always_goes_on(graph, node, *body)) {
       nodes.push_back(std::move(node));
       continue;
     }

@@ -18,9 +18,12 @@ import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from .random_forms import FORMS
 from .random_operators import OPERATORS
 
 FLOAT, INT, BOOL = numpy.float32, numpy.int64, numpy.bool_
+TYPES = (FLOAT, INT, BOOL, numpy.float64, numpy.float16, *(numpy.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32)),
+         numpy.uint64)
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17)
 MOST_ELEMENTS = 1500
 
@@ -124,6 +127,9 @@ class Builder:
         shape = [size if self.chance(0.6) else 1 for size in value.shape][self.integer(0, len(value.shape)):]
         return self.constant(self.data(value.dtype, tuple(shape)))
 
+    def arrays(self):
+        return {**self.constants, **{value.name: value.array for value in self.values}}
+
     def node(self, op, inputs, exact=False, outputs=1, **attributes):
         """Adds a node, unless ONNX Runtime says that it cannot be, or its results are too many or too large numbers."""
         while inputs and inputs[-1] is None:
@@ -132,18 +138,29 @@ class Builder:
         results = [self.name("v") for _ in range(outputs)]
         given = {key: value for key, value in attributes.items() if value is not None}
         node = helper.make_node(op, names, results, name=results[0], **given)
-        feeds = {value.name: value.array for value in inputs if value is not None}
+        feeds = {name: array for name, array in self.arrays().items() if name in names_read(node)}
         found = by_onnx_runtime(Graph([node], feeds, {}, {name: (None, exact) for name in results}, {}))
         if found is None:
             return
-        arrays = [numpy.asarray(array) for array in found.values()]
+        # NumPy has two types of 64 bits, of which ONNX Runtime gives the other one.
+        arrays = [numpy.asarray(array).astype(numpy.asarray(array).dtype.name) for array in found.values()]
         for array in arrays:
-            if array.size > MOST_ELEMENTS or array.dtype.type not in (FLOAT, INT, BOOL):
+            if array.size > MOST_ELEMENTS or array.dtype.type not in TYPES:
                 return
             if array.dtype != BOOL and array.size and not (numpy.abs(array) <= 1e4).all():
                 return
         self.nodes.append(node)
         self.values += [Drawn(name, array, exact or array.dtype != FLOAT) for name, array in zip(results, arrays)]
+
+
+def names_read(node):
+    """What a node reads of the values outside of it, its subgraphs included."""
+    names = {name for name in node.input if name}
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            inside = {port.name for port in attribute.g.input} | {name for each in attribute.g.node for name in each.output}
+            names |= {name for each in attribute.g.node for name in names_read(each)} - inside
+    return names
 
 
 def broadcasts(shape, other):
@@ -179,8 +196,8 @@ def draw(seed, most=12):
     for _ in range(20 * wanted):
         if len(builder.nodes) >= wanted:
             break
-        builder.choice(OPERATORS)(builder)
-    read = {name for node in builder.nodes for name in node.input}
+        builder.choice(FORMS if builder.chance(0.2) else OPERATORS)(builder)
+    read = {name for node in builder.nodes for name in names_read(node)}
     made = [value for value in builder.values if value.name not in builder.inputs]
     ends = [value for value in made if value.name not in read]
     # Some ends are dead, some values in between are results as well.
@@ -328,7 +345,7 @@ def without(graph, place):
     """Graphs without a node: with its outputs as inputs, or, where nothing reads them, without them."""
     node = graph.nodes[place]
     rest = graph.nodes[:place] + graph.nodes[place + 1:]
-    read = {name for other in rest for name in other.input}
+    read = {name for other in rest for name in names_read(other)}
     outputs = {name: kind for name, kind in graph.outputs.items() if name not in node.output}
     if not outputs:
         return

@@ -308,7 +308,7 @@ def one_hot(b):
 def top_k(b):
     value = b.floats(1, exact=True)
     axis = b.integer(0, len(value.shape) - 1)
-    b.node("TopK", [value, b.constant(numpy.array([b.integer(0, value.shape[axis])], INT))], True, outputs=1, axis=axis,
+    b.node("TopK", [value, b.constant(numpy.array([b.integer(0, value.shape[axis])], INT))], True, outputs=2, axis=axis,
            largest=b.integer(0, 1))
 
 

@@ -66,15 +66,9 @@ MODELS = [
     ("float[2] x, int64 n, bool c",
      "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on) { on = Identity(go) }>(n, c, x)"),
     ("float[2] x, int64 n, bool c",
-     "y, z = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2] u, float[2] v) "
-     "{ on = Identity(go) u = Neg(s) v = Abs(s) }>(n, c, x)"),
-    ("float[2] x, int64 n, bool c",
-     "y, z = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2] u, float[2] v) "
-     "{ on = Identity(go) u = Neg(s) v = Abs(s) }>(, c, x)"),
-    ("float[2] x, int64 n, bool c",
-     "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[4] u) "
-     "{ on = Identity(go) u = Concat<axis = 0>(s, s) }>(n, c, x)"),
-    ("float[2] x, int64 n, bool c",
+     "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2,1] u) "
+     "{ on = Identity(go) one = Constant<value_ints = [1]>() u = Unsqueeze(s, one) }>(n, c, x)"),
+    ("float[2] x, int64[2] n, bool c",
      "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2] u) "
      "{ on = Identity(go) u = Neg(s) }>(n, c, x)"),
     ("float[2] x, int64 n, bool c",
@@ -304,7 +298,7 @@ MODELS = [
     # Shapes as values.
     ("float[N] x", "s = Shape(x) y = Unsqueeze(x, s)"),
     ("int64 a", "y = Range(a, a, a)"),
-    ("float a", "y = Range(a, a, a)"),
+    ("float a, double b", "y = Range(a, a, b)"),
     (X, "y = Range(a, b, c)", "int64 a = {0}, int64 b = {5}, int64 c = {0}"),
     (X, "y = Range(a, b, c)", "float a = {0.0}, float b = {1.0e30}, float c = {1.0}"),
     ("float[2] x", "y = EyeLike(x)"),

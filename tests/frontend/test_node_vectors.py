@@ -9,13 +9,18 @@ import pytest
 from onnx import numpy_helper
 
 import tc
+from tc.versions import VersionedModule
 
-from ..support import ROOT
+from ..support import ROOT, output_file, run_under_qemu
 
 # Every so many of those that pass (tests/golden/onnx_node.txt lists those that do not).
 EVERY = 25
 # The reason there of those that only tc.Module runs.
 STRINGS = "works on strings"
+# How many of them also run as executables for rv64gcv, without --full and with it.
+RISCV_SAMPLE, RISCV_ALL = 12, 400
+# Element types of .npy files.
+NPY = {"float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"}
 
 
 def listed():
@@ -91,6 +96,48 @@ def test_a_sample_of_vectors(request):
             wrong[path.name] = str(error)
     assert not wrong
     assert len(tests) > 1100
+
+
+def riscv_case(path):
+    """Inputs and expected outputs, or None where an executable does not take them: it reads and writes .npy files of arrays."""
+    graph = onnx.load(path / "model.onnx").graph
+    data = path / "test_data_set_0"
+    constants = {tensor.name for tensor in graph.initializer}
+    given = values(data, "input", [port for port in graph.input if port.name not in constants])
+    expected = values(data, "output", graph.output)
+    arrays = [*given.values(), *expected.values()]
+    fits = all(isinstance(array, np.ndarray) and array.dtype.name in NPY for array in arrays)
+    return (given, expected) if fits and len(expected) == len(graph.output) else None
+
+
+def check_riscv(path, folder, given, expected):
+    shapes, decided, module = {name: array.shape for name, array in given.items()}, {}, None
+    # An artefact is one version: what decides the structure is given to the compiler, as by whoever exports one.
+    while module is None or isinstance(module, VersionedModule):
+        module = tc.compile(path / "model.onnx", target="rv64gcv", shapes={name: shapes[name] for name in shapes if name not in decided},
+                            values={name: given[name] for name in decided})
+        decided = {**decided, **dict.fromkeys(getattr(module, "deciding_inputs", ()))}
+    module.export(str(folder / "model"), kind="executable")
+    found = run_under_qemu(folder / "model", {port.name: given[port.name] for port in module.inputs}, folder)
+    for name, value in expected.items():
+        compare(found[output_file(name)], value)
+
+
+def test_riscv64(request, tmp_path):
+    """Each so many of those that pass and have arrays, evenly over the list."""
+    cases = [(path, case) for path in passing() if (case := riscv_case(path))]
+    wanted = RISCV_ALL if request.config.getoption("--full") else RISCV_SAMPLE
+    assert len(cases) > RISCV_ALL
+    wrong = {}
+    for i in range(wanted):
+        path, (given, expected) = cases[i * len(cases) // wanted]
+        folder = tmp_path / path.name
+        folder.mkdir()
+        try:
+            check_riscv(path, folder, given, expected)
+        except (AssertionError, tc.Error) as error:
+            wrong[path.name] = str(error)
+    assert not wrong
 
 
 def test_strings():

@@ -12,7 +12,6 @@
 #include "frontend/import/onnx/constant_value.h"
 #include "frontend/import/onnx/deciding_inputs.h"
 #include "frontend/import/onnx/description.h"
-#include "frontend/import/onnx/impossible_branch.h"
 #include "frontend/import/onnx/input_shapes.h"
 #include "frontend/import/onnx/known_operators.h"
 #include "frontend/import/onnx/model_file.h"
@@ -23,6 +22,7 @@
 #include "frontend/import/onnx/scope.h"
 #include "frontend/import/onnx/sequences.h"
 #include "frontend/import/onnx/strings.h"
+#include "frontend/import/onnx/subgraphs.h"
 #include "frontend/import/onnx/tensor_reader.h"
 #include "frontend/import/onnx/unrolled_loop.h"
 #include "frontend/import/origins.h"
@@ -37,10 +37,10 @@ constexpr size_t kLongestName = 64 << 10;
 constexpr int kLowestOpset = 1;
 // Nodes that are imported again, for each iteration of an unrolled loop: a compilation takes about a millisecond for each.
 constexpr int64_t kMostRepeated = 1 << 12;
+// Nodes that are imported again because their loops change sizes.
+constexpr int64_t kMostImportedAgain = 1 << 15;
 // Of the operands of one node, so that a run may compute or check their sizes.
 constexpr int kMostChanges = 64;
-
-bool is_branch(const Node& node) { return node.op->traits.control == OpTraits::Control::Branch; }
 
 void set_ranges(Graph& graph, const ModelDescription& description) {
   for (const auto& [symbol, range] : description.ranges()) {
@@ -155,6 +155,10 @@ class OnnxImporter final : public NodeImporter {
       fail(ErrorKind::Unsupported, origin_of(proto, scope).str(), " is in a loop over sequences, whose iterations are compiled one by one; more than ",
            kMostRepeated, " nodes come of that");
     }
+    if (again_ && ++imported_again_ > kMostImportedAgain) {
+      fail(ErrorKind::Unsupported, origin_of(proto, scope).str(), " is in loops whose iterations change the sizes of states, which takes more than ",
+           kMostImportedAgain, " nodes; give the states of loops inside of others one size");
+    }
     for (const std::string& name : proto.output()) checked_name(name);
     if (functions_.count({proto.domain(), proto.op_type()})) return import_function(proto, scope, depth);
     if (is_default_domain(proto.domain()) && proto.op_type() == "Constant") return import_constant(proto, scope);
@@ -173,18 +177,27 @@ class OnnxImporter final : public NodeImporter {
     for (const std::string& name : proto.input()) node.inputs.push_back(name.empty() ? kNoValue : resolve(name, scope, who));
     while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
 
-    if (is_branch(node) && inline_branch(proto, node, scope, depth)) return;
-    std::map<std::string, const tc_onnx::AttributeProto*> graphs;
+    if (inline_branch(proto, node, scope, depth, *this)) return;
     for (const auto& attribute : proto.attribute()) {
-      if (attribute.has_g()) {
-        graphs[attribute.name()] = &attribute;
-      } else {
-        add_attribute(node, attribute, scope);
-      }
+      if (!attribute.has_g()) add_attribute(node, attribute, scope);
     }
-    const std::vector<OutputForm> forms = import_subgraphs(node, graphs, scope, depth);
+    const std::vector<OutputForm> forms = import_subgraphs(proto, node, scope, depth, *this);
     finish_node(std::move(node), *form, value_names(proto, forms), scope);
     define_outputs(proto, forms, scope, *this);
+  }
+
+  void import_body(const tc_onnx::GraphProto& proto, NameScope& scope, const std::vector<FormalInput>& formal, int depth, bool again) override {
+    again_ += again ? 1 : 0;
+    const std::shared_ptr<void> done(nullptr, [&](void*) { again_ -= again ? 1 : 0; });
+    import_graph(proto, scope, &formal, depth);
+  }
+
+  // A body's constants and nodes, in a scope inside of the graph that is there.
+  void import_inline(const tc_onnx::GraphProto& body, NameScope& scope, int depth) override {
+    for (const auto& tensor : body.initializer()) {
+      scope.names[tensor.name()] = scope.graph->add_constant(tensor.name(), read_tensor(tensor, folder_, file_name_));
+    }
+    for (const auto& node : body.node()) import_node(node, scope, depth);
   }
 
   void import_repeated(const tc_onnx::GraphProto& body, NameScope& scope, int depth) override {
@@ -217,14 +230,8 @@ class OnnxImporter final : public NodeImporter {
     return name;
   }
 
-  // What the formal inputs of a subgraph are bound to: types and shapes from the node that holds it.
-  struct Formal {
-    DType dtype;
-    Shape shape;
-  };
-
   // `spent` is the same graph where it is imported this once: its tensors and nodes are freed as they are read.
-  void import_graph(const tc_onnx::GraphProto& proto, NameScope& scope, const std::vector<Formal>* formal, int depth,
+  void import_graph(const tc_onnx::GraphProto& proto, NameScope& scope, const std::vector<FormalInput>* formal, int depth,
                     tc_onnx::GraphProto* spent = nullptr) {
     Graph& graph = *scope.graph;
     SizesOfValues outside = std::exchange(sizes_, {});
@@ -372,10 +379,13 @@ class OnnxImporter final : public NodeImporter {
     // Passes ask a node's first output for its shape. Operators that are expanded into others may leave it out.
     const bool lacks_first = !node.outputs.empty() && node.outputs[0] == kNoValue && node.op->kind != OpRow::Kind::Expand;
     if (lacks_first) node.outputs[0] = graph.fresh_value("unnamed", DType::F32);
+    const std::vector<ValueId> given = node.outputs;
     make_canonical(node, form, scope);
-    // Behind those of the file a node may have an output for its size.
+    // Beside those of the file a node may have outputs for sizes: a loop among them, others behind them.
     for (size_t i = 0; i < std::min(outputs.size(), node.outputs.size()); ++i) {
-      if (node.outputs[i] != kNoValue && !outputs[i].empty()) define(outputs[i], node.outputs[i], scope);
+      const bool stays = i < given.size() && std::find(node.outputs.begin(), node.outputs.end(), given[i]) != node.outputs.end();
+      const ValueId output = stays ? given[i] : node.outputs[i];
+      if (output != kNoValue && !outputs[i].empty()) define(outputs[i], output, scope);
     }
     if (!compute_at_once(graph, node)) graph.nodes.push_back(std::move(node));
   }
@@ -451,109 +461,6 @@ class OnnxImporter final : public NodeImporter {
     import_node(copy, scope, depth);
   }
 
-  // --- control flow ----------------------------------------------------------------------------
-
-  // An If whose condition is known takes its branch's nodes into this graph.
-  bool inline_branch(const tc_onnx::NodeProto& proto, const Node& node, NameScope& scope, int depth) {
-    if (node.inputs.empty() || node.inputs[0] == kNoValue) return false;
-    const Value& value = (*scope.graph)[node.inputs[0]];
-    std::optional<bool> condition;
-    if (value.constant && value.constant->count() == 1) condition = value.constant->as_int(0) != 0;
-    if (!condition && value.elements && value.elements->size() == 1 && (*value.elements)[0].is_constant()) {
-      condition = (*value.elements)[0].constant() != 0;
-    }
-    if (!condition) return false;
-    for (const auto& attribute : proto.attribute()) {
-      if (attribute.name() != (*condition ? "then_branch" : "else_branch")) continue;
-      const tc_onnx::GraphProto& body = attribute.g();
-      NameScope inner{scope.graph, &scope, {}, nullptr, scope.opsets, scope.function_attributes};
-      import_inline(body, inner, depth + 1);
-      for (int i = 0; i < body.output_size() && i < proto.output_size(); ++i) {
-        define(proto.output(i), binding_of(*this, body.output(i).name(), inner, node.origin.str()), scope);
-      }
-      return true;
-    }
-    fail(ErrorKind::Model, node.origin.str(), " lacks a branch");
-  }
-
-  // A body's constants and nodes, in a scope inside of the graph that is there.
-  void import_inline(const tc_onnx::GraphProto& body, NameScope& scope, int depth) {
-    for (const auto& tensor : body.initializer()) {
-      scope.names[tensor.name()] = scope.graph->add_constant(tensor.name(), read_tensor(tensor, folder_, file_name_));
-    }
-    for (const auto& node : body.node()) import_node(node, scope, depth);
-  }
-
-  std::vector<Formal> formal_inputs(const Node& node, const NameScope& scope) const {
-    std::vector<Formal> result;
-    if (is_branch(node)) return result;
-    auto shape = [&](ValueId id) { return *(*scope.graph)[id].shape; };
-    const bool loop = node.op->traits.control == OpTraits::Control::Loop;
-    const size_t optional = loop ? 2 : 0;
-    for (size_t i = optional; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] == kNoValue) fail(ErrorKind::Model, node.origin.str(), " leaves out input ", i);
-    }
-    if (loop) {
-      result.push_back({DType::I64, {}});
-      result.push_back({DType::Bool, {}});
-      for (size_t i = 2; i < node.inputs.size(); ++i) {
-        result.push_back({(*scope.graph)[node.inputs[i]].dtype, shape(node.inputs[i])});
-      }
-      return result;
-    }
-    const auto found = node.attributes.find("num_scan_inputs");
-    if (found == node.attributes.end()) fail(ErrorKind::Model, node.origin.str(), " lacks attribute 'num_scan_inputs'");
-    const size_t scans = static_cast<size_t>(std::clamp<int64_t>(unchecked_attribute<int64_t>(node, "num_scan_inputs"), 0, 1 << 20));
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      Formal formal{(*scope.graph)[node.inputs[i]].dtype, shape(node.inputs[i])};
-      if (i + scans >= node.inputs.size() && !formal.shape.empty()) formal.shape.erase(formal.shape.begin());
-      result.push_back(formal);
-    }
-    return result;
-  }
-
-  // Gives the forms of the node's outputs where it is an If.
-  std::vector<OutputForm> import_subgraphs(Node& node, const std::map<std::string, const tc_onnx::AttributeProto*>& graphs, NameScope& scope, int depth) {
-    // Then before else: the order in which their captures become inputs of the node.
-    std::vector<std::string> order;
-    for (const auto& [name, attribute] : graphs) order.push_back(name);
-    if (is_branch(node)) order = {"then_branch", "else_branch"};
-    std::vector<ValueId> captured;
-    std::vector<std::string> impossible;
-    std::optional<Error> refusal;
-    std::vector<OutputForm> forms;
-    for (const std::string& name : order) {
-      const auto found = graphs.find(name);
-      if (found == graphs.end()) fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", name, "'");
-      auto body = std::make_shared<Graph>();
-      body->name = found->second->g().name();
-      std::vector<ValueId> here;
-      NameScope inner{body.get(), &scope, {}, &here, scope.opsets, scope.function_attributes};
-      const std::vector<Formal> formal = formal_inputs(node, scope);
-      try {
-        import_graph(found->second->g(), inner, &formal, depth + 1);
-      } catch (const Error& error) {
-        // A branch that the bound shapes contradict cannot be what a correct run takes.
-        if (!is_branch(node) || error.kind() != ErrorKind::Shape || !impossible.empty()) throw;
-        impossible.push_back(name);
-        refusal = error;
-        continue;
-      }
-      captured.insert(captured.end(), here.begin(), here.end());
-      if (is_branch(node) && node.attributes.count("then_branch")) {
-        require_same_forms(node, *scope.graph, {*std::get<GraphPtr>(node.attributes.at("then_branch")), forms}, {*body, inner.forms});
-      }
-      node.attributes[name] = GraphPtr(body);
-      forms = inner.forms;
-    }
-    if (!impossible.empty()) {
-      const std::string other = impossible[0] == "then_branch" ? "else_branch" : "then_branch";
-      node.attributes[impossible[0]] = poison_like(*std::get<GraphPtr>(node.attributes.at(other)), *refusal);
-    }
-    node.inputs.insert(node.inputs.end(), captured.begin(), captured.end());
-    return is_branch(node) ? forms : std::vector<OutputForm>();
-  }
-
   tc_onnx::ModelProto& model_;
   std::string file_name_, folder_;
   std::shared_ptr<const ModelDescription> description_;   // null for a file
@@ -565,6 +472,8 @@ class OnnxImporter final : public NodeImporter {
   Refusals* refusals_ = nullptr;   // where all of them are collected
   int repeating_ = 0;              // bodies of unrolled loops around what is being imported
   int64_t repeated_ = 0;
+  int again_ = 0;                  // bodies around what is being imported that were imported before
+  int64_t imported_again_ = 0;     // nodes
   int64_t spent_ = 0;              // of kMostSpent
   SizesOfValues sizes_;            // of the graph that is being imported
 };

@@ -79,16 +79,42 @@ InputShapes::InputShapes(const tc_onnx::GraphProto& graph, const std::string& fi
     }
   }
   for (const auto& input : graph.input()) bind_by_form(input);
+  find_ranges(graph, inputs);
   for (const auto& [name, value] : options_.constants) {
     if (inputs.count(name)) continue;
     fail(ErrorKind::Shape, "a constant is given for '", name, "', which is no input of ", file_name_);
   }
   for (const auto& [name, shape] : options_.input_shapes) {
-    if (inputs.count(name)) continue;
+    if (inputs.count(name) || ranges_.count(name)) continue;
     std::string all;
     for (const std::string& input : inputs) all += (all.empty() ? "'" : ", '") + input + "'";
     fail(ErrorKind::Shape, "a shape is given for '", name, "', which is no input of ", file_name_, "; its inputs are ",
          all);
+  }
+}
+
+// Two numbers for a symbol of the inputs are the range that it has.
+void InputShapes::find_ranges(const tc_onnx::GraphProto& graph, const std::set<std::string>& inputs) {
+  std::set<std::string> symbols;
+  for (const auto& input : graph.input()) {
+    const auto& shape = input.type().tensor_type().shape();
+    for (int axis = 0; inputs.count(input.name()) && axis < shape.dim_size(); ++axis) file_dim(shape.dim(axis), input.name(), axis).collect_symbols(symbols);
+  }
+  for (const auto& [name, given] : options_.input_shapes) {
+    if (inputs.count(name) || !symbols.count(name)) continue;
+    if (given.size() != 2) {
+      fail(ErrorKind::Shape, "symbol '", name, "' of ", file_name_, " is given ", given.size(), " numbers; give one, or the least and the largest size as (1, 512)");
+    }
+    const int64_t least = given[0] < 0 ? 1 : given[0], largest = given[1] < 0 ? kLargestSymbol : given[1];
+    if (least > largest || largest > kLargestSymbol) {
+      fail(ErrorKind::Shape, "symbol '", name, "' of ", file_name_, " is given the range ", least, " to ", largest, "; it has to begin below its end, which is at most ", kLargestSymbol);
+    }
+    const auto known = bound_.find(name);
+    if (known != bound_.end() && (known->second.constant() < least || known->second.constant() > largest)) {
+      fail(ErrorKind::Shape, "symbol '", name, "' of ", file_name_, " is ", known->second.str(), ", but is given the range ", least, " to ", largest);
+    }
+    if (least == largest) bound_.try_emplace(name, Dim(least));
+    ranges_[name] = {least, largest};
   }
 }
 
@@ -125,7 +151,10 @@ Shape InputShapes::shape_of(Graph& graph, const tc_onnx::ValueInfoProto& input) 
     Dim dim = file_dim(type.shape().dim(axis), input.name(), axis).substitute(bound_);
     std::set<std::string> names;
     dim.collect_symbols(names);
-    for (const std::string& name : names) graph.symbols[name] = {1, kLargestSymbol};
+    for (const std::string& name : names) {
+      const auto range = ranges_.find(name);
+      graph.symbols[name] = range == ranges_.end() ? std::pair(int64_t{1}, kLargestSymbol) : range->second;
+    }
     shape.push_back(dim);
   }
   return shape;

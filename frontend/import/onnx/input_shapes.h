@@ -3,7 +3,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "frontend/import/import.h"
@@ -13,7 +15,7 @@ namespace tc {
 
 class InputShapes {
  public:
-  // Numbers for symbols, from options.symbols and from the shapes given for inputs. Shape errors where these
+  // Numbers and ranges for symbols, from options.symbols and from the shapes given for inputs. Shape errors where these
   // contradict the file or each other, or are of no input.
   InputShapes(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options);
 
@@ -28,11 +30,13 @@ class InputShapes {
   const std::vector<int64_t>* given_shape(const std::string& input) const;
   // Numbers for symbols of a sequence's or an optional's tensors on which all these agree.
   void bind_by_form(const tc_onnx::ValueInfoProto& input);
+  void find_ranges(const tc_onnx::GraphProto& graph, const std::set<std::string>& inputs);
   Dim file_dim(const tc_onnx::TensorShapeProto::Dimension& dim, const std::string& input, int axis) const;
 
   const std::string& file_name_;
   const ImportOptions& options_;
   std::map<std::string, Dim> bound_;
+  std::map<std::string, std::pair<int64_t, int64_t>> ranges_;   // of symbols
 };
 
 // The graph's inputs and outputs as they are declared; Model errors for names that are no text.

@@ -47,6 +47,12 @@ ValueId find_value(const std::string& name, NameScope& scope);
 // The same for what is no tensor; null where the name is one, or is not known.
 const Composite* find_composite(const std::string& name, NameScope& scope);
 
+// What a formal input of a subgraph is bound to.
+struct FormalInput {
+  DType dtype;
+  Shape shape;
+};
+
 // What the importer does for those who take nodes apart.
 class NodeImporter {
  public:
@@ -55,6 +61,11 @@ class NodeImporter {
   // A body's constants and nodes into the scope's graph, once more than the file has them: Unsupported error where a
   // model has too much of that.
   virtual void import_repeated(const tc_onnx::GraphProto& body, NameScope& scope, int depth) = 0;
+  // The same, each time as the file has them.
+  virtual void import_inline(const tc_onnx::GraphProto& body, NameScope& scope, int depth) = 0;
+  // A subgraph into the scope's graph, which is its own; `again` where it was before, for other sizes: Unsupported error
+  // where a model has too much of that.
+  virtual void import_body(const tc_onnx::GraphProto& body, NameScope& scope, const std::vector<FormalInput>& formal, int depth, bool again) = 0;
   // The tensor that a name stands for; Model and Unsupported errors, which begin with `who`, where it is none.
   virtual ValueId resolve(const std::string& name, NameScope& scope, const std::string& who) = 0;
   virtual void define(const std::string& name, const Binding& binding, NameScope& scope) = 0;
