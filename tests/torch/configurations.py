@@ -1,66 +1,54 @@
 """Constructors of models of PyTorch's families, small where their size can be chosen."""
 
+import importlib.util
+
 import torch
 
-# (input size, constructor): sizes that keep the work small.
+from .torchvision_package import import_torchvision
+
+# The side of the input of each constructor, small where its architecture allows it. Those of more than 150 million parameters and those
+# of PyTorch's quantised tensors are left out.
 TORCHVISION = {
     **{name: 64 for name in (
-        "alexnet", "convnext_tiny", "densenet121", "densenet169", "efficientnet_b0", "efficientnet_b1", "efficientnet_v2_s",
-        "mnasnet0_5", "mnasnet1_0", "mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small", "regnet_x_400mf",
-        "regnet_x_800mf", "regnet_y_400mf", "regnet_y_800mf", "resnet18", "resnet34", "resnet50", "resnext50_32x4d",
-        "shufflenet_v2_x0_5", "shufflenet_v2_x1_0", "squeezenet1_0", "squeezenet1_1", "vgg11", "vgg11_bn", "vgg13",
-        "wide_resnet50_2", "swin_t", "swin_v2_t")},
-    "googlenet": 96, "inception_v3": 96, "vit_b_16": 224, "vit_b_32": 224, "maxvit_t": 224,
-    "fcn_resnet50": 64, "deeplabv3_mobilenet_v3_large": 64, "lraspp_mobilenet_v3_large": 64,
-    "r3d_18": 32, "mc3_18": 32, "r2plus1d_18": 32, "s3d": 64, "raft_small": 128,
-    "ssdlite320_mobilenet_v3_large": 320,
+        "alexnet", "convnext_tiny", "convnext_small", "convnext_base", "densenet121", "densenet161", "densenet169", "densenet201",
+        "efficientnet_b0", "efficientnet_b1", "efficientnet_b2", "efficientnet_b3", "efficientnet_b4", "efficientnet_b5",
+        "efficientnet_v2_s", "efficientnet_v2_m", "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3", "mobilenet_v2",
+        "mobilenet_v3_large", "mobilenet_v3_small", "regnet_x_400mf", "regnet_x_800mf", "regnet_x_1_6gf", "regnet_x_3_2gf",
+        "regnet_x_8gf", "regnet_y_400mf", "regnet_y_800mf", "regnet_y_1_6gf", "regnet_y_3_2gf", "regnet_y_8gf", "resnet18",
+        "resnet34", "resnet50", "resnet101", "resnext50_32x4d", "shufflenet_v2_x0_5", "shufflenet_v2_x1_0", "shufflenet_v2_x1_5",
+        "shufflenet_v2_x2_0", "squeezenet1_0", "squeezenet1_1", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn",
+        "vgg19", "vgg19_bn", "wide_resnet50_2", "swin_t", "swin_s", "swin_v2_t", "swin_v2_s", "vit_b_16", "vit_b_32",
+        "fcn_resnet50", "deeplabv3_mobilenet_v3_large", "deeplabv3_resnet50", "lraspp_mobilenet_v3_large")},
+    "googlenet": 96, "inception_v3": 96, "maxvit_t": 224,
+    "r3d_18": 32, "mc3_18": 32, "r2plus1d_18": 32, "s3d": 224, "mvit_v1_b": 224, "mvit_v2_s": 224, "swin3d_t": 64, "swin3d_s": 64,
+    "raft_small": 128, "raft_large": 128,
+    **{name: 96 for name in (
+        "fasterrcnn_mobilenet_v3_large_320_fpn", "fasterrcnn_mobilenet_v3_large_fpn", "fasterrcnn_resnet50_fpn",
+        "fasterrcnn_resnet50_fpn_v2", "fcos_resnet50_fpn", "keypointrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn",
+        "maskrcnn_resnet50_fpn_v2", "retinanet_resnet50_fpn", "retinanet_resnet50_fpn_v2")},
+    "ssd300_vgg16": 300, "ssdlite320_mobilenet_v3_large": 320,
 }
-_VIDEO = ("r3d_18", "mc3_18", "r2plus1d_18", "s3d")
-
-
-def _import_torchvision():
-    """The package. Where its own library does not load (it is built for another PyTorch), the models that do without its
-    operators do, once these are declared."""
-    try:
-        import torchvision
-    except RuntimeError:
-        library = torch.library.Library("torchvision", "DEF")
-        for schema in _TORCHVISION_OPERATORS:
-            library.define(schema)
-        import torchvision
-
-        torchvision.declared = library
-    return torchvision
-
-
-_TORCHVISION_OPERATORS = (
-    *(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor" for name in ("nms", "qnms")),
-    "qroi_align(Tensor input, Tensor rois) -> Tensor",
-    "roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) "
-    "-> Tensor",
-    "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, "
-    "SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
-    *(f"{name}(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width{more}) -> (Tensor, Tensor)"
-      for name, more in (("roi_pool", ""), ("ps_roi_pool", ""), ("ps_roi_align", ", int sampling_ratio"))),
-    *(f"_{name}_backward(Tensor grad, Tensor rois) -> Tensor" for name in ("roi_align", "roi_pool", "ps_roi_pool", "ps_roi_align")),
-    "_deform_conv2d_backward(Tensor grad, Tensor input) -> Tensor",
-)
+_FRAMES = {"r3d_18": 4, "mc3_18": 4, "r2plus1d_18": 4, "s3d": 16, "mvit_v1_b": 16, "mvit_v2_s": 16, "swin3d_t": 4, "swin3d_s": 4}
+_WITH_BACKBONE = ("fcn", "deeplabv3", "lraspp", "ssd", "fasterrcnn", "fcos", "keypointrcnn", "maskrcnn", "retinanet")
+_DETECTORS = ("ssd", "fasterrcnn", "fcos", "keypointrcnn", "maskrcnn", "retinanet")
 
 
 def torchvision_model(name):
-    torchvision = _import_torchvision()
-    weights = {"weights": None}
-    if name in ("fcn_resnet50", "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large", "ssdlite320_mobilenet_v3_large"):
-        weights["weights_backbone"] = None
+    options, size = {"weights": None}, TORCHVISION[name]
+    if name.startswith(_WITH_BACKBONE):
+        options["weights_backbone"] = None
     if name in ("googlenet", "inception_v3"):
-        weights.update(init_weights=True, aux_logits=True)
-    module = torchvision.models.get_model(name, **weights)
-    size = TORCHVISION[name]
-    if name in _VIDEO:
-        return module, (torch.randn(1, 3, 16 if name == "s3d" else 4, size, size),), {}
+        options.update(init_weights=True, aux_logits=True)
+    if name.startswith("vit_"):
+        options["image_size"] = size
+    if name.startswith(_DETECTORS) and not name.startswith("ssd"):
+        options.update(min_size=size, max_size=size)
+    module = import_torchvision().models.get_model(name, **options)
+    if name in _FRAMES:
+        return module, (torch.randn(1, 3, _FRAMES[name], size, size),), {}
     if name.startswith("raft"):
         return module, (torch.randn(1, 3, size, size), torch.randn(1, 3, size, size)), {"num_flow_updates": 2}
-    if name.startswith("ssd"):
+    if name.startswith(_DETECTORS):
         return module, ([torch.rand(3, size, size)],), {}
     return module, (torch.randn(1, 3, size, size),), {}
 
@@ -82,6 +70,7 @@ TIMM = (
 
 
 def timm_model(name):
+    import_torchvision()
     import timm
 
     module = timm.create_model(name, pretrained=False)
@@ -121,6 +110,8 @@ TRANSFORMERS = {
 
 
 def transformers_model(name):
+    if importlib.util.find_spec("torchvision"):
+        import_torchvision()
     import transformers
 
     settings, kind = TRANSFORMERS[name]
