@@ -10,23 +10,23 @@ from .torchvision_package import import_torchvision
 # of PyTorch's quantised tensors are left out.
 TORCHVISION = {
     **{name: 64 for name in (
-        "alexnet", "convnext_tiny", "convnext_small", "convnext_base", "densenet121", "densenet161", "densenet169", "densenet201",
-        "efficientnet_b0", "efficientnet_b1", "efficientnet_b2", "efficientnet_b3", "efficientnet_b4", "efficientnet_b5",
-        "efficientnet_v2_s", "efficientnet_v2_m", "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3", "mobilenet_v2",
-        "mobilenet_v3_large", "mobilenet_v3_small", "regnet_x_400mf", "regnet_x_800mf", "regnet_x_1_6gf", "regnet_x_3_2gf",
-        "regnet_x_8gf", "regnet_y_400mf", "regnet_y_800mf", "regnet_y_1_6gf", "regnet_y_3_2gf", "regnet_y_8gf", "resnet18",
-        "resnet34", "resnet50", "resnet101", "resnext50_32x4d", "shufflenet_v2_x0_5", "shufflenet_v2_x1_0", "shufflenet_v2_x1_5",
-        "shufflenet_v2_x2_0", "squeezenet1_0", "squeezenet1_1", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn",
-        "vgg19", "vgg19_bn", "wide_resnet50_2", "swin_t", "swin_s", "swin_v2_t", "swin_v2_s", "vit_b_16", "vit_b_32",
-        "fcn_resnet50", "deeplabv3_mobilenet_v3_large", "deeplabv3_resnet50", "lraspp_mobilenet_v3_large")},
-    "googlenet": 96, "inception_v3": 96, "maxvit_t": 224,
-    "r3d_18": 32, "mc3_18": 32, "r2plus1d_18": 32, "s3d": 224, "mvit_v1_b": 224, "mvit_v2_s": 224, "swin3d_t": 64, "swin3d_s": 64,
-    "raft_small": 128, "raft_large": 128,
+        "alexnet", "squeezenet1_0", "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small", "mnasnet0_5", "mnasnet0_75",
+        "mnasnet1_0", "mnasnet1_3", "shufflenet_v2_x0_5", "shufflenet_v2_x1_0", "shufflenet_v2_x1_5", "shufflenet_v2_x2_0", "resnet18",
+        "resnet34", "resnet50", "resnext50_32x4d", "wide_resnet50_2", "vgg11", "vgg13", "vgg16", "vgg11_bn", "vgg13_bn", "regnet_x_400mf",
+        "regnet_x_800mf", "regnet_x_1_6gf", "regnet_x_3_2gf", "regnet_y_400mf", "regnet_y_800mf", "regnet_y_1_6gf", "regnet_y_3_2gf",
+        "efficientnet_b0", "efficientnet_b1", "efficientnet_b2", "efficientnet_v2_s", "convnext_tiny", "convnext_small", "convnext_base",
+        "vit_b_16", "vit_b_32", "swin_t", "swin_s", "swin_v2_t", "swin_v2_s", "densenet121", "lraspp_mobilenet_v3_large",
+        "deeplabv3_mobilenet_v3_large", "fcn_resnet50", "deeplabv3_resnet50")},
+    "googlenet": 96, "r3d_18": 32, "mc3_18": 32, "r2plus1d_18": 32, "swin3d_t": 64, "raft_small": 128,
     **{name: 96 for name in (
         "fasterrcnn_mobilenet_v3_large_320_fpn", "fasterrcnn_mobilenet_v3_large_fpn", "fasterrcnn_resnet50_fpn",
         "fasterrcnn_resnet50_fpn_v2", "fcos_resnet50_fpn", "keypointrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn",
         "maskrcnn_resnet50_fpn_v2", "retinanet_resnet50_fpn", "retinanet_resnet50_fpn_v2")},
     "ssd300_vgg16": 300, "ssdlite320_mobilenet_v3_large": 320,
+    "inception_v3": 96, "maxvit_t": 224, "s3d": 224, "mvit_v2_s": 224, "swin3d_s": 64, "raft_large": 128,
+    **{name: 64 for name in (
+        "vgg16_bn", "vgg19", "vgg19_bn", "regnet_x_8gf", "regnet_y_8gf", "resnet101", "efficientnet_b3", "efficientnet_b4",
+        "efficientnet_v2_m", "densenet161", "densenet169", "densenet201")},
 }
 _FRAMES = {"r3d_18": 4, "mc3_18": 4, "r2plus1d_18": 4, "s3d": 16, "mvit_v1_b": 16, "mvit_v2_s": 16, "swin3d_t": 4, "swin3d_s": 4}
 _WITH_BACKBONE = ("fcn", "deeplabv3", "lraspp", "ssd", "fasterrcnn", "fcos", "keypointrcnn", "maskrcnn", "retinanet")

@@ -4,6 +4,7 @@ declared here and run as plain PyTorch: what a model computes by them is what th
 import sys
 import types
 
+import numpy
 import torch
 
 _NO_GRADIENT = "(Tensor grad, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width"
@@ -52,9 +53,21 @@ def _declare():
     library.impl("nms", _suppressed, "CPU")
     library.impl("roi_align", _aligned, "CPU")
     extension = types.ModuleType("torchvision.extension")
-    extension._has_ops, extension._assert_has_ops, extension._check_cuda_version = lambda: True, lambda: None, lambda: -1
+    extension._has_ops, extension._assert_has_ops, extension._check_cuda_version = _true, _nothing, _no_cuda
     extension._load_library = lambda name: False
     sys.modules["torchvision.extension"] = extension
+
+
+def _true() -> bool:
+    return True
+
+
+def _no_cuda():
+    return -1
+
+
+def _nothing() -> None:
+    pass
 
 
 def _suppressed(dets, scores, iou_threshold):
@@ -65,11 +78,11 @@ def _suppressed(dets, scores, iou_threshold):
     sides = (torch.minimum(boxes[:, None, 2:], boxes[None, :, 2:]) - torch.maximum(boxes[:, None, :2], boxes[None, :, :2])).clamp(min=0)
     common = sides.prod(dim=2)
     overlaps = common / (areas[:, None] + areas[None, :] - common) > iou_threshold
-    kept = torch.ones(len(order), dtype=torch.bool)
+    apart, kept = (~overlaps).numpy(), numpy.ones(len(order), bool)
     for number in range(len(order)):
         if kept[number]:
-            kept[number + 1:] &= ~overlaps[number, number + 1:]
-    return order[kept]
+            kept[number + 1:] &= apart[number, number + 1:]
+    return order[torch.from_numpy(kept)]
 
 
 def _aligned(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned):
