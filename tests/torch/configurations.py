@@ -41,8 +41,11 @@ def torchvision_model(name):
         options.update(init_weights=True, aux_logits=True)
     if name.startswith("vit_"):
         options["image_size"] = size
-    if name.startswith(_DETECTORS) and not name.startswith("ssd"):
-        options.update(min_size=size, max_size=size)
+    if name.startswith(_DETECTORS):
+        # Few classes, so that scores of seeded weights pass the thresholds, and few candidates.
+        options.update({"num_classes": 2} if name.startswith("keypoint") else {"num_classes": 5})
+        options.update({"rpn_pre_nms_top_n_test": 200, "rpn_post_nms_top_n_test": 100} if "rcnn" in name else {"topk_candidates": 100})
+        options.update({} if name.startswith("ssd") else {"min_size": size, "max_size": size})
     module = import_torchvision().models.get_model(name, **options)
     if name in _FRAMES:
         return module, (torch.randn(1, 3, _FRAMES[name], size, size),), {}

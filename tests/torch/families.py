@@ -38,13 +38,17 @@ def names_of(family):
 
 
 def settle(module):
-    """Seeded weights that keep the size of what flows: statistics of normalisations as they are, no zero scales."""
+    """Seeded weights that keep the size of what flows: statistics of normalisations as they are, and nothing near zero, as which
+    scales of layers and last layers begin, for it would hide what is wrong before it."""
     torch.manual_seed(0)
     for name, parameter in module.named_parameters():
-        if parameter.dim() < 2 and name.endswith("weight"):
-            torch.nn.init.uniform_(parameter.data, 0.8, 1.2)
-        elif parameter.dim() < 2:
-            torch.nn.init.uniform_(parameter.data, -0.1, 0.1)
+        tiny = not parameter.numel() or float(parameter.detach().abs().max()) < 1e-3
+        if parameter.dim() < 2:
+            torch.nn.init.uniform_(parameter.data, *((0.8, 1.2) if name.endswith("weight") else (-0.1, 0.1)))
+        elif tiny and parameter.numel() == max(parameter.shape):
+            torch.nn.init.uniform_(parameter.data, 0.1, 0.3)
+        elif tiny:
+            torch.nn.init.normal_(parameter.data, std=(parameter.shape[0] / max(parameter.numel(), 1)) ** 0.5)
     return module.eval()
 
 
