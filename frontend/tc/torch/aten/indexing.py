@@ -95,8 +95,10 @@ def _without_mask(g, index, count):
     if not index.rank or count is None:
         g.refuse("the number of elements that a mask chooses depends on data")
     if index.name not in g.found:     # one mask chooses the same elements wherever it stands
-        g.found[index.name] = g.node("NonZero", [index])
-    found = g.found[index.name]
+        g.found[index.name] = g.node("NonZero", [index]), count
+    found, known = g.found[index.name]
+    if known.node.expr != count.node.expr:
+        g.refuse("nothing says that a mask chooses as many elements as are written")
     fake = torch.empty((count,), dtype=torch.int64, device="meta")
     parts = [g.node("Squeeze", [g.slice(found, 0, axis, axis + 1), g.ints([0])]) for axis in range(index.rank)]
     return [Value(part, fake) for part in parts]
@@ -134,6 +136,8 @@ def index_put(g, self, indices, values, accumulate=False):
     masks = [each for each in indices if each is not None]
     if len(masks) == 1 and _is_mask(masks[0]) and is_static(values.shape) and values.fake.numel() == 1 and not accumulate:
         return _put_under_mask(g, self, indices, masks[0], values)
+    if any(_is_mask(each) and each.name not in g.found for each in masks):
+        g.refuse("the number of elements that a mask chooses depends on data")
     places = _Places(g, self, indices, _count_of_mask(indices, values.shape))
     shape = [*places.shape, *places.rest]
     # `values` broadcast to the shape of x[indices]; then to (chosen axes, other axes).

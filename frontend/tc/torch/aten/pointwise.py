@@ -430,9 +430,14 @@ def copy(g, self, src, non_blocking=False):
 # --- activations --------------------------------------------------------------------------------------------------------
 
 
-@aten("gelu", ops="Gelu")
+@aten("gelu", ops="Erf, Mul")
 def gelu(g, self, approximate="none"):
-    return g.node("Gelu", [self], approximate=approximate)
+    """As PyTorch's exporter writes it for ONNX, so that both roads give one graph."""
+    if approximate != "none":
+        return g.node("Gelu", [self], approximate=approximate)
+    scaled = g.node("Div", [self, g.constant(2 ** 0.5, self.dtype)])
+    share = g.node("Add", [g.node("Erf", [scaled]), g.constant(1.0, self.dtype)])
+    return g.node("Mul", [g.node("Mul", [self, share]), g.constant(0.5, self.dtype)])
 
 
 @aten("leaky_relu", ops="LeakyRelu")
