@@ -1,87 +1,77 @@
 """Constructors of models of PyTorch's families, small where their size can be chosen."""
 
+import importlib.util
+
 import torch
 
-# (input size, constructor): sizes that keep the work small.
+from .torchvision_package import import_torchvision
+
+# The side of the input of each constructor, small where its architecture allows it. Those of more than 150 million parameters and those
+# of PyTorch's quantised tensors are left out.
 TORCHVISION = {
     **{name: 64 for name in (
-        "alexnet", "convnext_tiny", "densenet121", "densenet169", "efficientnet_b0", "efficientnet_b1", "efficientnet_v2_s",
-        "mnasnet0_5", "mnasnet1_0", "mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small", "regnet_x_400mf",
-        "regnet_x_800mf", "regnet_y_400mf", "regnet_y_800mf", "resnet18", "resnet34", "resnet50", "resnext50_32x4d",
-        "shufflenet_v2_x0_5", "shufflenet_v2_x1_0", "squeezenet1_0", "squeezenet1_1", "vgg11", "vgg11_bn", "vgg13",
-        "wide_resnet50_2", "swin_t", "swin_v2_t")},
-    "googlenet": 96, "inception_v3": 96, "vit_b_16": 224, "vit_b_32": 224, "maxvit_t": 224,
-    "fcn_resnet50": 64, "deeplabv3_mobilenet_v3_large": 64, "lraspp_mobilenet_v3_large": 64,
-    "r3d_18": 32, "mc3_18": 32, "r2plus1d_18": 32, "s3d": 64, "raft_small": 128,
-    "ssdlite320_mobilenet_v3_large": 320,
+        "alexnet", "squeezenet1_0", "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small", "mnasnet0_5", "mnasnet0_75",
+        "mnasnet1_0", "mnasnet1_3", "shufflenet_v2_x0_5", "shufflenet_v2_x1_0", "shufflenet_v2_x1_5", "shufflenet_v2_x2_0", "resnet18",
+        "resnet34", "resnet50", "resnext50_32x4d", "wide_resnet50_2", "vgg11", "vgg13", "vgg16", "vgg11_bn", "vgg13_bn", "regnet_x_400mf",
+        "regnet_x_800mf", "regnet_x_1_6gf", "regnet_x_3_2gf", "regnet_y_400mf", "regnet_y_800mf", "regnet_y_1_6gf", "regnet_y_3_2gf",
+        "efficientnet_b0", "efficientnet_b1", "efficientnet_b2", "efficientnet_v2_s", "convnext_tiny", "convnext_small", "convnext_base",
+        "vit_b_16", "vit_b_32", "swin_t", "swin_s", "swin_v2_t", "swin_v2_s", "densenet121", "lraspp_mobilenet_v3_large",
+        "deeplabv3_mobilenet_v3_large", "fcn_resnet50", "deeplabv3_resnet50")},
+    "googlenet": 96, "r3d_18": 32, "mc3_18": 32, "r2plus1d_18": 32, "swin3d_t": 64, "raft_small": 128,
+    **{name: 96 for name in (
+        "fasterrcnn_mobilenet_v3_large_320_fpn", "fasterrcnn_mobilenet_v3_large_fpn", "fasterrcnn_resnet50_fpn",
+        "fasterrcnn_resnet50_fpn_v2", "fcos_resnet50_fpn", "keypointrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn",
+        "maskrcnn_resnet50_fpn_v2", "retinanet_resnet50_fpn", "retinanet_resnet50_fpn_v2")},
+    "ssd300_vgg16": 300, "ssdlite320_mobilenet_v3_large": 320,
+    "inception_v3": 96, "maxvit_t": 224, "s3d": 224, "mvit_v2_s": 224, "swin3d_s": 64, "raft_large": 128,
+    **{name: 64 for name in (
+        "vgg16_bn", "vgg19", "vgg19_bn", "regnet_x_8gf", "regnet_y_8gf", "resnet101", "efficientnet_b3", "efficientnet_b4",
+        "efficientnet_v2_m", "densenet161", "densenet169", "densenet201")},
 }
-_VIDEO = ("r3d_18", "mc3_18", "r2plus1d_18", "s3d")
-
-
-def _import_torchvision():
-    """The package. Where its own library does not load (it is built for another PyTorch), the models that do without its
-    operators do, once these are declared."""
-    try:
-        import torchvision
-    except RuntimeError:
-        library = torch.library.Library("torchvision", "DEF")
-        for schema in _TORCHVISION_OPERATORS:
-            library.define(schema)
-        import torchvision
-
-        torchvision.declared = library
-    return torchvision
-
-
-_TORCHVISION_OPERATORS = (
-    *(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor" for name in ("nms", "qnms")),
-    "qroi_align(Tensor input, Tensor rois) -> Tensor",
-    "roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) "
-    "-> Tensor",
-    "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, "
-    "SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
-    *(f"{name}(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width{more}) -> (Tensor, Tensor)"
-      for name, more in (("roi_pool", ""), ("ps_roi_pool", ""), ("ps_roi_align", ", int sampling_ratio"))),
-    *(f"_{name}_backward(Tensor grad, Tensor rois) -> Tensor" for name in ("roi_align", "roi_pool", "ps_roi_pool", "ps_roi_align")),
-    "_deform_conv2d_backward(Tensor grad, Tensor input) -> Tensor",
-)
+_FRAMES = {"r3d_18": 4, "mc3_18": 4, "r2plus1d_18": 4, "s3d": 16, "mvit_v1_b": 16, "mvit_v2_s": 16, "swin3d_t": 4, "swin3d_s": 4}
+_WITH_BACKBONE = ("fcn", "deeplabv3", "lraspp", "ssd", "fasterrcnn", "fcos", "keypointrcnn", "maskrcnn", "retinanet")
+_DETECTORS = ("ssd", "fasterrcnn", "fcos", "keypointrcnn", "maskrcnn", "retinanet")
 
 
 def torchvision_model(name):
-    torchvision = _import_torchvision()
-    weights = {"weights": None}
-    if name in ("fcn_resnet50", "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large", "ssdlite320_mobilenet_v3_large"):
-        weights["weights_backbone"] = None
+    options, size = {"weights": None}, TORCHVISION[name]
+    if name.startswith(_WITH_BACKBONE):
+        options["weights_backbone"] = None
     if name in ("googlenet", "inception_v3"):
-        weights.update(init_weights=True, aux_logits=True)
-    module = torchvision.models.get_model(name, **weights)
-    size = TORCHVISION[name]
-    if name in _VIDEO:
-        return module, (torch.randn(1, 3, 16 if name == "s3d" else 4, size, size),), {}
+        options.update(init_weights=True, aux_logits=True)
+    if name.startswith("vit_"):
+        options["image_size"] = size
+    if name.startswith(_DETECTORS):
+        # Few classes, so that scores of seeded weights pass the thresholds, and few candidates.
+        options.update({"num_classes": 2} if name.startswith("keypoint") else {"num_classes": 5})
+        options.update({"rpn_pre_nms_top_n_test": 200, "rpn_post_nms_top_n_test": 100} if "rcnn" in name else {"topk_candidates": 100})
+        options.update({} if name.startswith("ssd") else {"min_size": size, "max_size": size})
+    module = import_torchvision().models.get_model(name, **options)
+    if name in _FRAMES:
+        return module, (torch.randn(1, 3, _FRAMES[name], size, size),), {}
     if name.startswith("raft"):
         return module, (torch.randn(1, 3, size, size), torch.randn(1, 3, size, size)), {"num_flow_updates": 2}
-    if name.startswith("ssd"):
+    if name.startswith(_DETECTORS):
         return module, ([torch.rand(3, size, size)],), {}
     return module, (torch.randn(1, 3, size, size),), {}
 
 
+# Of each family a small network; those of more than about 23 million parameters, and those that torchvision has, are left out.
 TIMM = (
-    "beit_base_patch16_224", "cait_xxs24_224", "coat_lite_tiny", "convit_tiny", "convmixer_768_32", "convnext_atto", "convnextv2_atto",
-    "crossvit_tiny_240", "cspresnet50", "cspdarknet53", "deit_tiny_patch16_224", "densenet121", "dla34", "dm_nfnet_f0", "dpn48b",
-    "edgenext_xx_small", "efficientformer_l1", "efficientnet_b0", "efficientnet_lite0", "efficientvit_b0", "efficientvit_m0",
+    "cait_xxs24_224", "coat_lite_tiny", "convit_tiny", "convnext_atto", "convnextv2_atto", "crossvit_tiny_240", "deit_tiny_patch16_224",
+    "dla34", "edgenext_xx_small", "efficientformer_l1", "efficientnet_lite0", "efficientvit_b0", "efficientvit_m0",
     "eva02_tiny_patch14_224", "fasternet_t0", "fastvit_t8", "fbnetc_100", "gcresnet33ts", "gernet_s", "ghostnet_100", "gmlp_s16_224",
-    "hardcorenas_a", "haloregnetz_b", "hgnet_tiny", "hrnet_w18_small", "inception_v4", "lcnet_050", "legacy_seresnet18", "levit_128s",
-    "maxvit_pico_rw_256", "mixer_s32_224", "mixnet_s", "mnasnet_small", "mobilenetv2_050", "mobilenetv3_small_050", "mobilenetv4_conv_small",
-    "mobileone_s0", "mobilevit_xxs", "mobilevitv2_050", "mvitv2_tiny", "nest_tiny", "nf_resnet50", "pit_ti_224", "poolformer_s12",
-    "pvt_v2_b0", "regnetx_002", "regnety_002", "regnetz_005", "repghostnet_050", "repvgg_a0", "res2net50_14w_8s", "resmlp_12_224",
-    "resnest14d", "resnet10t", "resnetv2_50", "rexnet_100", "sebotnet33ts_256", "selecsls42", "semnasnet_050", "seresnext26d_32x4d",
-    "shvit_s1", "skresnet18", "spnasnet_100", "swin_tiny_patch4_window7_224", "swinv2_tiny_window8_256", "tinynet_e", "tiny_vit_5m_224",
-    "tnt_s_patch16_224", "twins_svt_small", "visformer_tiny", "vit_tiny_patch16_224", "volo_d1_224", "vovnet39a", "xcit_nano_12_p16_224",
-    "xception41",
+    "hardcorenas_a", "haloregnetz_b", "hgnet_tiny", "hrnet_w18_small", "lcnet_050", "legacy_seresnet18", "levit_128s", "maxvit_pico_rw_256",
+    "mixer_s32_224", "mixnet_s", "mnasnet_small", "mobilenetv2_050", "mobilenetv3_small_050", "mobilenetv4_conv_small", "mobileone_s0",
+    "mobilevit_xxs", "mobilevitv2_050", "nest_tiny", "pit_ti_224", "poolformer_s12", "pvt_v2_b0", "regnetx_002", "regnety_002",
+    "regnetz_005", "repghostnet_050", "repvgg_a0", "resmlp_12_224", "resnest14d", "resnet10t", "rexnet_100", "sebotnet33ts_256",
+    "semnasnet_050", "seresnext26d_32x4d", "shvit_s1", "skresnet18", "spnasnet_100", "tinynet_e", "tiny_vit_5m_224", "visformer_tiny",
+    "vit_tiny_patch16_224", "vovnet39a", "xcit_nano_12_p16_224",
 )
 
 
 def timm_model(name):
+    import_torchvision()
     import timm
 
     module = timm.create_model(name, pretrained=False)
@@ -121,6 +111,8 @@ TRANSFORMERS = {
 
 
 def transformers_model(name):
+    if importlib.util.find_spec("torchvision"):
+        import_torchvision()
     import transformers
 
     settings, kind = TRANSFORMERS[name]

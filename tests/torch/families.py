@@ -1,6 +1,6 @@
 """Models of torchvision, timm and transformers with seeded weights: which compile, and agree with PyTorch.
 
-    python -m tests.torch.families [--family torchvision|timm|transformers] [--part K/N] [--write] [NAME …]
+    python -m tests.torch.families [--family torchvision|timm|transformers] [--part K/N] [--write] [--resume] [NAME …]
 
 Some models at a time share a process. --write renews the rows of docs/pytorch_models.md of what ran, and keeps the others. The
 packages are no part of the tests' requirements: a family whose package is missing is skipped by name.
@@ -9,8 +9,11 @@ packages are no part of the tests' requirements: a family whose package is missi
 import argparse
 import importlib.util
 import json
+import resource
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import warnings
 
@@ -24,6 +27,7 @@ from . import configurations
 FAMILIES = ("torchvision", "timm", "transformers")
 TOLERANCE = 1e-3
 SECONDS = 600
+MEMORY = 16 << 30
 PAGE = ROOT / "docs" / "pytorch_models.md"
 
 
@@ -34,13 +38,17 @@ def names_of(family):
 
 
 def settle(module):
-    """Seeded weights that keep the size of what flows: statistics of normalisations as they are, no zero scales."""
+    """Seeded weights that keep the size of what flows: statistics of normalisations as they are, and nothing near zero, as which
+    scales of layers and last layers begin, for it would hide what is wrong before it."""
     torch.manual_seed(0)
     for name, parameter in module.named_parameters():
-        if parameter.dim() < 2 and name.endswith("weight"):
-            torch.nn.init.uniform_(parameter.data, 0.8, 1.2)
-        elif parameter.dim() < 2:
-            torch.nn.init.uniform_(parameter.data, -0.1, 0.1)
+        tiny = not parameter.numel() or float(parameter.detach().abs().max()) < 1e-3
+        if parameter.dim() < 2:
+            torch.nn.init.uniform_(parameter.data, *((0.8, 1.2) if name.endswith("weight") else (-0.1, 0.1)))
+        elif tiny and parameter.numel() == max(parameter.shape):
+            torch.nn.init.uniform_(parameter.data, 0.1, 0.3)
+        elif tiny:
+            torch.nn.init.normal_(parameter.data, std=(parameter.shape[0] / max(parameter.numel(), 1)) ** 0.5)
     return module.eval()
 
 
@@ -80,30 +88,34 @@ def measure(family, name):
 
 
 def in_process(family, names):
-    """{name: row}: the models one after the other in a process; where one ends it, the others run in a new one."""
-    rows = {}
-    while len(rows) < len(names):
-        left = [name for name in names if name not in rows]
+    """(name, row) of the models as they are done, one after the other in a process of limited memory; where one ends it, the others
+    run in a new one."""
+    left = list(names)
+    while left:
         command = [sys.executable, "-m", "tests.torch.families", "--family", family, "--here", *left]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS * len(left), check=False)
-            output, why = done.stdout, (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:300]
-        except subprocess.TimeoutExpired as error:
-            output, why = (error.stdout or b"").decode(), f"no end after {SECONDS * len(left)} s"
-        found = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-        rows.update((row.pop("name"), row) for row in found)
-        if len(found) < len(left):
-            rows[left[len(found)]] = {"verdict": "wrong", "why": why, "seconds": 0.0}
-    return rows
+        with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+            ending = threading.Timer(SECONDS * len(left), process.kill)
+            ending.start()
+            for line in process.stdout:
+                if line.startswith("{"):
+                    row = json.loads(line)
+                    yield left.pop(0), row
+            ending.cancel()
+            code = process.wait()
+            errors.seek(0)
+            why = (errors.read().strip().splitlines() or [f"exit code {code}"])[-1][:300]
+        if left:
+            yield left.pop(0), {"verdict": "wrong", "why": why, "seconds": 0.0}
 
 
 def here(family, names):
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for name in names:
         try:
             row = measure(family, name)
         except Exception as error:  # noqa: BLE001 - whatever happens to one model is told of it
             row = {"verdict": "wrong", "why": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", "seconds": 0.0}
-        print(json.dumps({"name": name, **row}), flush=True)
+        print(json.dumps(row), flush=True)
 
 
 def table_of(rows):
@@ -142,6 +154,7 @@ def main():
     parser.add_argument("--part", default="0/1", help="only every so many models: 0/2 and 1/2 are the halves")
     parser.add_argument("--together", type=int, default=6, help="models that share a process")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--resume", action="store_true", help="leave out what the page has as right")
     parser.add_argument("--here", action="store_true", help="in this process")
     arguments = parser.parse_args()
     if arguments.here:
@@ -153,14 +166,14 @@ def main():
             continue
         if importlib.util.find_spec(family) is None:
             print(f"{family} is not installed: skipped", flush=True)
+        done = {name for (each, name), row in written().items() if each == family and row["verdict"] == "right"} if arguments.resume else ()
         names = [name for number, name in enumerate(names_of(family))
-                 if number % parts == part and (not arguments.names or name in arguments.names)]
+                 if number % parts == part and name not in done and (not arguments.names or name in arguments.names)]
         for start in range(0, len(names), arguments.together):
-            rows = in_process(family, names[start:start + arguments.together])
-            for name, row in rows.items():
+            for name, row in in_process(family, names[start:start + arguments.together]):
                 print(f"{row['verdict']:8} {row['seconds']:6.1f} s  {family} {name}: {row['why'][:400]}", flush=True)
-            if arguments.write:
-                write({(family, name): row for name, row in rows.items()})
+                if arguments.write:
+                    write({(family, name): row})
 
 
 if __name__ == "__main__":

@@ -56,9 +56,7 @@ class CompiledGraph:
 
     @property
     def _writes(self):
-        return any(node.op in ("call_method", "call_function") and (str(getattr(node.target, "__name__", node.target)).endswith("_")
-                                                                   and not str(getattr(node.target, "__name__", node.target)).endswith("__"))
-                   for node in self.graph_module.graph.nodes)
+        return any(node.op in ("call_method", "call_function") and _is_in_place(node.target) for node in self.graph_module.graph.nodes)
 
     def bound(self, arguments):
         """(the graph as a module whose constants are its own, its other inputs)."""
@@ -80,6 +78,17 @@ class CompiledGraph:
         except Error as error:
             warnings.warn(f"torch.compile(backend=\"tc\"): PyTorch runs a graph: {error}", stacklevel=4)
             return None
+
+
+# Functions of Python's module operator that write into their first operand.
+_WRITING = ("setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift")
+
+
+def _is_in_place(target):
+    name = str(getattr(target, "__name__", target))
+    if getattr(target, "__module__", None) == "_operator":
+        return name in _WRITING     # and_, or_ and not_ are named after words of Python
+    return name.endswith("_") and not name.endswith("__")
 
 
 def _key(value, constant):

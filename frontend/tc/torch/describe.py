@@ -90,6 +90,7 @@ class Describer:
             self.taken, self.constants, self.tensors = set(), {}, {}
             self.symbols = {}          # sympy.Symbol to (name of a value, axis), or to the name of a value of one number
         self.sizes = dict(shared.sizes) if shared else {}   # sympy expression to the name of a vector of one number
+        self.found = dict(shared.found) if shared else {}   # name of a mask to that of its coordinates, and their count
         self.node_name, self.node_source, self.out = "", "", None
 
     # --- names and nodes --------------------------------------------------------------------------------------------

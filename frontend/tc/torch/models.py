@@ -1,10 +1,8 @@
 """Models of PyTorch in every form in which people have them, read: each becomes a Program for each structure of its call."""
 
-import contextlib
 import copy
 import inspect
 import os
-import sys
 import warnings
 
 import numpy as np
@@ -15,6 +13,7 @@ from ..errors import Error, ShapeError, UnsupportedError
 from .archive import open_archive
 from .describe import Refusal
 from .dynamic import OpenSizes, names_of_leaves
+from .packages import know_caches, known_torchvision
 from .program import Names, describe_program
 from .script_values import ScriptError
 from .scripted import ScriptedModule, bind, initial_state
@@ -60,41 +59,11 @@ def _as_tensor(value):
     return value.detach() if isinstance(value, torch.Tensor) and value.requires_grad else value
 
 
-def _know_caches():
-    """Caches of transformers are structures of tensors, if the package is used at all: it has functions that say so."""
-    if "transformers" not in sys.modules:
-        return
-    with contextlib.suppress(ImportError):
-        from transformers.integrations import executorch
-
-        for kind in "dynamic", "encoder_decoder":
-            getattr(executorch, f"register_{kind}_cache_export_support", lambda: None)()
-        from transformers.cache_utils import EncoderDecoderCache
-
-        if EncoderDecoderCache not in pytree.SUPPORTED_NODES:
-            _know_pair_of_caches(EncoderDecoderCache)
-
-
-def _know_pair_of_caches(kind):
-    """The caches of an encoder-decoder: that of its own tokens and that of the encoder's."""
-    names = "self_attention_cache", "cross_attention_cache"
-
-    def parts(cache):
-        return [getattr(cache, name) for name in names], None
-
-    def parts_with_keys(cache):
-        return [(pytree.GetAttrKey(name), getattr(cache, name)) for name in names], None
-
-    pytree.register_pytree_node(kind, parts, lambda values, _: kind(*values), flatten_with_keys_fn=parts_with_keys,
-                                serialized_type_name=f"{kind.__module__}.{kind.__name__}")
-    torch.fx._pytree.register_pytree_flatten_spec(kind, lambda cache, spec: parts(cache)[0])
-
-
 def export(module, args, kwargs, name, dynamic=None):
     """torch.export with what goes wrong as an error of tc."""
-    _know_caches()
+    know_caches()
     try:
-        with warnings.catch_warnings(), torch.no_grad():
+        with warnings.catch_warnings(), torch.no_grad(), known_torchvision():
             warnings.simplefilter("ignore")
             exported = torch.export.export(module, args, kwargs, dynamic_shapes=_by_parameter(module, args, kwargs, dynamic), strict=False)
             _detach_out_of_place(exported.graph)

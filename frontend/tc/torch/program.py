@@ -1,10 +1,12 @@
 """What every kind of model of PyTorch becomes before it is described: one functional graph of ATen operators."""
 
+import copy
 import dataclasses
 import warnings
 
 import torch
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
+from torch.utils import _pytree as pytree
 
 from ..errors import UnsupportedError
 from ..native import compiler
@@ -58,11 +60,32 @@ def functional(exported, name):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return exported.run_decompositions(table)
+            return _decomposed(exported, table)
     except Exception as error:  # noqa: BLE001 - PyTorch's own passes check by assertions of all kinds
         refuse_types(exported, name)
         line = " ".join(str(error).split())[:300]
         raise UnsupportedError(f"{name} cannot be decomposed by PyTorch: {type(error).__name__}: {line}") from error
+
+
+def _decomposed(exported, table):
+    """The program decomposed by PyTorch, which runs it again with its structures of arguments and results. Classes may compute where
+    they are made of their tensors, as caches do that append to an empty tensor: so meanwhile the structures are flat."""
+    first = exported.module_call_graph[0].signature
+    names = [spec.arg.name for spec in exported.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    if len(names) != first.in_spec.num_leaves:
+        return exported.run_decompositions(table)
+    flat = copy.copy(exported)
+    flat._module_call_graph = copy.deepcopy(exported.module_call_graph)
+    signature = flat._module_call_graph[0].signature
+    signature.in_spec = pytree.tree_structure(((), dict.fromkeys(names, 0)))
+    signature.out_spec = pytree.tree_structure((0,) * first.out_spec.num_leaves)
+    signature.forward_arg_names = names
+    flat._example_inputs = None
+    done = flat.run_decompositions(table)
+    signature = done.module_call_graph[0].signature
+    signature.in_spec, signature.out_spec = first.in_spec, first.out_spec
+    signature.forward_arg_names = first.forward_arg_names
+    return done
 
 
 def _refuse_written_windows(exported, name):
@@ -97,7 +120,7 @@ def refuse_types(exported, name):
     """Refuses nodes whose results have types that tc has not, by name."""
     problems = []
     for node in exported.graph.nodes:
-        for fake in (value for value in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)):
+        for fake in (value for value in pytree.tree_leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)):
             try:
                 dtype_name(fake.dtype)
             except Refusal as refusal:
@@ -251,9 +274,9 @@ class _Description:
 def _output_names(spec, count, with_state):
     """A name for each leaf of the results: "output", "output_1", or the path to it."""
     try:
-        results = torch.utils._pytree.tree_unflatten([0] * spec.num_leaves, spec)
+        results = pytree.tree_unflatten([0] * spec.num_leaves, spec)
         state = results[1] if with_state else {}
-        leaves = torch.utils._pytree.tree_flatten_with_path(results[0] if with_state else results)[0]
+        leaves = pytree.tree_flatten_with_path(results[0] if with_state else results)[0]
         names = ["_".join(_key_text(key) for key in path) for path, _ in leaves]
     except Exception:  # noqa: BLE001 - classes of others that cannot be made of numbers
         names, state = [], {}

@@ -116,8 +116,18 @@ class Walk:
         if row is None:
             raise Refusal("it is not supported")
         self.g.target = target
-        result = row.describe(self.g, **_by_name(target, args, kwargs))
-        return _with_fakes(result, node.meta["val"])
+        result = _with_fakes(row.describe(self.g, **_by_name(target, args, kwargs)), node.meta["val"])
+        self._bind_sizes(result)
+        return result
+
+    def _bind_sizes(self, result):
+        """Sizes that depend on data are those of the result that has them first."""
+        for value in result if isinstance(result, tuple) else (result,):
+            if not isinstance(value, Value):
+                continue
+            for axis, size in enumerate(value.shape):
+                if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                    self.g._shared.symbols.setdefault(size.node.expr, (value.name, axis))
 
     def _item(self, node, tensor):
         """A number of the data as a number of Python: what its symbol stands for."""

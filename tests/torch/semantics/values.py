@@ -169,24 +169,43 @@ CASES.each(
 )
 
 
-@of(floats(3, 4), refused="depends on data")
+@of(floats(3, 4))
 def index_by_truth_list(x):
     return x[:, [True, False, True, True]]
 
 
-@of(floats(3, 4), truths(3, 4), refused="depends on data")
+@of(floats(3, 4), truths(3, 4))
 def mask_chooses(x, mask):
     return x[mask]
 
 
-@of(floats(3, 4), refused="depends on data")
+@of(floats(3, 4))
 def nonzero(x):
     return x.nonzero()
 
 
-@of(whole(6), refused="depends on data")
+@of(whole(6))
 def unique(n):
     return n.unique()
+
+
+@of(floats(3, 4), truths(3, 4))
+def masks_choose_twice(x, mask):
+    chosen = x[mask]
+    return chosen.sum(), torch.masked_select(x, mask[:1]) * 2, x.masked_scatter(mask, x.flip(0)), chosen[chosen > 0].sort().values
+
+
+@of(floats(5, 4), truths(5))
+def rows_that_a_mask_chooses(x, mask):
+    rows = torch.where(mask)[0]
+    y = torch.zeros_like(x)
+    y[rows] = x[rows] * 2
+    return y, x[mask][:, None].exp(), x[:, x[0] > 0], rows.shape[0]
+
+
+@of(whole(9, low=0, high=4))
+def unique_with_counts(n):
+    return n.unique(return_inverse=True, return_counts=True)
 
 
 @of(floats(4), refused="complex")

@@ -57,14 +57,12 @@ def take_along_dim(g, self, indices, dim=None):
 
 class _Places:
     """What index tensors choose of a tensor: `front` brings the indexed axes to the front, `indices` broadcast together
-    to `shape`; the result has the axes of `shape` at `position`."""
+    to `shape`; the result has the axes of `shape` at `position`. A mask chooses `count` elements."""
 
-    def __init__(self, g, self_value, indices):
+    def __init__(self, g, self_value, indices, count=None):
         value = self_value
-        given = list(indices) + [None] * (value.rank - len(indices))
-        for index in given:
-            if isinstance(index, Value) and index.dtype in (torch.bool, torch.uint8):
-                g.refuse("the number of elements that a mask chooses depends on data")
+        given = [part for index in indices for part in _without_mask(g, index, count)]
+        given += [None] * (value.rank - len(given))
         self.axes = [axis for axis, index in enumerate(given) if index is not None]
         self.indices = [index for index in given if index is not None]
         others = [axis for axis in range(value.rank) if axis not in self.axes]
@@ -90,6 +88,34 @@ class _Places:
         return parts[0] if len(parts) == 1 else g.node("Concat", parts, axis=len(self.shape))
 
 
+def _without_mask(g, index, count):
+    """An index as it is; for a mask, the coordinates where it is true, an index for each of its axes."""
+    if not _is_mask(index):
+        return [index]
+    if not index.rank or count is None:
+        g.refuse("the number of elements that a mask chooses depends on data")
+    if index.name not in g.found:     # one mask chooses the same elements wherever it stands
+        g.found[index.name] = g.node("NonZero", [index]), count
+    found, known = g.found[index.name]
+    if known.node.expr != count.node.expr:
+        g.refuse("nothing says that a mask chooses as many elements as are written")
+    fake = torch.empty((count,), dtype=torch.int64, device="meta")
+    parts = [g.node("Squeeze", [g.slice(found, 0, axis, axis + 1), g.ints([0])]) for axis in range(index.rank)]
+    return [Value(part, fake) for part in parts]
+
+
+def _is_mask(index):
+    return isinstance(index, Value) and index.dtype in (torch.bool, torch.uint8)
+
+
+def _count_of_mask(indices, result):
+    """How many elements a mask among the indices chooses: the only size of the result that nothing but data decides."""
+    if not any(map(_is_mask, indices)):
+        return None
+    unknown = [size for size in result if isinstance(size, torch.SymInt) and not size.node.has_hint()]
+    return unknown[0] if len(unknown) == 1 else None
+
+
 def _broadcast(shapes):
     return tuple(torch.broadcast_shapes(*shapes))
 
@@ -98,7 +124,7 @@ def _broadcast(shapes):
 def index(g, self, indices):
     if all(each is None for each in indices):
         return self
-    places = _Places(g, self, indices)
+    places = _Places(g, self, indices, _count_of_mask(indices, g.out.shape))
     if len(places.indices) == 1:
         return g.node("Gather", [self, g.cast(places.indices[0], torch.int64)], axis=places.axes[0])
     chosen = g.node("GatherND", [g.transpose(self, places.front), places.tuples(g)])
@@ -108,9 +134,11 @@ def index(g, self, indices):
 @aten("index_put", "_unsafe_index_put", ops="ScatterND, Where")
 def index_put(g, self, indices, values, accumulate=False):
     masks = [each for each in indices if each is not None]
-    if len(masks) == 1 and masks[0].dtype in (torch.bool, torch.uint8):
-        return _put_under_mask(g, self, indices, masks[0], values, accumulate)
-    places = _Places(g, self, indices)
+    if len(masks) == 1 and _is_mask(masks[0]) and is_static(values.shape) and values.fake.numel() == 1 and not accumulate:
+        return _put_under_mask(g, self, indices, masks[0], values)
+    if any(_is_mask(each) and each.name not in g.found for each in masks):
+        g.refuse("the number of elements that a mask chooses depends on data")
+    places = _Places(g, self, indices, _count_of_mask(indices, values.shape))
     shape = [*places.shape, *places.rest]
     # `values` broadcast to the shape of x[indices]; then to (chosen axes, other axes).
     order = places.order()
@@ -125,9 +153,7 @@ def index_put(g, self, indices, values, accumulate=False):
     return g.transpose(written, [places.front.index(axis) for axis in range(self.rank)])
 
 
-def _put_under_mask(g, self, indices, mask, values, accumulate):
-    if not is_static(values.shape) or values.fake.numel() != 1 or accumulate:
-        g.refuse("the elements of a tensor are put one by one where a mask is true, which depends on data")
+def _put_under_mask(g, self, indices, mask, values):
     before = next(axis for axis, each in enumerate(indices) if each is not None)
     shape = [*mask.shape, *[1] * (self.rank - before - mask.rank)]
     condition = g.reshape(truth(g, mask), shape) if len(shape) != mask.rank else truth(g, mask)
@@ -305,12 +331,6 @@ def as_strided_scatter(g, self, src, size, stride, storage_offset=None):
 def _written_flat(g, self, places, update):
     flat = g.node("ScatterND", [g.reshape(self, [-1]), g.array(places.reshape(-1, 1).numpy()), g.reshape(update, [-1])])
     return g.reshape(flat, self.shape)
-
-
-@aten("masked_scatter", "masked_select", "nonzero", "nonzero_static", "unique_consecutive", "_unique2", "unique_dim", "bincount",
-      "histc", "repeat_interleave.Tensor", ops="refused")
-def depends_on_data(g, **_):
-    g.refuse("the size of its result depends on data")
 
 
 @aten("repeat_interleave.self_int", ops="Expand, Reshape")

@@ -15,7 +15,7 @@ _UNARY = {
 _FLOAT_UNARY = {
     "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos",
     "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf",
-    "reciprocal": "Reciprocal", "sigmoid": "Sigmoid", "tanh": "Tanh", "round": "Round", "silu": "Swish", "mish": "Mish",
+    "reciprocal": "Reciprocal", "sigmoid": "Sigmoid", "tanh": "Tanh", "round": "Round", "mish": "Mish",
     "hardswish": "HardSwish", "selu": "Selu",
 }
 _ROUNDING = ("ceil", "floor", "round")
@@ -430,9 +430,21 @@ def copy(g, self, src, non_blocking=False):
 # --- activations --------------------------------------------------------------------------------------------------------
 
 
-@aten("gelu", ops="Gelu")
+# As PyTorch's exporter writes them for ONNX, so that both roads give one graph.
+
+
+@aten("silu", ops="Sigmoid, Mul")
+def silu(g, self):
+    return g.node("Mul", [self, g.node("Sigmoid", [self])])
+
+
+@aten("gelu", ops="Erf, Mul")
 def gelu(g, self, approximate="none"):
-    return g.node("Gelu", [self], approximate=approximate)
+    if approximate != "none":
+        return g.node("Gelu", [self], approximate=approximate)
+    scaled = g.node("Div", [self, g.constant(2 ** 0.5, self.dtype)])
+    share = g.node("Add", [g.node("Erf", [scaled]), g.constant(1.0, self.dtype)])
+    return g.node("Mul", [g.node("Mul", [self, share]), g.constant(0.5, self.dtype)])
 
 
 @aten("leaky_relu", ops="LeakyRelu")
