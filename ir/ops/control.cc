@@ -247,7 +247,10 @@ class LoopForm {
     // Inference tells what does not fit.
     if (body_->inputs.size() < 2 + states_ || body_->outputs.size() < 1 + states_ || node_.outputs.size() + 1 > body_->outputs.size()) return;
     const std::optional<Dim> trip = bind_trip_count();
-    const bool ends = !trip || !always_goes_on(graph_, node_, *body_);
+    const bool endless = always_goes_on(graph_, node_, *body_), ends = !trip || !endless;
+    if (endless && node_.inputs[0] == kNoValue) {
+      fail(ErrorKind::Unsupported, node_.origin.str(), " never ends: it has no trip count, and no iteration changes its condition");
+    }
     node_.outputs.resize(std::max(node_.outputs.size(), states_), kNoValue);
     carry_changing();
     const size_t first_part = 1 + states_ + names_.size(), parts = body_->outputs.size() - first_part;
@@ -262,7 +265,8 @@ class LoopForm {
   std::optional<Dim> bind_trip_count() {
     if (node_.inputs[0] == kNoValue) return std::nullopt;
     const ValueId given = node_.inputs[0];
-    if (element_count(*graph_[given].shape) != Dim(1)) return std::nullopt;   // inference refuses it
+    const DType type = graph_[given].dtype;
+    if (element_count(*graph_[given].shape) != Dim(1) || (type != DType::I64 && type != DType::I32)) return std::nullopt;   // inference refuses it
     auto known = known_elements(graph_[given]);
     if (!known || known->size() != 1) {
       ValueId count = build_.cast(given, DType::I64);
@@ -435,6 +439,10 @@ void infer_loop(InferContext& context) {
   }
   give_states(context, *body, states);
   infer_body(*body);
+  const Value& goes_on = (*body)[body->outputs[0]];
+  if (goes_on.dtype != DType::Bool || element_count(*goes_on.shape) != Dim(1)) {
+    context.error("the condition that its body gives is ", name_of(goes_on.dtype), str(*goes_on.shape), "; one bool is needed");
+  }
   CarriedSizes sizes(context, *body);
   const std::optional<std::vector<Dim>> trip = context.elements(0);
   std::optional<Dim> count = sizes.iterations(static_cast<size_t>(states));

@@ -185,6 +185,15 @@ def test_loops_in_loops_that_all_change_sizes():
         tc.compile(model([loop(["three", "", "x"], ["y"], inner)], [("x", FLOAT, [1])], [("y", FLOAT, [None])], CONSTANTS))
 
 
+def test_conditions_that_are_none():
+    several = body([node("Greater", ["s", "limit"], "go")], [("s", FLOAT, [2])], [("s", FLOAT, [2])])
+    with pytest.raises(tc.ShapeError, match=r"the condition that its body gives is bool\[2\]; one bool is needed"):
+        tc.compile(model([loop(["three", "", "v"], ["last"], several)], [("v", FLOAT, [2])], [("last", FLOAT, None)], CONSTANTS))
+    endless = body([keep_going(), node("Neg", ["s"], "t")], [("s", FLOAT, [2])], [("t", FLOAT, [2])])
+    with pytest.raises(tc.UnsupportedError, match="never ends: it has no trip count, and no iteration changes its condition"):
+        tc.compile(model([loop(["", "", "v"], ["last"], endless)], [("v", FLOAT, [2])], [("last", FLOAT, None)], CONSTANTS))
+
+
 def test_memory_ends():
     double = body([node("Concat", ["s", "s"], "t", axis=0), keep_going()], [("s", FLOAT, [None])], [("t", FLOAT, [None])])
     data = model([loop(["n", "", "v"], ["last"], double)], [("n", INT64, []), ("v", FLOAT, [1000])], [("last", FLOAT, [None])], CONSTANTS)
