@@ -183,6 +183,10 @@ LEARNED = {
     "Normalizer": lambda: learned("Normalizer", {"norm": "L2"}),
     "OneHotEncoder": lambda: learned("OneHotEncoder", {"cats_int64s": [0, 1, -1]}),
     "Scaler": lambda: learned("Scaler", {"offset": [1.0], "scale": [0.5]}),
+    "SVMClassifier": lambda: learned("SVMClassifier", {"coefficients": [1.0, -1.0], "vectors_per_class": [1, 1], "support_vectors": [0.5] * 4 + [-0.5] * 4, "rho": [0.125],
+                                                       "kernel_type": "RBF", "kernel_params": [0.5, 0.0, 0.0], "classlabels_ints": [3, 4]}, ("label", "scores")),
+    "SVMRegressor": lambda: learned("SVMRegressor", {"coefficients": [1.0, -2.0], "n_supports": 2, "support_vectors": [0.5] * 4 + [-0.5] * 4, "rho": [0.125],
+                                                     "kernel_type": "POLY", "kernel_params": [0.5, 1.0, 2.0]}),
     "TreeEnsembleClassifier": lambda: learned(
         "TreeEnsembleClassifier", {**TREE, "class_treeids": [0, 0], "class_nodeids": [1, 2], "class_ids": [0, 2],
                                    "class_weights": [1.0, 2.0], "classlabels_int64s": [5, 6, 7]}, ("label", "scores")),
