@@ -205,6 +205,9 @@ CASES = {
     "MergePath": sorted_by_merging,
     "MergeSource": sorted_by_merging,
     **{f"{name} as ai.onnx.ml::{name} 1": case for name, case in LEARNED.items()},
+    "LabelEncoder as ai.onnx.ml::LabelEncoder 2": lambda: Case(
+        13, [("ai.onnx.ml.LabelEncoder", ["x"], ["y"], {"keys_int64s": [3, 5], "values_floats": [0.5, 1.5], "default_float": 4.0})],
+        {"x": numpy.array([[5, 3], [4, 3]])}),
     **{f"{op} as {op} 1": (lambda op=op, function=function: placed(op, function)) for op, function in
        {"Add": numpy.add, "Sub": numpy.subtract, "Mul": numpy.multiply, "Div": numpy.divide, "Greater": numpy.greater,
         "Less": numpy.less}.items()},
@@ -396,7 +399,7 @@ def test_row(line):
         name, since = form.rsplit(" ", 1)
         domain, _, plain = name.rpartition("::")
         assert any((node.domain, node.op_type) == (domain, plain) for node in nodes_of(case.model.graph))
-        opset = 1 if domain else case.opset
+        opset = next(each.version for each in case.model.opset_import if each.domain == domain)
         assert int(since) == max(version for version in forms()[name] if version <= opset)
     module = tc.compile(data)
     if not form:
