@@ -32,11 +32,12 @@ def _models(kind, names, **options):
 
 
 TORCHVISION = [
-    *_pictures("torchvision", 64, """alexnet convnext_tiny densenet121 densenet169 efficientnet_b0 efficientnet_b1 efficientnet_v2_s googlenet
+    *_pictures("torchvision", 64, """convnext_tiny densenet121 densenet169 efficientnet_b0 efficientnet_b1 efficientnet_v2_s googlenet
         mnasnet0_5 mnasnet1_0 mobilenet_v2 mobilenet_v3_large mobilenet_v3_small regnet_x_400mf regnet_x_1_6gf regnet_y_400mf
         regnet_y_800mf resnet18 resnet34 resnet50 resnet101 resnext50_32x4d shufflenet_v2_x0_5 shufflenet_v2_x1_0 squeezenet1_0
         squeezenet1_1 vgg11 vgg13_bn vgg16 wide_resnet50_2"""),
     *_pictures("torchvision", 96, "inception_v3"),
+    *_pictures("torchvision", 224, "alexnet"),
     *_pictures("torchvision", 224, "vit_b_32 swin_t swin_v2_t maxvit_t"),
     *(Network("torchvision", name, "segmentation", {"size": 64}) for name in (
         "fcn_resnet50", "deeplabv3_resnet50", "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large")),
@@ -56,7 +57,7 @@ TORCHVISION = [
 TIMM = [
     *_pictures("timm", 64, """resnet10t resnet26d resnetrs50 resnetv2_50 resnetaa50 seresnet18 skresnet18 ecaresnet26t ese_vovnet19b_dw
         efficientnet_lite0 tf_efficientnetv2_b0 efficientnet_b0_gn ghostnet_050 ghostnetv2_100 hardcorenas_a lcnet_050 mixnet_s mobileone_s0
-        repvgg_a0 tinynet_e semnasnet_050 fbnetc_100 spnasnet_100 nf_resnet26 nf_regnet_b0 dm_nfnet_f0 mobilenetv4_conv_small
+        repvgg_a0 tinynet_e semnasnet_050 fbnetc_100 spnasnet_100 nf_resnet26 nf_regnet_b0 mobilenetv4_conv_small
         mobilenetv4_hybrid_medium mobilenetv3_rw mobilenet_edgetpu_v2_xs dla34 dla46_c dpn48b cspresnet50 cspdarknet53 cs3darknet_s
         darknet53 densenet121 gernet_s rexnet_100 regnetx_002 regnety_002 regnetz_b16 res2net50_14w_8s res2next50 resnest14d
         resnest26d selecsls42b hrnet_w18_small hgnetv2_b0 hgnet_tiny xception41 legacy_xception repghostnet_050 repvit_m0_9 fasternet_t0
@@ -64,7 +65,7 @@ TIMM = [
         mambaout_femto bat_resnext26ts botnet26t_256 halonet26t lambda_resnet26t sebotnet33ts_256 eca_botnext26ts_256
         lamhalobotnet50ts_256 caformer_s18 convformer_s18 poolformer_s12 poolformerv2_s12 pvt_v2_b0 rdnet_tiny swiftformer_xs shvit_s1
         efficientformerv2_s0 fastvit_t8 nextvit_small lcnet_100 focalnet_tiny_srf"""),
-    *_pictures("timm", 96, "inception_v4 inception_resnet_v2 convmixer_1024_20_ks9_p14 nasnetalarge pnasnet5large"),
+    *_pictures("timm", 96, "inception_v4 inception_resnet_v2 convmixer_1024_20_ks9_p14"),
     *_pictures("timm", 224, """beit_base_patch16_224 cait_xxs24_224 coat_tiny coat_lite_tiny convit_tiny crossvit_tiny_240 davit_tiny
         deit_tiny_patch16_224 deit_tiny_distilled_patch16_224 eva02_tiny_patch14_224 efficientformer_l1 efficientvit_m0 gcvit_xxtiny hiera_tiny_224 levit_128s
         gmixer_12_224 mixer_s32_224 gmlp_ti16_224 resmlp_12_224 mobilevit_xxs mobilevitv2_050 mvitv2_tiny nest_tiny pit_ti_224
@@ -81,7 +82,7 @@ TEXTS = [
     *_models("masked text", "Bert Roberta DistilBert Deberta XLNet MPNet T5Encoder ModernBert"),
     *_models("text", """GPT2 GPTNeo GPTNeoX GPTJ OPT Bloom Llama Mistral Qwen2 Qwen3 Gemma Gemma2 Phi Phi3 Falcon StableLm Cohere Olmo Olmo2
         Granite SmolLM3 Starcoder2 CodeGen GPTBigCode Mpt Persimmon Mamba Mamba2 CTRL XGLM BioGpt Glm Nemotron
-        Mixtral Qwen2Moe GraniteMoe Olmoe OpenAIGPT Rwkv Helium ModernBertDecoder"""),
+        Qwen2Moe GraniteMoe Olmoe OpenAIGPT Rwkv Helium ModernBertDecoder"""),
     *_models("cache", "GPT2 GPTNeoX OPT Llama Mistral Qwen2 Qwen3 Gemma Gemma2 Phi3 StableLm Cohere Olmo2 Granite Falcon Bloom"),
     *_models("two texts", "T5 MT5 Bart MBart Pegasus Marian M2M100 Blenderbot BlenderbotSmall LED ProphetNet LongT5 PLBart BigBirdPegasus"),
 ]

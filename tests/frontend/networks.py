@@ -262,8 +262,7 @@ def openvino_run(data, arrays):
     request = core.compile_model(core.read_model(data), "CPU").create_infer_request()
 
     def run():
-        request.infer(arrays)
-        return [each.data for each in request.outputs]
+        return list(request.infer(arrays).values())
 
     run()
     return run
