@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "codegen/codegen.h"
@@ -31,23 +32,54 @@ std::string cell(const std::string& text) {
   return result;
 }
 
+// By ONNX name how many of the ONNX project's node tests have the operator, and of these pass: tests/frontend/test_node_counts.py.
+struct NodeTestCount {
+  int passed = 0, all = 0;
+};
+
+std::map<std::string, NodeTestCount> node_test_counts() {
+  std::ifstream in("tests/golden/onnx_counts.txt");
+  std::map<std::string, NodeTestCount> counts;
+  std::string line, name, of;
+  std::getline(in, line);
+  NodeTestCount count;
+  while (in >> name >> count.passed >> of >> count.all) counts[name] = count;
+  EXPECT_FALSE(counts.empty());
+  return counts;
+}
+
+// "12 of 13"; nothing for a row without tests.
+std::string tested(const OpRow& row, const std::map<std::string, NodeTestCount>& counts) {
+  NodeTestCount sum;
+  std::set<std::string> names;
+  for (const OnnxName& form : row.onnx) {
+    const auto found = counts.find((form.domain.empty() ? "" : form.domain + "::") + form.name);
+    if (found == counts.end() || !names.insert(found->first).second) continue;
+    sum.passed += found->second.passed;
+    sum.all += found->second.all;
+  }
+  return sum.all == 0 ? "" : std::to_string(sum.passed) + " of " + std::to_string(sum.all);
+}
+
 std::string operators_page() {
   std::ostringstream page;
+  const std::map<std::string, NodeTestCount> counts = node_test_counts();
   page << "# Operators\n\nGenerated from the op table (`ir/ops`) by `./check --update`; a test fails when it is stale.\n"
        << "A row without ONNX names is made by the compiler itself. Operators on sequences, optionals and strings need no row: "
-          "[frontend.md](frontend.md) lists them.\n\n";
+          "[frontend.md](frontend.md) lists them.\nThe column before the last says how many of the node tests of the ONNX project have the "
+          "operator and pass.\n\n";
   std::map<std::string, std::vector<const OpRow*>> categories;
   for (const auto& [name, row] : op_table()) categories[row.category].push_back(&row);
   for (const auto& [category, rows] : categories) {
     page << "## " << (category.empty() ? "other" : category) << "\n\n"
-         << "| op | ONNX name and first opset | equation | what it computes |\n|---|---|---|---|\n";
+         << "| op | ONNX name and first opset | equation | node tests | what it computes |\n|---|---|---|---|---|\n";
     for (const OpRow* row : rows) {
       std::vector<std::string> names;
       for (const OnnxName& name : row->onnx) {
         names.push_back((name.domain.empty() ? "" : name.domain + "::") + name.name + " " + std::to_string(name.since));
       }
       page << "| " << row->name << " | " << cell(joined(names)) << " | "
-           << (row->equation.empty() ? "" : "`" + cell(row->equation) + "`") << " | " << cell(row->doc) << " |\n";
+           << (row->equation.empty() ? "" : "`" + cell(row->equation) + "`") << " | " << tested(*row, counts) << " | " << cell(row->doc) << " |\n";
     }
     page << "\n";
   }

@@ -48,7 +48,7 @@ py::list python_nodes(const std::vector<HostNode>& nodes) {
   return result;
 }
 
-// (name, element type or None for strings, sizes or None).
+// (name, element type, None for strings or "maps", sizes or None).
 py::list python_ports(const std::vector<HostPort>& ports) {
   py::list result;
   for (const HostPort& port : ports) {
@@ -57,8 +57,8 @@ py::list python_ports(const std::vector<HostPort>& ports) {
       if (dim.is_constant()) sizes.append(dim.constant());
       else sizes.append(dim.str());
     }
-    result.append(py::make_tuple(python_text(port.name), port.dtype ? py::object(py::str(name_of(*port.dtype))) : py::none(),
-                                 port.shape ? py::object(sizes) : py::none()));
+    const py::object type = port.maps ? py::str("maps") : port.dtype ? py::object(py::str(name_of(*port.dtype))) : py::none();
+    result.append(py::make_tuple(python_text(port.name), type, port.shape ? py::object(sizes) : py::none()));
   }
   return result;
 }

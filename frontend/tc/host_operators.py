@@ -1,4 +1,4 @@
-"""Operators on strings, which run on the host over NumPy arrays of Python's strings.
+"""Operators on strings and maps, which run on the host over NumPy arrays of Python's strings.
 
 Each takes a node and its arrays (None for inputs that are left out), and gives a tuple of arrays."""
 
@@ -160,6 +160,17 @@ def _one_hot(node, x):
     return (result.reshape(*x.shape, len(categories)),)
 
 
+def _zip_map(node, x):
+    labels = _attribute(node, "classlabels_strings", "classlabels_int64s")
+    if x.ndim not in (1, 2) or x.shape[-1] != len(labels):
+        raise ShapeError(f"{node.who} has {len(labels)} labels, and its input has shape {list(x.shape)}; [rows, {len(labels)}] is needed")
+    return ([dict(zip(labels, row)) for row in x.reshape(-1, len(labels)).tolist()],)
+
+
+def _extract_features(node, x, places):
+    return (objects(np.atleast_2d(x).take(np.ravel(places), -1)),)
+
+
 def _number(node, text, dtype):
     try:
         if "_" in text:
@@ -225,6 +236,7 @@ def _transpose(node, x):
 OPERATORS = {
     "StringConcat": _concat_strings, "StringSplit": _split, "StringNormalizer": _normalize, "RegexFullMatch": _match,
     "Equal": _equal, "LabelEncoder": _label_encoder, "OneHotEncoder": _one_hot, "Cast": _cast,
+    "ZipMap": _zip_map, "ArrayFeatureExtractor": _extract_features,
     "Concat": lambda node, *arrays: (np.concatenate(arrays, _attribute(node, "axis")[0]),),
     "Flatten": _flatten,
     "Gather": lambda node, x, indices: (objects(x.take(indices, node.attributes.get("axis", 0))),),

@@ -21,7 +21,7 @@ class Port(typing.NamedTuple):
     """An input or output. `dtype` is NumPy's name of the element type; a size in `shape` is a
     number, the name of a symbol, or None where it is computed from symbols; `shape` itself is None
     where only a run tells it. `kind` is "tensor", "sequence" (a list of arrays), "optional" (None or
-    an array) or "optional sequence"."""
+    an array), "optional sequence" or, of outputs alone, "sequence of maps" (a list of dicts)."""
     name: str
     dtype: str
     shape: tuple

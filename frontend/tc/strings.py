@@ -1,4 +1,4 @@
-"""Models with strings: operators on these run on the host (host_operators.py), before and after what is compiled."""
+"""Models with strings or maps: operators on these run on the host (host_operators.py), before and after what is compiled."""
 
 import typing
 
@@ -22,7 +22,8 @@ class HostNode(typing.NamedTuple):
 
 
 class StringModule(Module):
-    """A model with strings. They are arrays of Python's strings (dtype object); what NumPy has of strings is taken too.
+    """A model with strings. They are arrays of Python's strings (dtype object); what NumPy has of strings is taken too. A sequence of
+    maps is a list of dicts.
     Made by tc.compile; there is no artefact of it, since no compiled code works on strings."""
 
     def __init__(self, source, options, threads, compiled):
@@ -132,8 +133,13 @@ class StringModule(Module):
 
 
 def _ports(rows):
-    return tuple(Port(name, "string", None if shape is None else tuple(shape)) if dtype is None else ports_of([(name, dtype, shape)])[0]
-                 for name, dtype, shape in rows)
+    return tuple(_port(*row) for row in rows)
+
+
+def _port(name, dtype, shape):
+    if dtype == "maps":
+        return Port(name, "float32", None, "sequence of maps")
+    return Port(name, "string", None if shape is None else tuple(shape)) if dtype is None else ports_of([(name, dtype, shape)])[0]
 
 
 def _value(value):

@@ -26,10 +26,6 @@ std::vector<int64_t> class_labels(const Node& node) {
     const std::vector<int64_t> labels = ints_attribute(node, name);
     if (!labels.empty()) return labels;
   }
-  if (has_attribute(node, "classlabels_strings")) {
-    fail(ErrorKind::Unsupported, node.origin.str(), ": attribute 'classlabels_strings': labels that are texts are not supported; "
-         "train with whole numbers as labels, and look the texts up in the result");
-  }
   fail(ErrorKind::Model, node.origin.str(), " lacks attribute 'classlabels_int64s'");
 }
 

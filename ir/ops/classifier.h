@@ -8,11 +8,15 @@
 
 namespace tc {
 
+// Further rows of ai.onnx.ml, which register_machine_learning_ops registers.
+void register_label_encoder(OpTable& table);
+void register_support_vector_ops(OpTable& table);
+
 extern const std::vector<std::string> kPostTransforms;
 
 // Adds `classlabels_int64s` (and its old name) and `classlabels_strings` to the row.
 void add_label_attributes(OpRow& row);
-// The numbers of the classes; Unsupported error naming the node where they are texts.
+// The numbers of the classes; Model error naming the node where there are none. Names are no longer in a graph.
 std::vector<int64_t> class_labels(const Node& node);
 
 // Scores [samples, classes] by NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO (a softmax of the scores that are not 0) or PROBIT.

@@ -91,14 +91,17 @@ TensorPtr Forest::features() const {
   return result;
 }
 
+double Forest::threshold(const TreeTest& test, DType type) const {
+  if (!test.strict) return test.value;
+  if (type == DType::F64) return std::nextafter(test.value, -INFINITY);
+  return std::nextafter(static_cast<float>(test.value), -std::numeric_limits<float>::infinity());
+}
+
 TensorPtr Forest::thresholds(DType type) const {
   auto result = std::make_shared<Tensor>(type, std::vector<int64_t>{static_cast<int64_t>(places_.size())});
   for (size_t i = 0; i < places_.size(); ++i) {
     const TreeTest* test = test_at(places_[i]);
-    double value = test ? test->value : INFINITY;
-    if (test && test->strict && type == DType::F64) value = std::nextafter(value, -INFINITY);
-    if (test && test->strict && type == DType::F32) value = std::nextafter(static_cast<float>(value), -std::numeric_limits<float>::infinity());
-    result->set(static_cast<int64_t>(i), value);
+    result->set(static_cast<int64_t>(i), test ? threshold(*test, type) : INFINITY);
   }
   return result;
 }
@@ -106,12 +109,6 @@ TensorPtr Forest::thresholds(DType type) const {
 TensorPtr Forest::children() const {
   auto result = std::make_shared<Tensor>(DType::I32, std::vector<int64_t>{static_cast<int64_t>(places_.size())});
   for (size_t i = 0; i < places_.size(); ++i) result->set_int(static_cast<int64_t>(i), places_[i].child);
-  return result;
-}
-
-TensorPtr Forest::roots() const {
-  auto result = std::make_shared<Tensor>(DType::I32, std::vector<int64_t>{tree_count()});
-  for (size_t i = 0; i < roots_.size(); ++i) result->set_int(static_cast<int64_t>(i), roots_[i]);
   return result;
 }
 

@@ -25,6 +25,24 @@ struct TreeTest {
   std::vector<std::pair<int64_t, double>> votes = {};   // of a leaf: target and number
 };
 
+// The upper part of each tree, which is evaluated without walking: every test is made, and one that fails takes its first
+// subtree's exits out of a set of bits, of which the lowest that is left is where a sample goes.
+constexpr int64_t kExits = 32;
+constexpr int64_t kTestsTogether = 8;      // each tree's row of tests has a multiple of them
+// A bit times this factor has a number of its own in its upper bits: a sequence of de Bruijn's.
+constexpr uint32_t kExitFactor = 0x077CB531;
+constexpr int kExitShift = 27;
+int64_t exit_slot(int64_t bit);
+struct ForestTops {
+  // By tree and test of it; what fills a row holds for each sample and takes nothing away. Where NaN goes to the first child
+  // the feature is that of a second copy of all that the forest reads, behind the first one.
+  TensorPtr features;              // i32
+  TensorPtr thresholds;
+  TensorPtr kept;                  // i32: the exits that are left where the test fails
+  TensorPtr exits;                 // i32 [trees, kExits]: places; that of bit b at the number that exit_slot has for it
+  int64_t depth = 0;               // steps from an exit to the deepest leaf
+};
+
 // All trees in common tables. Of a node at `place`, `first` is at children[place] and `second` right behind it. A leaf's child is
 // a pair of copies of the leaf, whose child is that pair, so that a walk that has come to a leaf stays there.
 class Forest {
@@ -46,9 +64,10 @@ class Forest {
   // By place and target; `absent` where a leaf has no vote. Several votes for one target are summed up where `absent` is 0,
   // else the extreme one counts.
   TensorPtr votes(DType type, double absent) const;
-  TensorPtr roots() const;                        // i32, by tree: a place
+  ForestTops tops(DType type) const;
 
  private:
+  friend class TreeTop;
   struct Place {
     int64_t test = -1;             // -1: sends on to `child`, whatever is compared
     int64_t child = 0;
@@ -59,6 +78,7 @@ class Forest {
   void lay_out(int64_t place, int64_t test);
   // Steps from the place to the deepest leaf; `above` is how many lead to the place.
   int64_t steps_from(int64_t place, int64_t above, std::vector<int64_t>& known) const;
+  double threshold(const TreeTest& test, DType type) const;
   const TreeTest* test_at(const Place& place) const { return place.test < 0 ? nullptr : &tests_[static_cast<size_t>(place.test)]; }
 
   std::string who_;

@@ -1,4 +1,4 @@
-// Operators of the domain ai.onnx.ml, as exporters of scikit-learn write them; trees are in tree_ensemble.cc.
+// Operators of the domain ai.onnx.ml, as exporters of scikit-learn write them; trees, support vectors and labels have files of their own.
 #include <algorithm>
 #include <cmath>
 
@@ -296,6 +296,8 @@ void register_machine_learning_ops(OpTable& table) {
   table.add(one_hot);
 
   register_linear_models(table);
+  register_label_encoder(table);
+  register_support_vector_ops(table);
 }
 
 }  // namespace tc

@@ -1,6 +1,7 @@
 // Ensembles of decision trees: ai.onnx.ml's TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier.
 //
-// All trees lie in common tables of nodes. A walk takes as many steps as the deepest tree has levels, without branches:
+// The upper tests of a tree are all made (TreeTests, forest.h says how): vectors of samples, nothing but comparisons. All trees lie
+// in common tables of nodes. From where the tests end a walk takes as many steps as the deepest tree has levels left, without branches:
 // `place = child[place] + (x[feature[place]] <= threshold[place] ? 0 : 1)`. So the two children of a node are next to each
 // other, and a leaf is there twice, each its own child: whatever is compared there, a walk stays. Lanes run along samples,
 // so that a vector of them reads one tree's tables, which the first cache holds.
@@ -14,21 +15,57 @@
 namespace tc {
 namespace {
 
-// --- the two steps -------------------------------------------------------------------------------
+// --- the three steps -----------------------------------------------------------------------------
 
-// Inputs: samples [n, features], then by node the feature, threshold and first child, and by tree the root. With
-// `missing`, a feature below 0 is that of -1 - feature, and NaN goes to the first child. The result is the leaf of each tree
-// and sample.
+// Inputs: features [features, n], then by tree and test the feature, the threshold, and the bits that are left where the feature is over
+// it. The result, [trees, n], has the bits that all tests leave.
+void infer_tests(InferContext& context) {
+  context.set_output(0, DType::I32, {context.shape(1)[0], context.shape(0)[1]});
+}
+
+void lower_tests(LowerContext& context) {
+  auto iterators = context.iterators("i", *context.output_value(0).shape);
+  const Affine tree = Affine::variable(iterators[0].name), sample = Affine::variable(iterators[1].name);
+  const std::vector<Affine> position = {tree, sample};
+  const int64_t rounds = context.shape(1)[1].constant() / kTestsTogether;
+  // What so many tests from there on leave: no sum of tests, so that lanes are samples.
+  auto left = [&](const Affine& from) {
+    ExprPtr all;
+    for (int64_t i = 0; i < kTestsTogether; ++i) {
+      const auto of_test = [&](int input) { return context.read(input, std::vector<Affine>{tree, from + Affine(i)}); };
+      const ExprPtr x = context.read(0, {{Affine(0), cast(DType::I64, of_test(1))}, {sample, nullptr}});
+      const ExprPtr one = select(binary(BinaryOp::Le, x, of_test(2)), int_constant(DType::I32, -1), of_test(3));
+      all = all ? binary(BinaryOp::And, all, one) : one;
+    }
+    return all;
+  };
+  context.assign("first", iterators, context.output(0), position, left(0));
+  if (rounds == 1) return;
+  iterators.push_back({context.fresh("round"), Affine(rounds - 1)});
+  const Affine from = Affine::variable(iterators[2].name) * kTestsTogether + Affine(kTestsTogether);
+  context.assign("tests", iterators, context.output(0), position, binary(BinaryOp::And, context.read_buffer(context.output(0), position), left(from)));
+}
+
+// Inputs: samples [n, features], then by node the feature, threshold and first child, by tree the exits of its top, and the bits
+// of TreeTests. With `missing`, a feature below 0 is that of -1 - feature, and NaN goes to the first child. The result is the leaf
+// of each tree and sample.
 void infer_leaves(InferContext& context) {
-  if (context.rank(0) != 2) context.error("the samples have shape ", str(context.shape(0)), "; [samples, features] is needed");
   context.set_output(0, DType::I32, {context.shape(4)[0], context.shape(0)[0]});
+}
+
+// The number of the lowest bit, as exit_slot has it.
+ExprPtr lowest_slot(const ExprPtr& bits) {
+  const ExprPtr lowest = cast(DType::U32, binary(BinaryOp::And, bits, unary(UnaryOp::Neg, bits)));
+  const ExprPtr spread = binary(BinaryOp::Mul, lowest, int_constant(DType::U32, kExitFactor));
+  return binary(BinaryOp::Shr, spread, int_constant(DType::U32, kExitShift));
 }
 
 void lower_leaves(LowerContext& context) {
   auto iterators = context.iterators("i", *context.output_value(0).shape);
   const Affine tree = Affine::variable(iterators[0].name), sample = Affine::variable(iterators[1].name);
   const std::vector<Affine> position = {tree, sample};
-  context.assign("root", iterators, context.output(0), position, context.read(4, {tree}));
+  const ExprPtr slot = cast(DType::I64, lowest_slot(context.read(5, position)));
+  context.assign("exit", iterators, context.output(0), position, context.read(4, {{tree, nullptr}, {Affine(0), slot}}));
   const int64_t depth = int_attribute(context.node(), "depth");
   if (depth == 0) return;
   const ExprPtr place = cast(DType::I64, context.read_buffer(context.output(0), position));
@@ -67,14 +104,45 @@ void lower_votes(LowerContext& context) {
 
 DType type_of_thresholds(DType samples) { return samples == DType::F64 ? DType::F64 : DType::F32; }
 
+TensorPtr minus_one() {
+  auto tensor = std::make_shared<Tensor>(DType::I32, std::vector<int64_t>{1});
+  tensor->set_int(0, -1);
+  return tensor;
+}
+
+// The bits that all tests of the trees' tops leave to each sample.
+ValueId bits_of(NodeBuilder& build, ValueId samples, const Forest& forest, const ForestTops& tops) {
+  const Dim count = build.shape(samples)[0];
+  const DType type = build.dtype(samples);
+  if (forest.largest_feature() < 0) {
+    return build.add("ConstantOfShape", {}, {{"shape", std::vector<Dim>{Dim(forest.tree_count()), count}}, {"value", minus_one()}});
+  }
+  ValueId features = build.add("Transpose", {samples}, {{"perm", std::vector<int64_t>{1, 0}}});
+  const int64_t needed = forest.largest_feature() + 1;
+  if (build.shape(features)[0] != Dim(needed)) {
+    features = build.add("Slice", {features}, {{"starts", std::vector<int64_t>{0}}, {"ends", std::vector<int64_t>{needed}}, {"axes", std::vector<int64_t>{0}}});
+  }
+  if (forest.has_missing()) {
+    // A copy for the tests that NaN passes.
+    const ValueId passing = build.add("Where", {build.add("IsNaN", {features}), build.number(type, -INFINITY), features});
+    features = build.add("Concat", {features, passing}, {{"axis", int64_t{0}}});
+  }
+  return build.add("TreeTests", {features, build.constant(tops.features), build.constant(tops.thresholds), build.constant(tops.kept)});
+}
+
+// The leaf of each tree and sample, [trees, samples].
+ValueId leaves_of(NodeBuilder& build, ValueId samples, const Forest& forest, DType type) {
+  const ForestTops tops = forest.tops(type);
+  return build.add("TreeLeaves",
+                   {samples, build.constant(forest.features()), build.constant(forest.thresholds(type)), build.constant(forest.children()),
+                    build.constant(tops.exits), bits_of(build, samples, forest, tops)},
+                   {{"depth", tops.depth}, {"missing", int64_t{forest.has_missing()}}});
+}
+
 // What the trees say of each sample, [samples, targets], with the base values.
 ValueId votes_of(NodeBuilder& build, const Node& node, const Forest& forest, const std::string& aggregate) {
   const DType type = type_of_thresholds(build.dtype(node.inputs[0]));
-  const ValueId samples = build.cast(node.inputs[0], type);
-  const ValueId leaves = build.add("TreeLeaves",
-                                   {samples, build.constant(forest.features()), build.constant(forest.thresholds(type)),
-                                    build.constant(forest.children()), build.constant(forest.roots())},
-                                   {{"depth", forest.depth()}, {"missing", int64_t{forest.has_missing()}}});
+  const ValueId leaves = leaves_of(build, build.cast(node.inputs[0], type), forest, type);
   const bool least = aggregate == "MIN", largest = aggregate == "MAX";
   const double absent = least ? INFINITY : largest ? -INFINITY : 0;
   ValueId votes = build.add("TreeVotes", {leaves, build.constant(forest.votes(type, absent))},
@@ -196,7 +264,12 @@ std::vector<AttributeRow> node_attributes() {
 }  // namespace
 
 void register_tree_ops(OpTable& table) {
-  OpRow leaves = step_row("TreeLeaves", "The leaf of each tree that a sample comes to, in common tables of nodes.", 5);
+  OpRow tests = step_row("TreeTests", "The exits of each tree's upper part that all its tests leave to a sample, as bits.", 4);
+  tests.infer = infer_tests;
+  tests.lower = lower_tests;
+  table.add(tests);
+
+  OpRow leaves = step_row("TreeLeaves", "The leaf of each tree that a sample comes to from an exit of its upper part, in common tables of nodes.", 6);
   leaves.attributes = {{"depth", int64_t{0}, true, "", from_to(0, kDeepestTree)}, {"missing", int64_t{0}, false, "1: features below 0 are those of NaN"}};
   leaves.infer = infer_leaves;
   leaves.lower = lower_leaves;

@@ -1,155 +1,120 @@
 """Networks of torchvision, timm and transformers with seeded weights, exported by torch.onnx, compiled and compared:
 
-    python -m tests.frontend.networks [PART OF A NAME …] [--exporter script|dynamo] [--write docs/networks.md]
+    python -m tests.frontend.networks [PART OF A NAME …] [--cache FOLDER] [--peers] [--write docs/networks.md]
 
-The packages are not among the project's: `pip install --no-deps --target FOLDER torchvision timm transformers huggingface_hub
-safetensors tokenizers … onnxscript` and FOLDER in PYTHONPATH. torchvision's wheel for another torch lacks its operators; what
-does not need them is exported nevertheless. Each network has a process of its own, so that one that ends it is a row, too.
+tests/frontend/network_list.py lists them. The packages are not among the project's: `pip install --no-deps --target FOLDER torchvision timm
+onnxscript onnx_ir pillow` and FOLDER in PYTHONPATH (openvino as well for --peers). Each network has a process of its own, with a limit of
+time and memory, so that one that ends it is a row, too. Exports and results are kept in the cache's folder, and a second call goes on
+where the first one ended; `--again` and `--export-again` do named ones anew, `--export-only` stops there.
 
-A row is `right` within 1e-3 of ONNX Runtime, else `wrong`, with what tc.verify says of it against float64; `refused` with tc's reason, or `not exported`
-with the exporter's. Times are of one thread: the shortest of five runs, of both by turns.
+A row is `right` within 1e-3 of ONNX Runtime (of PyTorch, where that does not run it), else `wrong`, with what tc.verify says of it against
+float64; `refused` with tc's reason, or `not exported` with the exporter's. --peers measures those that are right beside ONNX
+Runtime and OpenVINO on one thread: the shortest of several runs, of all by turns.
 """
 
 import argparse
 import json
+import math
+import multiprocessing
+import os
 import re
-import subprocess
+import resource
 import sys
+import tempfile
 import time
 import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from .network_list import exports
 
 LIMIT = 1e-3
-SEED = 0
-MOST_SECONDS = 180           # of a network, export included
-RUNS = 5                     # of which the shortest counts
-
-# (package, name in it, shape of the picture): small pictures, for the interpreter's sake.
-PICTURES = [
-    *(("torchvision", name, (1, 3, 64, 64)) for name in (
-        "alexnet", "densenet121", "efficientnet_b0", "efficientnet_v2_s", "googlenet", "mnasnet0_5", "mobilenet_v2", "mobilenet_v3_small",
-        "regnet_x_400mf", "regnet_y_400mf", "resnet18", "resnext50_32x4d", "shufflenet_v2_x0_5", "squeezenet1_1", "vgg11", "convnext_tiny")),
-    *(("torchvision", name, (1, 3, 224, 224)) for name in ("vit_b_32", "swin_t", "maxvit_t")),
-    *(("timm", name, (1, 3, 64, 64)) for name in (
-        "resnet10t", "efficientnet_lite0", "ghostnet_050", "hardcorenas_a", "lcnet_050", "mixnet_s", "mobileone_s0", "repvgg_a0", "tinynet_e",
-        "semnasnet_050", "fbnetc_100", "nf_resnet26", "seresnet18", "skresnet18", "ese_vovnet19b_dw", "mobilenetv4_conv_small", "dla34")),
-]
-# transformers: (class of the configuration, model, what of the configuration is small)
-SMALL = {"vocab_size": 128, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128,
-         "max_position_embeddings": 64}
-TEXTS = [("transformers", f"{name}Model", (2, 16)) for name in (
-    "Bert", "Roberta", "Electra", "MPNet", "Albert", "GPT2", "GPTNeoX", "OPT", "Llama", "Mistral", "Qwen2", "Gemma")]
-NETWORKS = PICTURES + TEXTS
+MOST_SECONDS = 180           # of an export, and of a compilation with its runs
+MOST_BYTES = 8 << 30         # that a network's process takes beside what it begins with
+RUNS = 5                     # at least, of which the shortest counts
+MEASURED_SECONDS = 1.5       # of all runs of a network
 
 
-def network_of(package, name, shape):
-    """(module, example inputs by name), seeded."""
+def exported_row(network, exporter, opset, files):
+    """Exports into `files`; the reason where that fails."""
+    from . import network_makers
+
     import torch
 
-    torch.manual_seed(SEED)
-    if package == "transformers":
-        import transformers
-
-        config = getattr(transformers, name.removesuffix("Model") + "Config")(**SMALL)
-        config._attn_implementation = "eager"
-        model = getattr(transformers, name)(config)
-
-        class Hidden(torch.nn.Module):
-            """The last hidden state of token numbers alone."""
-
-            def __init__(self):
-                super().__init__()
-                self.model = model
-
-            def forward(self, input_ids):
-                return self.model(input_ids=input_ids, use_cache=False, return_dict=False)[0]
-
-        return Hidden().eval(), {"input_ids": torch.randint(3, SMALL["vocab_size"], shape)}
-    if package == "torchvision":
-        import torchvision
-
-        module = torchvision.models.get_model(name, weights=None)
-    else:
-        import timm
-
-        module = timm.create_model(name, pretrained=False)
-    return module.eval(), {"x": torch.randn(shape)}
-
-
-# Schemas of torchvision's operators, where its binary part does not fit this torch: it is imported without them.
-_KEPT = []
-
-
-def declare_missing_operators():
-    import torch
-
-    while True:
+    torch.set_num_threads(1)
+    failures = []
+    other = ("dynamo", 18) if exporter == "script" else ("script", 17)
+    for exporter, opset in ((exporter, opset), other):
         try:
-            import torchvision  # noqa: F401
-            return
-        except ImportError:
-            return           # its networks say so
-        except RuntimeError as error:
-            missing = re.search(r"operator torchvision::(\w+) does not exist", str(error))
-            if not missing:
-                raise
-        if not _KEPT:
-            _KEPT.append(torch.library.Library("torchvision", "FRAGMENT"))
-        _KEPT[0].define(f"{missing.group(1)}(Tensor x) -> Tensor")
-        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
-            del sys.modules[name]
+            module, inputs = network_makers.network_of(network)
+            with torch.no_grad():
+                data = network_makers.exported(module, inputs, exporter, opset)
+                outputs = [each.numpy() for each in network_makers.tensors_of(module(*inputs.values()))]
+            session_of(data)
+        except Exception as error:   # whatever exporters raise, and ONNX Runtime of what they write
+            failures.append(f"{exporter} {opset}: {type(error).__name__}: {last_cause(error)[:200]}")
+            continue
+        files["model"].write_bytes(data)
+        np.savez(files["arrays"], **{f"input {name}": value.numpy() for name, value in inputs.items()},
+                 **{f"output {number}": value for number, value in enumerate(outputs)})
+        return {"state": "exported", "exporter": exporter, "opset": opset, "reason": "; ".join(failures)}
+    return {"state": "not exported", "exporter": exporter, "opset": opset, "reason": "; ".join(failures)}
 
 
-def exported(module, inputs, exporter):
-    """The bytes of the ONNX model."""
-    import io
-
-    import torch
-
-    file = io.BytesIO()
-    names = list(inputs)
-    if exporter == "dynamo":
-        return torch.onnx.export(module, tuple(inputs.values()), dynamo=True, input_names=names, verbose=False).model_proto.SerializeToString()
-    torch.onnx.export(module, tuple(inputs.values()), file, dynamo=False, input_names=names, opset_version=17)
-    return file.getvalue()
+def last_cause(error):
+    """The first line of what was at the bottom of an error."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return (str(error).strip() or "?").splitlines()[0]
 
 
-def one_row(package, name, shape, exporter):
-    """What comes of a network, as a dict."""
-    row = {"package": package, "name": name, "exporter": exporter, "state": "not exported", "reason": ""}
-    try:
-        module, inputs = network_of(package, name, shape)
-        data = exported(module, inputs, exporter)
-    except Exception as error:   # whatever exporters raise
-        return row | {"reason": f"{type(error).__name__}: {(str(error).strip() or '?').splitlines()[0][:160]}"}
-    return row | result_of(data, {key: value.numpy() for key, value in inputs.items()})
+def inputs_and_outputs(files):
+    with np.load(files["arrays"]) as arrays:
+        inputs = {key.removeprefix("input "): arrays[key] for key in arrays if key.startswith("input ")}
+        outputs = [arrays[key] for key in arrays if key.startswith("output ")]
+    return inputs, outputs
 
 
-def result_of(data, arrays):
-    """What comes of an ONNX model: its state, and where it is right or wrong the error and ONNX Runtime's time over tc's."""
+def session_of(data, threads=1):
     import onnxruntime
 
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+
+def result_of(data, arrays, expected=None):
+    """What comes of an ONNX model: its state and, where it is right or wrong, the error."""
     import tc
     from tests.support import worst_error
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    reference = session.run(None, arrays)
+    note = ""
+    try:
+        session = session_of(data)
+        wanted = {port.name for port in session.get_inputs()}
+        arrays = {name: array for name, array in arrays.items() if name in wanted}
+        expected = session.run(None, arrays)
+    except Exception as error:   # ONNX Runtime raises what it likes
+        if expected is None:
+            raise
+        note = "ONNX Runtime: " + (str(error).splitlines() or ["?"])[0][:120]
+        import onnx
+
+        wanted = {port.name for port in onnx.load_from_string(data).graph.input}
+        arrays = {name: array for name, array in arrays.items() if name in wanted}
+    begin = time.perf_counter()
     try:
         compiled = tc.compile(data, threads=1, log=False)
+        seconds = time.perf_counter() - begin
+        outputs = list(compiled.run(arrays).values())
     except tc.Error as error:
-        return {"state": "refused", "reason": str(error)[:300]}
-    outputs = list(compiled.run(arrays).values())
-    error = max(worst_error(actual, expected) for actual, expected in zip(outputs, reference))
-    row = {"state": "right" if error <= LIMIT else "wrong", "error": error}
-    times = {"tc": [], "peer": []}
-    for _ in range(RUNS):
-        for key, run in (("tc", lambda: compiled.run(arrays)), ("peer", lambda: session.run(None, arrays))):
-            begin = time.perf_counter()
-            run()
-            times[key].append(time.perf_counter() - begin)
-    row["ratio"] = min(times["peer"]) / min(times["tc"])
-    return row | (judged(data, arrays) if error > LIMIT else {})
+        return {"state": "refused", "reason": str(error)[:600]}
+    error = max(worst_error(actual, each) for actual, each in zip(outputs, expected))
+    row = {"state": "right" if error <= LIMIT else "wrong", "error": error, "compile_seconds": seconds, "reason": note}
+    return row | (judged(data, arrays) if error > LIMIT and not note else {})
 
 
 def judged(data, arrays):
@@ -159,68 +124,227 @@ def judged(data, arrays):
     found = tc.verify(data, inputs=arrays, threads=1, budget=LIMIT, log=False)
     if all(each.within for each in found.outputs):
         return {"state": "right", "reason": "within the limit of float64, farther from ONNX Runtime"}
+    own = max(each.relative for each in found.outputs)
+    peers = [each["relative"] for each in (found.peer or {}).get("outputs", ())]
+    if peers and own <= 2 * max(peers):
+        return {"state": "right", "reason": f"ill-conditioned: {own:.1e} from float64, ONNX Runtime {max(peers):.1e}"}
+    if found.culprit is None:
+        return {"reason": f"{own:.1e} from float64, ONNX Runtime {max(peers, default=math.nan):.1e}"}
     node = found.culprit["node"]
     return {"reason": f"{found.culprit['part']} {found.culprit['name']}" + (f" at node '{node['name']}' ({node['operator']})" if node else "")}
 
 
-def in_process(package, name, shape, exporter):
-    command = [sys.executable, "-m", "tests.frontend.networks", "--one", json.dumps([package, name, shape, exporter])]
-    row = {"package": package, "name": name, "exporter": exporter, "state": "crashed", "reason": ""}
+def _child(connection, work):
+    low, high = resource.getrlimit(resource.RLIMIT_AS)
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + MOST_BYTES, high))
+    warnings.simplefilter("ignore")
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
     try:
-        done = subprocess.run(command, capture_output=True, timeout=MOST_SECONDS, check=False, text=True)
-    except subprocess.TimeoutExpired:
-        return row | {"state": "too slow", "reason": f"more than {MOST_SECONDS} s"}
-    lines = [line for line in done.stdout.splitlines() if line.startswith('{"package"')]
-    return json.loads(lines[-1]) if lines else row | {"reason": (done.stderr.strip().splitlines() or ["?"])[-1][:200]}
+        connection.send(work())
+    except BaseException as error:   # a row says it
+        connection.send({"state": "crashed", "reason": f"{type(error).__name__}: {(str(error).splitlines() or ['?'])[0][:300]}"})
+    connection.close()
+    os._exit(0)
+
+
+def in_process(work):
+    """What `work` returns in a process of its own, which starts with what is imported here."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=_child, args=(sender, work))
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(MOST_SECONDS):
+            process.kill()
+            return {"state": "too slow", "reason": f"more than {MOST_SECONDS} s"}
+        return receiver.recv()
+    except EOFError:
+        process.join()
+        return {"state": "crashed", "reason": f"exit code {process.exitcode}"}
+    finally:
+        process.join()
+
+
+class Cache:
+    """A folder of exported models and rows by the networks' labels."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def files(self, network):
+        stem = re.sub(r"\W+", "_", network.label).strip("_")
+        return {"model": self.folder / f"{stem}.onnx", "arrays": self.folder / f"{stem}.npz", "row": self.folder / f"{stem}.json"}
+
+    def row(self, network):
+        file = self.files(network)["row"]
+        return json.loads(file.read_text()) if file.exists() else {}
+
+    def keep(self, network, row):
+        file = self.files(network)["row"]
+        file.with_suffix(".new").write_text(json.dumps(row))
+        os.replace(file.with_suffix(".new"), file)
+
+
+def steps(arguments, cache):
+    """Exports and runs what is not in the cache yet; a line for each."""
+    chosen = [each for each in exports() if not arguments.names or any(part in each[0].label for part in arguments.names)]
+    fresh = {network.label for network, *_ in chosen if arguments.export_again or "export" not in cache.row(network)}
+    preload(exporting=bool(fresh))
+    # The small ones first; in an order that mixes the kinds, so that a part of the run says something of the whole.
+    for network, exporter, opset in sorted(chosen, key=lambda each: (each[0].package != "transformers", zlib.crc32(each[0].label.encode()))):
+        begin = time.time()
+        if network.label in fresh:
+            row = in_process(lambda: exported_row(network, exporter, opset, cache.files(network)))
+            cache.keep(network, {"export": row})
+            print(f"export {network.label}: {row['state']} {row['reason']} {time.time() - begin:.1f} s", flush=True)
+        row = cache.row(network)
+        if arguments.export_only or row["export"]["state"] != "exported" or ("result" in row and not arguments.again):
+            continue
+        begin, files = time.time(), cache.files(network)
+        result = in_process(lambda: result_of(files["model"].read_bytes(), *inputs_and_outputs(files)))
+        cache.keep(network, row | {"result": result})
+        print(f"run {network.label}: {result['state']} {result.get('error', '')} {result['reason']} {time.time() - begin:.1f} s", flush=True)
+    return chosen
+
+
+def preload(exporting):
+    """What every child would import, once."""
+    import onnxruntime  # noqa: F401
+
+    import tc  # noqa: F401
+    if exporting:
+        import onnxscript  # noqa: F401
+        import torch.export  # noqa: F401
+        import torch.onnx  # noqa: F401
+        import transformers  # noqa: F401
+
+        from .torchvision_operators import import_torchvision
+
+        import_torchvision()
+        import timm  # noqa: F401
+        import torch.onnx._internal.exporter._registration as registration
+
+        registration.ONNXRegistry.from_torchlib()
+
+
+def measured(data, arrays):
+    """Seconds of tc, ONNX Runtime and OpenVINO on one thread: the shortest of runs by turns."""
+    import tc
+
+    session = session_of(data)
+    arrays = {port.name: arrays[port.name] for port in session.get_inputs()}
+    compiled = tc.compile(data, threads=1, log=False)
+    runs = {"tc": lambda: compiled.run(arrays), "onnxruntime": lambda: session.run(None, arrays)}
+    notes = {}
+    try:
+        runs["openvino"] = openvino_run(data, arrays)
+    except Exception as error:   # OpenVINO raises what it likes
+        notes["openvino"] = (str(error).strip().splitlines() or ["?"])[-1][:120]
+    times = {name: [] for name in runs}
+    end = time.perf_counter() + MEASURED_SECONDS
+    while len(times["tc"]) < RUNS or (time.perf_counter() < end and len(times["tc"]) < 100 * RUNS):
+        for name, run in runs.items():
+            begin = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - begin)
+    return {"state": "measured", "seconds": {name: min(each) for name, each in times.items()}, "reason": str(notes or "")}
+
+
+def openvino_run(data, arrays):
+    import openvino
+
+    core = openvino.Core()
+    core.set_property("CPU", {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"})
+    request = core.compile_model(core.read_model(data), "CPU").create_infer_request()
+
+    def run():
+        return list(request.infer(arrays).values())
+
+    run()
+    return run
+
+
+def measure(chosen, arguments, cache):
+    """The times of the networks that are right, until the time for it is over."""
+    import onnxruntime  # noqa: F401
+
+    import tc  # noqa: F401
+    end = time.time() + arguments.seconds
+    for network, *_ in chosen:
+        row = cache.row(network)
+        if row.get("result", {}).get("state") != "right" or ("times" in row and not arguments.again):
+            continue
+        if time.time() > end:
+            return
+        files = cache.files(network)
+        times = in_process(lambda: measured(files["model"].read_bytes(), inputs_and_outputs(files)[0]))
+        cache.keep(network, cache.row(network) | {"times": times})
+        print(f"time {network.label}: {ratio_of(times)} {times.get('seconds', times['reason'])}", flush=True)
+
+
+def ratio_of(times):
+    """The best peer's time over tc's, or None."""
+    seconds = times.get("seconds")
+    return min(value for name, value in seconds.items() if name != "tc") / seconds["tc"] if seconds else None
 
 
 def table_text(rows):
-    """The table as a page."""
-    counts = {state: sum(row["state"] == state for row in rows) for state in sorted({row["state"] for row in rows})}
-    right = [row for row in rows if row["state"] == "right"]
-    mean = 1.0
-    for row in right:
-        mean *= row["ratio"] ** (1 / len(right))
+    """The table as a page, of rows by label: {"export", "result", "times"}."""
+    states = {label: row["result"]["state"] if "result" in row else row["export"]["state"] for label, row in rows.items()}
+    counts = {state: list(states.values()).count(state) for state in sorted(set(states.values()))}
+    tried = sum(count for state, count in counts.items() if state not in ("not exported", "exported"))
+    ratios = [ratio for row in rows.values() if (ratio := ratio_of(row.get("times", {})))]
     lines = ["# Networks that PyTorch exports", "",
              "Written by `python -m tests.frontend.networks --write`: seeded weights, exported by `torch.onnx`; errors against ONNX Runtime, relative to an "
-             "output's largest magnitude, and ONNX Runtime's time over tc's on one thread.", "",
-             f"{len(rows)} exports: " + ", ".join(f"{count} {state}" for state, count in counts.items())
-             + (f"; geometric mean of the ratios {mean:.2f}." if right else "."), "",
-             "| network | exporter | result | error | time ratio |", "|---|---|---|---|---|"]
-    for row in rows:
-        error = f"{row['error']:.1e}" if "error" in row else ""
-        ratio = f"{row['ratio']:.2f}" if "ratio" in row else ""
-        reason = f": {row['reason']}".replace("|", "\\|") if row["reason"] else ""
-        lines.append(f"| {row['package']} {row['name']} | {row['exporter']} | {row['state']}{reason} | {error} | {ratio} |")
+             "output's largest magnitude; the better time of ONNX Runtime and OpenVINO over tc's on one thread.", "",
+             f"{len(rows)} networks: " + ", ".join(f"{count} {state}" for state, count in counts.items()) + ". "
+             + f"Of {tried} that are exported, {counts.get('right', 0)} are right ({100 * counts.get('right', 0) / max(tried, 1):.1f} %)."
+             + (f" Geometric mean of {len(ratios)} time ratios: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}; "
+                f"{sum(ratio < 0.95 for ratio in ratios)} below 0.95." if ratios else ""), "",
+             "| network | exporter | opset | result | error | time ratio |", "|---|---|---|---|---|---|"]
+    for label, row in rows.items():
+        what = row.get("result", row["export"])
+        error = f"{what['error']:.1e}" if "error" in what else ""
+        ratio = ratio_of(row.get("times", {}))
+        reason = f": {what['reason'][:200]}".replace("|", "\\|").replace("\n", " ") if what["reason"] else ""
+        lines.append(f"| {label} | {row['export']['exporter']} | {row['export']['opset']} | {states[label]}{reason} | {error} | "
+                     f"{f'{ratio:.2f}' if ratio else ''} |")
     return "\n".join(lines) + "\n"
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.frontend.networks", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="parts of names; default: all")
-    parser.add_argument("--exporter", choices=("script", "dynamo"), action="append", help="default: both")
+    parser.add_argument("--cache", default=os.environ.get("TC_NETWORKS", os.path.join(tempfile.gettempdir(), "tc-networks")),
+                        help="folder of exports and results (default: %(default)s)")
+    parser.add_argument("--export-only", action="store_true", help="stop before anything is compiled")
+    parser.add_argument("--export-again", action="store_true", help="export also what is in the cache")
+    parser.add_argument("--again", action="store_true", help="compile, run and measure also what has a result in the cache")
+    parser.add_argument("--peers", action="store_true", help="measure those that are right beside ONNX Runtime and OpenVINO")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no measurement after that time")
+    parser.add_argument("--table", action="store_true", help="only show what is in the cache")
     parser.add_argument("--write", metavar="FILE", help="write the table there")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    if arguments.one:
-        declare_missing_operators()
-        print(json.dumps(one_row(*json.loads(arguments.one))))
-        return 0
-    rows = []
-    for package, name, shape in NETWORKS:
-        if arguments.names and not any(part in f"{package} {name}" for part in arguments.names):
-            continue
-        for exporter in arguments.exporter or ("script", "dynamo"):
-            rows.append(in_process(package, name, shape, exporter))
-            print(f"{package} {name} {exporter}: {rows[-1]['state']} {rows[-1].get('ratio', '')} {rows[-1]['reason']}", flush=True)
-            if arguments.write:
-                # What is there by now, if the run is ended before its end.
-                with open(arguments.write, "w", encoding="utf-8") as file:
-                    file.write(table_text(rows))
-    if not arguments.write:
+    cache = Cache(arguments.cache)
+    if arguments.table:
+        chosen = [each for each in exports() if cache.row(each[0]) and (not arguments.names or any(part in each[0].label for part in arguments.names))]
+    else:
+        again, arguments.again = arguments.again, arguments.again and not arguments.peers
+        chosen = steps(arguments, cache)
+        arguments.again = again
+    if arguments.peers:
+        measure(chosen, arguments, cache)
+    rows = {network.label: cache.row(network) for network, *_ in chosen if cache.row(network)}
+    if arguments.write:
+        Path(arguments.write).write_text(table_text(rows), encoding="utf-8")
+    else:
         print(table_text(rows))
-    return 1 if any(row["state"] in ("wrong", "crashed") for row in rows) else 0
+    return 1 if any(row.get("result", {}).get("state") in ("wrong", "crashed") for row in rows.values()) else 0
 
 
 if __name__ == "__main__":

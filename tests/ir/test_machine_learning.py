@@ -24,7 +24,7 @@ def model_of(op, inputs, outputs, **attributes):
                                         ("n", *array.shape[1:]) if array.ndim == 2 else array.shape)
          for name, array in inputs.items()],
         [helper.make_tensor_value_info(f"y{i}", type, None) for i, type in enumerate(outputs)])
-    version = 5 if op == "TreeEnsemble" else 3
+    version = {"TreeEnsemble": 5, "LabelEncoder": 4}.get(op, 3)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", version), helper.make_opsetid("", 18)],
                              ir_version=10).SerializeToString()
 
@@ -184,6 +184,67 @@ def test_linear_models(labels, transform):
     agree("LinearRegressor", {"x": x}, coefficients=coefficients, intercepts=intercepts, targets=labels, post_transform=transform)
 
 
+KERNELS = {"LINEAR": [0.0, 0.0, 0.0], "POLY": [0.25, 1.0, 3.0], "RBF": [0.25, 0.0, 0.0], "SIGMOID": [0.125, 0.5, 0.0]}
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_support_vector_regression(kernel):
+    random = numpy.random.default_rng(5)
+    x, vectors = random.standard_normal((20, 4)).astype(FLOAT), random.standard_normal((6, 4)).astype(FLOAT)
+    weights = random.standard_normal(6).astype(FLOAT).tolist()
+    given = {"kernel_type": kernel, "kernel_params": KERNELS[kernel], "n_supports": 6, "support_vectors": vectors.ravel().tolist(), "coefficients": weights, "rho": [0.25]}
+    agree("SVMRegressor", {"x": x}, **given)
+    agree("SVMRegressor", {"x": x}, one_class=1, **given)
+
+
+def test_linear_support_vectors():
+    random = numpy.random.default_rng(6)
+    x = random.standard_normal((20, 4)).astype(FLOAT)
+    weights = random.standard_normal(12).astype(FLOAT).tolist()
+    plain = {"kernel_type": "LINEAR", "kernel_params": KERNELS["LINEAR"]}     # ONNX Runtime wants both
+    agree("SVMRegressor", {"x": x}, coefficients=weights[:4], rho=[0.5], **plain)
+    # Of two classes and coefficients of both signs ONNX Runtime gives the second one where any score is over 0, against the specification.
+    for classes, coefficients in ((3, weights), (2, [abs(each) for each in weights[:8]])):
+        agree("SVMClassifier", {"x": x}, (TensorProto.INT64, TensorProto.FLOAT), coefficients=coefficients, rho=[0.5], classlabels_ints=[7, 3, 5][:classes], **plain)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("kernel, transform, probable", [
+    ("RBF", "NONE", True), ("RBF", "NONE", False), ("POLY", "LOGISTIC", False), ("SIGMOID", "SOFTMAX", False), ("LINEAR", "NONE", True)])
+def test_support_vector_classes(classes, kernel, transform, probable):
+    """With probabilities those of pairs are put together by an iteration that ends at different rounds for each sample."""
+    random = numpy.random.default_rng(classes)
+    counts = [2, 3, 1, 2, 4][:classes]
+    vectors, pairs = sum(counts), classes * (classes - 1) // 2
+    x = random.standard_normal((30, 4)).astype(FLOAT)
+    numbers = lambda count: random.standard_normal(count).astype(FLOAT).tolist()
+    given = {"kernel_type": kernel, "kernel_params": KERNELS[kernel], "vectors_per_class": counts, "support_vectors": numbers(4 * vectors),
+             "coefficients": numbers(vectors * (classes - 1)), "rho": numbers(pairs), "classlabels_ints": [4, 2, 9, 1, 6][:classes], "post_transform": transform}
+    if transform == "SOFTMAX" and classes == 2:
+        given["post_transform"] = "NONE"         # ONNX Runtime gives 1 - s and s, the specification's softmax is of -s and s
+    if probable:
+        given |= {"prob_a": numbers(pairs), "prob_b": numbers(pairs)}
+    agree("SVMClassifier", {"x": x}, (TensorProto.INT64, TensorProto.FLOAT), **given)
+
+
+@pytest.mark.parametrize("given, x, outputs", [
+    ({"keys_int64s": [3, 1, 7], "values_int64s": [10, 20, 30], "default_int64": -5}, [[1, 2], [7, 3], [-9, 8]], TensorProto.INT64),
+    ({"keys_int64s": [3, 1, 1 << 40], "values_floats": [0.5, 1.5, 2.5], "default_float": 9.0}, [1, 1 << 40, 3, 4], TensorProto.FLOAT),
+    ({"keys_floats": [0.5, NAN, 2.0], "values_int64s": [1, 2, 3]}, [0.5, 2.0, NAN, 0.25], TensorProto.INT64),
+    ({"keys_floats": [0.5, 2.0], "values_floats": [1.0, -2.0]}, [0.5, 2.0, NAN, 0.25], TensorProto.FLOAT),
+])
+def test_labels_of_numbers(given, x, outputs):
+    whole = "keys_int64s" in given
+    agree("LabelEncoder", {"x": numpy.array(x, numpy.int64 if whole else FLOAT)}, (outputs,), **given)
+
+
+def test_labels_in_tensors():
+    tensor = lambda type, values: helper.make_tensor("", type, [len(values)], values)
+    model = model_of("LabelEncoder", {"x": numpy.array([3, 5, 4])}, [TensorProto.INT16], keys_tensor=tensor(TensorProto.INT64, [3, 4, 3]),
+                     values_tensor=tensor(TensorProto.INT16, [1, 2, 6]), default_tensor=tensor(TensorProto.INT16, [7]))
+    assert ours(model, {"x": numpy.array([3, 5, 4])})[0].tolist() == [6, 7, 2]      # of equal keys the last one counts
+
+
 def test_preprocessing():
     random = numpy.random.default_rng(3)
     x = random.standard_normal((6, 4)).astype(FLOAT)
@@ -205,6 +266,7 @@ TREE = {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureid
         "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"], "nodes_values": [0.0, 0.0, 0.0], "nodes_truenodeids": [1, 0, 0],
         "nodes_falsenodeids": [2, 0, 0], "target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0],
         "target_weights": [1.0, 2.0]}
+MACHINE = {"coefficients": [1.0, -1.0], "vectors_per_class": [1, 1], "support_vectors": [0.0, 1.0, 1.0, 0.0], "rho": [0.5], "classlabels_ints": [0, 1]}
 LINEAR = {"coefficients": [1.0, 2.0], "classlabels_ints": [0, 1]}
 
 
@@ -246,8 +308,28 @@ ENSEMBLE = {"tree_roots": [0], "nodes_featureids": [0], "nodes_splits": float_te
     ("TreeEnsemble", ENSEMBLE, {"tree_roots": []}, "there are no trees"),
     ("LinearClassifier", LINEAR, {"classlabels_ints": [0, 1, 2]}, "attribute 'coefficients' has 2 numbers, which 3 targets do not divide"),
     ("LinearClassifier", LINEAR, {"intercepts": [1.0, 2.0], "classlabels_ints": [1]}, "there are 1 labels and 2 intercepts"),
-    ("LinearClassifier", LINEAR, {"classlabels_ints": [], "classlabels_strings": ["a", "b"]}, "labels that are texts are not supported; train with whole numbers as labels, and look the texts up in the result"),
     ("LinearClassifier", LINEAR, {"classlabels_ints": []}, "lacks attribute 'classlabels_int64s'"),
+    ("SVMRegressor", {"coefficients": [1.0, 2.0]}, {}, "attribute 'rho' has 0 numbers; one is needed"),
+    ("SVMRegressor", {"coefficients": [1.0, 2.0], "rho": [0.0], "n_supports": 3}, {},
+     "attribute 'coefficients' has 2 numbers; one for each of 3 support vectors is needed"),
+    ("SVMRegressor", {"coefficients": [1.0, 2.0, 3.0], "rho": [0.0]}, {}, "the samples have shape [n, 2]; [samples, 3] is needed"),
+    ("SVMRegressor", {"coefficients": [1.0, 2.0], "rho": [0.0], "n_supports": 2, "support_vectors": [1.0] * 3}, {}, "has 3 numbers, which 2 vectors do not divide"),
+    ("SVMRegressor", {"coefficients": [1.0], "rho": [0.0], "n_supports": 1, "support_vectors": [1.0] * 2, "kernel_params": [1.0], "kernel_type": "RBF"}, {},
+     "attribute 'kernel_params' has 1 numbers; gamma, coef0 and degree are needed"),
+    ("SVMClassifier", MACHINE, {"vectors_per_class": [-1, 2]}, "attribute 'vectors_per_class' has the number -1"),
+    ("SVMClassifier", MACHINE, {"vectors_per_class": [1]}, "attribute 'vectors_per_class' has 1 numbers; one for each of 2 labels is needed"),
+    ("SVMClassifier", MACHINE, {"classlabels_ints": [1]}, "there is 1 label; at least 2 are supported"),
+    ("SVMClassifier", MACHINE, {"coefficients": [1.0]}, "attribute 'coefficients' has 1 numbers; 1 for each of 2 support vectors are needed"),
+    ("SVMClassifier", MACHINE, {"rho": [1.0, 2.0]}, "attribute 'rho' has 2 numbers; one for each of 1 pairs of classes is needed"),
+    ("SVMClassifier", MACHINE, {"vectors_per_class": [1 << 20] * 300, "classlabels_ints": list(range(300))},
+     "314572800 support vectors of 300 classes are over the limit of 268435456 numbers"),
+    ("SVMClassifier", MACHINE, {"vectors_per_class": [1] * 129, "classlabels_ints": list(range(129)), "coefficients": [1.0] * 129 * 128,
+                                "rho": [0.0] * 8256, "prob_a": [0.0] * 8256, "prob_b": [0.0] * 8256}, "probabilities of 129 classes are over the limit of 128"),
+    ("LabelEncoder", {"keys_int64s": [1, 2], "values_int64s": [1]}, {}, "has 2 keys and 1 values; each key needs one value"),
+    ("LabelEncoder", {"keys_int64s": [1]}, {}, "lacks attribute 'values_int64s'"),
+    ("LabelEncoder", {"values_int64s": [1]}, {}, "lacks attribute 'keys_int64s'"),
+    ("LabelEncoder", {"keys_floats": [float(i) for i in range((1 << 14) + 1)], "values_floats": [0.0] * ((1 << 14) + 1)}, {},
+     "has 16385 keys that are no integers close to each other; at most 16384 are supported"),
     ("LinearRegressor", {"coefficients": [1.0]}, {}, "the samples have shape [n, 2]; [samples, 1] is needed"),
     ("LinearRegressor", {"coefficients": [1.0, 2.0]}, {"intercepts": [1.0, 2.0]}, "attribute 'intercepts' has 2 numbers; 1 are needed, or none"),
     ("Scaler", {"offset": [1.0, 2.0, 3.0]}, {}, "attribute 'offset' has 3 numbers, but the input has shape [n, 2]"),
@@ -255,7 +337,7 @@ ENSEMBLE = {"tree_roots": [0], "nodes_featureids": [0], "nodes_splits": float_te
     ("OneHotEncoder", {"cats_strings": ["a"]}, {}, "attribute 'cats_int64s' is needed; categories that are texts are not supported"),
 ])
 def test_refusals(op, base, change, words):
-    outputs = (TensorProto.INT64, TensorProto.FLOAT) if op == "LinearClassifier" else (TensorProto.FLOAT,)
+    outputs = (TensorProto.INT64, TensorProto.FLOAT) if op in ("LinearClassifier", "SVMClassifier") else (TensorProto.FLOAT,)
     given = {key: value for key, value in {**base, **change}.items()}
     empty = [key for key, value in given.items() if isinstance(value, list) and not value]
     model = onnx.load_from_string(model_of(op, {"x": numpy.zeros((3, 2), FLOAT)}, outputs,

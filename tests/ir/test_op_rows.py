@@ -183,6 +183,10 @@ LEARNED = {
     "Normalizer": lambda: learned("Normalizer", {"norm": "L2"}),
     "OneHotEncoder": lambda: learned("OneHotEncoder", {"cats_int64s": [0, 1, -1]}),
     "Scaler": lambda: learned("Scaler", {"offset": [1.0], "scale": [0.5]}),
+    "SVMClassifier": lambda: learned("SVMClassifier", {"coefficients": [1.0, -1.0], "vectors_per_class": [1, 1], "support_vectors": [0.5] * 4 + [-0.5] * 4, "rho": [0.125],
+                                                       "kernel_type": "RBF", "kernel_params": [0.5, 0.0, 0.0], "classlabels_ints": [3, 4]}, ("label", "scores")),
+    "SVMRegressor": lambda: learned("SVMRegressor", {"coefficients": [1.0, -2.0], "n_supports": 2, "support_vectors": [0.5] * 4 + [-0.5] * 4, "rho": [0.125],
+                                                     "kernel_type": "POLY", "kernel_params": [0.5, 1.0, 2.0]}),
     "TreeEnsembleClassifier": lambda: learned(
         "TreeEnsembleClassifier", {**TREE, "class_treeids": [0, 0], "class_nodeids": [1, 2], "class_ids": [0, 2],
                                    "class_weights": [1.0, 2.0], "classlabels_int64s": [5, 6, 7]}, ("label", "scores")),
@@ -201,6 +205,9 @@ CASES = {
     "MergePath": sorted_by_merging,
     "MergeSource": sorted_by_merging,
     **{f"{name} as ai.onnx.ml::{name} 1": case for name, case in LEARNED.items()},
+    "LabelEncoder as ai.onnx.ml::LabelEncoder 2": lambda: Case(
+        13, [("ai.onnx.ml.LabelEncoder", ["x"], ["y"], {"keys_int64s": [3, 5], "values_floats": [0.5, 1.5], "default_float": 4.0})],
+        {"x": numpy.array([[5, 3], [4, 3]])}),
     **{f"{op} as {op} 1": (lambda op=op, function=function: placed(op, function)) for op, function in
        {"Add": numpy.add, "Sub": numpy.subtract, "Mul": numpy.multiply, "Div": numpy.divide, "Greater": numpy.greater,
         "Less": numpy.less}.items()},
@@ -392,7 +399,7 @@ def test_row(line):
         name, since = form.rsplit(" ", 1)
         domain, _, plain = name.rpartition("::")
         assert any((node.domain, node.op_type) == (domain, plain) for node in nodes_of(case.model.graph))
-        opset = 1 if domain else case.opset
+        opset = next(each.version for each in case.model.opset_import if each.domain == domain)
         assert int(since) == max(version for version in forms()[name] if version <= opset)
     module = tc.compile(data)
     if not form:

@@ -12,7 +12,7 @@ namespace {
 constexpr int32_t kString = 8;     // of TensorProto.DataType
 const char* const kHostOperators[] = {"StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch", "Equal", "Cast", "Concat", "Constant",
                                       "Flatten", "Gather", "Identity", "Reshape", "Shape", "Size", "Squeeze", "Transpose", "Unsqueeze", "Where"};
-const char* const kLearningOperators[] = {"LabelEncoder", "OneHotEncoder"};
+const char* const kLearningOperators[] = {"ArrayFeatureExtractor", "LabelEncoder", "OneHotEncoder", "ZipMap"};
 
 const tc_onnx::AttributeProto* find_attribute(const tc_onnx::NodeProto& node, const std::string& name) {
   for (const auto& each : node.attribute()) {
@@ -54,6 +54,13 @@ std::optional<DType> label_type(const tc_onnx::NodeProto& node) {
 
 StringResult learning_result(const tc_onnx::NodeProto& node, const std::optional<Shape>& shape) {
   if (node.op_type() == "LabelEncoder") return {label_type(node), shape};
+  if (node.op_type() == "ZipMap") return {};
+  if (node.op_type() == "ArrayFeatureExtractor") {
+    StringResult result{std::nullopt, shape};
+    if (result.shape && result.shape->size() == 1) result.shape->insert(result.shape->begin(), Dim(1));
+    if (result.shape && !result.shape->empty()) result.shape->back() = open_size(node, 0, result.shape->size() - 1);
+    return result;
+  }
   StringResult result{DType::F32, shape};
   const tc_onnx::AttributeProto* categories = find_attribute(node, "cats_strings");
   if (result.shape) result.shape->push_back(categories ? categories->strings_size() : 0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "frontend/import/onnx/class_names.h"
 #include "frontend/import/onnx/input_shapes.h"
 #include "frontend/import/onnx/known_operators.h"
 #include "frontend/import/onnx/model_file.h"
@@ -21,6 +22,12 @@ bool of_strings(const tc_onnx::TypeProto& type) {
   return type.tensor_type().elem_type() == kString;
 }
 
+// A sequence of maps; onnx.proto has no field for these, so that they are what is none of the others.
+bool of_maps(const tc_onnx::TypeProto& type) {
+  const tc_onnx::TypeProto& each = type.sequence_type().elem_type();
+  return type.has_sequence_type() && !each.has_tensor_type() && !each.has_sequence_type() && !each.has_optional_type();
+}
+
 const tc_onnx::AttributeProto* find_attribute(const tc_onnx::NodeProto& node, const std::string& name) {
   for (const auto& each : node.attribute()) {
     if (each.name() == name) return &each;
@@ -33,11 +40,12 @@ bool is_string_tensor(const tc_onnx::NodeProto& node, const std::string& attribu
   return found && found->has_t() && found->t().data_type() == kString;
 }
 
-// Whether a node works on strings whatever its inputs are.
+// Whether a node works on strings, or gives maps, whatever its inputs are.
 bool is_of_strings(const tc_onnx::NodeProto& node) {
   static const std::set<std::string> all = {"StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch"};
   const std::string& type = node.op_type();
   if (node.domain() == kLearning) {
+    if (type == "ZipMap" || gives_class_names(node)) return true;
     if (type != "LabelEncoder") return false;
     return find_attribute(node, "keys_strings") || find_attribute(node, "values_strings") || is_string_tensor(node, "keys_tensor") ||
            is_string_tensor(node, "values_tensor");
@@ -114,7 +122,7 @@ Strings read_strings(const tc_onnx::TensorProto& proto, const std::string& where
 class Split {
  public:
   Split(const Source& source, const ImportOptions& options)
-      : source_(source), options_(options), model_(parse_model_file(source.bytes, source.name)), graph_(model_.graph()),
+      : source_(source), options_(options), model_(numbered_model(source)), graph_(model_.graph()),
         opsets_(opsets_of(model_.opset_import())), shapes_(graph_, source.name, options) {}
 
   HostProgram run() {
@@ -131,6 +139,12 @@ class Split {
   }
 
  private:
+  static tc_onnx::ModelProto numbered_model(const Source& source) {
+    tc_onnx::ModelProto model = parse_model_file(source.bytes, source.name);
+    number_class_names(*model.mutable_graph());
+    return model;
+  }
+
   // Where a value is known: before what is compiled runs, in it, or after it.
   enum class Side { Host, Compiled, After };
   struct Known {
@@ -167,6 +181,7 @@ class Split {
   HostPort port_of(const tc_onnx::ValueInfoProto& info, const std::string& what) const {
     const std::string where = text(what, " '", info.name(), "' of ", source_.name);
     check_text(info.name(), where);
+    if (what == "output" && of_maps(info.type())) return {info.name(), std::nullopt, std::nullopt, true};
     if (!info.type().has_tensor_type()) {
       fail(ErrorKind::Unsupported, where, " is no tensor, and the model has strings; sequences and optionals are not supported beside them");
     }

@@ -1,4 +1,4 @@
-// Strings. A graph has none: what works on them is taken out of a model and runs on the host, before what is compiled or
+// Strings, and maps of labels. A graph has none: what works on them is taken out of a model and runs on the host, before what is compiled or
 // after it.
 #pragma once
 
@@ -46,6 +46,7 @@ struct HostPort {
   std::string name;
   std::optional<DType> dtype;      // nothing: strings
   std::optional<Shape> shape;
+  bool maps = false;               // a list of maps from labels to numbers
 };
 
 struct HostProgram {
