@@ -17,6 +17,8 @@
 //                    numbers, first how many there are
 //   guest=BYTES      the guest's memory, as qemu reserves it (-R): the process ends where the guest reaches
 //                    beyond it (guest_walls.h)
+//   profile=PATH     with cycles: a line for each counted instruction that executed: its address in hexadecimal, how
+//                    often it executed and the cycles from the issue of the one before it to its own, of all threads
 //   vlen=BITS        the guest core's vector length, for cycles (a plugin cannot ask; default 128)
 //   dlen=BITS        the model's vector datapath (default 128)
 //
@@ -69,6 +71,7 @@ struct Range {
 
 struct Options {
   std::string output;
+  std::string profile;   // empty: none is written
   std::vector<Range> ranges;
   bool has_cycles = false;
   bool has_replies = false;
@@ -94,6 +97,7 @@ struct Block {
   std::array<uint32_t, kClassCount> histogram = {};
   std::vector<Instruction> instructions;  // with cycles only
   std::vector<bool> is_counted;           // of each instruction
+  std::vector<uint64_t> addresses;        // with a profile only
   std::vector<bool> is_vector_other;      // of each instruction
 };
 
@@ -102,6 +106,7 @@ struct ThreadState {
   explicit ThreadState(const CycleOptions& options) : core(options) {}
 
   std::vector<uint64_t> executions;  // by block number
+  std::vector<std::vector<uint64_t>> cycles;  // by block number, then by instruction; with a profile only
   Core core;
   const Block* running = nullptr;     // started and not timed yet
   std::vector<LineAccess> accesses;   // of the running block
@@ -142,11 +147,19 @@ ThreadState& this_thread() {
 void ThreadState::finish_block(uint64_t next) {
   if (running == nullptr) return;
   std::span<const LineAccess> rest = accesses;
+  std::vector<uint64_t>* spent = nullptr;
+  if (!running->addresses.empty()) {
+    if (running->number >= cycles.size()) cycles.resize(2 * running->number + 64);
+    spent = &cycles[running->number];
+    spent->resize(running->addresses.size());
+  }
   for (size_t i = 0; i < running->instructions.size(); ++i) {
     size_t count = 0;
     while (count < rest.size() && rest[count].instruction == i) ++count;
     if (running->is_counted[i]) {
+      const uint64_t before = core.last_issue();
       core.execute(running->instructions[i], rest.first(count), next != running->end);
+      if (spent != nullptr) (*spent)[i] += core.last_issue() - before;
     } else {
       core.skip(running->instructions[i]);
     }
@@ -292,6 +305,7 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
       if (state.options.has_cycles) {
         block->instructions.push_back(decoded);
         block->is_counted.push_back(counts);
+        if (!state.options.profile.empty()) block->addresses.push_back(qemu_plugin_insn_vaddr(instruction));
       }
     }
   }
@@ -364,10 +378,37 @@ void write_report() {
   std::fclose(file);
 }
 
+void write_profile() {
+  const Plugin& state = plugin();
+  std::map<uint64_t, std::pair<uint64_t, uint64_t>> rows;   // executions and cycles by address
+  for (const auto& [key, block] : state.blocks) {
+    for (const auto& thread : state.threads) {
+      if (block->number >= thread->cycles.size() || thread->cycles[block->number].empty()) continue;
+      for (size_t i = 0; i < block->addresses.size(); ++i) {
+        if (!block->is_counted[i]) continue;
+        auto& [executions, cycles] = rows[block->addresses[i]];
+        executions += block->number < thread->executions.size() ? thread->executions[block->number] : 0;
+        cycles += thread->cycles[block->number][i];
+      }
+    }
+  }
+  const std::string& path = state.options.profile;
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  if (file == nullptr) {
+    std::fprintf(stderr, "count_plugin: cannot write the profile to '%s': %s\n", path.c_str(), std::strerror(errno));
+    return;
+  }
+  for (const auto& [address, row] : rows)
+    std::fprintf(file, "%llx %llu %llu\n", static_cast<unsigned long long>(address),
+                 static_cast<unsigned long long>(row.first), static_cast<unsigned long long>(row.second));
+  std::fclose(file);
+}
+
 void on_exit(qemu_plugin_id_t, void*) {
   // A child that the guest forked has its parent's counts so far; only the parent reports.
   if (getpid() != plugin().process || plugin().options.has_replies) return;
   write_report();
+  if (!plugin().options.profile.empty()) write_profile();
 }
 
 // "START-END" in hexadecimal, with or without 0x; nothing if it is not that or is empty.
@@ -405,6 +446,8 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
         equals == std::string_view::npos ? std::string_view() : argument.substr(equals + 1);
     if (name == "out" && !value.empty()) {
       options.output = value;
+    } else if (name == "profile" && !value.empty()) {
+      options.profile = value;
     } else if (name == "range") {
       const std::optional<Range> range = parse_range(value);
       if (!range) {
@@ -430,7 +473,7 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
       (name == "vlen" ? options.model.vector_bits : options.model.datapath_bits) = *bits;
     } else {
       return "argument '" + std::string(argument) +
-             "' is not one of out=PATH, range=START-END, cycles=on|off, cache=on|off, "
+             "' is not one of out=PATH, range=START-END, profile=PATH, cycles=on|off, cache=on|off, "
              "replies=on|off, guest=BYTES, vlen=BITS, dlen=BITS";
     }
   }
@@ -438,6 +481,8 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
   if (options.output.empty()) return "the argument out=PATH is missing";
   if (options.has_replies != (options.output.rfind("map:", 0) == 0) || (options.has_replies && !options.has_cycles))
     return "replies=on needs out=map:NUMBER and cycles=on, and out=map:NUMBER needs replies=on";
+  if (!options.profile.empty() && (!options.has_cycles || options.has_replies))
+    return "profile=PATH needs cycles=on, and counts of a whole process (no replies=on)";
   return std::nullopt;
 }
 

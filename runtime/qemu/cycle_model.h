@@ -96,6 +96,8 @@ class Core {
   // Follows the vector type through an instruction that takes no time in the model.
   void skip(const Instruction& instruction);
 
+  // The cycle in which the last instruction issued; behind a branch, that in which the next one may.
+  uint64_t last_issue() const { return now_; }
   // Cycles until everything that executed is done.
   uint64_t cycles() const;
   uint64_t first_level_misses() const { return first_level_misses_; }

@@ -54,7 +54,7 @@ def plugin_path():
 
 
 def run_riscv64(executable, args=(), vlen=256, vector=True, count=False, ranges=(), cycles=False,
-                cache=False, dlen=128, extensions=(), stdin=None, timeout=600):
+                cache=False, dlen=128, extensions=(), stdin=None, timeout=600, profile=False, libraries=None):
     """Runs a riscv64 executable and returns (exit code, stdout, stderr, counts or None).
 
     The core has the vector extension 1.0 with registers of `vlen` bits, or is rv64gc where `vector`
@@ -65,14 +65,18 @@ def run_riscv64(executable, args=(), vlen=256, vector=True, count=False, ranges=
 
     `cycles` and `cache` (each implies `count`) add "simulated_cycles" to the counts: the time of
     the deterministic core that cycle_model.h describes, with a vector datapath of `dlen` bits, and
-    with `cache` also with that model's caches and their misses.
+    with `cache` also with that model's caches and their misses. `profile` (with one of them) adds
+    "profile": by address of an instruction, how often it executed and the cycles that passed from the
+    issue of the one before it to its own.
+
+    A dynamically linked executable finds its libraries below the folder `libraries`.
     """
     qemu = qemu_path()
     if qemu is None:
         raise RuntimeError("qemu-riscv64 is not installed: apt install qemu-user")
     core = f"rv64,v=true,vlen={vlen},vext_spec=v1.0" if vector else "rv64,v=false"
     core += "".join(f",{extension}=true" for extension in extensions)
-    command = [qemu, "-cpu", core, "-seed", "1"]
+    command = [qemu, "-cpu", core, "-seed", "1", *(["-L", str(libraries)] if libraries else [])]
     count = count or cycles or cache
     with tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder) / "counts.json"
@@ -83,9 +87,16 @@ def run_riscv64(executable, args=(), vlen=256, vector=True, count=False, ranges=
             if cycles or cache:
                 plugin += ["cycles=on", f"cache={'on' if cache else 'off'}", f"vlen={vlen}",
                            f"dlen={dlen}"]
+            profile_file = pathlib.Path(folder) / "profile.txt"
+            if profile:
+                plugin += [f"profile={profile_file}"]
             command += ["-plugin", ",".join(part.replace(",", ",,") for part in plugin)]
         command += [str(executable), *map(str, args)]
         done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout,
                               check=False)
         counts = json.loads(output.read_text()) if count and output.exists() else None
+        if counts and profile:
+            rows = (line.split() for line in profile_file.read_text().splitlines())
+            counts["profile"] = {int(address, 16): (int(executions), int(spent))
+                                 for address, executions, spent in rows}
     return done.returncode, done.stdout, done.stderr, counts

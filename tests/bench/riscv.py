@@ -1,0 +1,287 @@
+"""tc, ONNX Runtime and XNNPACK on riscv64, side by side in the model of a core: `python -m tests.bench.riscv`.
+
+Executed instructions, their vector share, simulated cycles (caches on) of one warm run, which is what a second run
+adds to the first; the largest memory of the process and the size of its files. All programs run under the same qemu,
+the same counting plugin and the same table of the core (runtime/qemu/cycle_model.h).
+
+    python -m tests.bench.riscv                     the layers and the networks of seconds
+    python -m tests.bench.riscv NAME ...            some of them: names of the zoo, beginnings of names of layers
+    python -m tests.bench.riscv --kernels NAME      one, kernel by kernel
+    python -m tests.bench.riscv --kernels NAME --listing NUMBER     a kernel, instruction by instruction
+
+ONNX Runtime and XNNPACK are Debian's packages for riscv64; where they can't be fetched, a line says so and tc stands
+alone. Of a layer, tc's cycles are those of the kernels that compute it; what the change between the file's layout and
+the kernels' takes is a column of its own, since XNNPACK is given its own layout.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests import zoo
+from tests.bench.riscv_layers import LAYERS, save
+from tests.memory import SYMBOLS
+from tests.qemu import qemu_path
+from tests.qemu.kernels import kernel_ranges, link_with_symbols, listing, measure, tool
+from tests.support import input_options
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCK = ROOT / "build_rules" / "riscv64_peers.lock"
+# Those whose simulation takes seconds for tc and a minute or two for ONNX Runtime.
+NETWORKS = ("squeezenet1_1", "mobilenet_v2", "nsnet2", "tinybert")
+
+
+@dataclass
+class Row:
+    """What one program did for one layer or network."""
+    name: str
+    peer: str
+    multiply_adds: int
+    instructions: int
+    vector_share: float       # of the instructions
+    cycles: int
+    other_cycles: int         # in kernels that change the layout, not in `cycles`
+    per_cycle: float          # multiply-adds
+    share_of_peak: float
+    peak_bytes: int           # largest resident memory, qemu's own with an empty program not counted
+    file_bytes: int           # the program's, of ONNX Runtime its libraries' and the model's
+
+
+class Peers:
+    """Programs of ONNX Runtime and XNNPACK for riscv64; `folder` is None where the packages can't be had."""
+
+    def __init__(self, scratch):
+        self.scratch, self.programs = Path(scratch), {}
+        self.folder = Path(os.environ.get("TC_PEERS_RISCV64") or Path.home() / ".cache" / "tc" / "peers-riscv64")
+        if "TC_PEERS_RISCV64" not in os.environ:
+            done = subprocess.run([sys.executable, str(ROOT / "build_rules" / "riscv64_sysroot.py"), str(self.folder), "--lock",
+                                   str(LOCK), "--purpose", "ONNX Runtime and XNNPACK"], capture_output=True, text=True)
+            print(done.stdout, end="")
+        if not (self.folder / "packages.txt").exists():
+            self.folder = None
+            return
+        # What Debian's base system has: scripts of the linker name files in it.
+        if not (self.folder / "lib").exists():
+            (self.folder / "lib").symlink_to("usr/lib")
+
+    def program(self, source, *flags):
+        """Compiles one of the project's C programs for riscv64."""
+        if source not in self.programs:
+            output = self.scratch / Path(source).stem
+            subprocess.run([tool("clang"), "--target=riscv64-linux-gnu", f"--sysroot={self.folder}",
+                            f"--gcc-toolchain={self.folder}/usr", "-fuse-ld=lld", "-std=c99", "-O2", "-D_GNU_SOURCE", f"-I{ROOT}",
+                            str(ROOT / source), *flags, "-o", str(output), "-lm", "-Wl,--allow-shlib-undefined"], check=True)
+            self.programs[source] = output
+        return self.programs[source]
+
+    def xnnpack(self):
+        return self.program("tests/bench/xnnpack_layer.c", "-lXNNPACK", "-lpthreadpool")
+
+    def onnxruntime(self):
+        return self.program("tests/runtime/run_onnxruntime.c", f"-I{self.folder}/usr/include/onnxruntime", "-lonnxruntime")
+
+    def library_bytes(self, *names):
+        """Sizes of shared libraries and of what they need, the C library's apart."""
+        libraries = self.folder / "usr" / "lib" / "riscv64-linux-gnu"
+        seen, names = set(), list(names)
+        while names:
+            name = names.pop()
+            path = libraries / name
+            if name in seen or not path.exists() or name.startswith(("libc.", "libm.", "ld-linux")):
+                continue
+            seen.add(name)
+            text = subprocess.run([tool("llvm-objdump"), "-p", str(path)], capture_output=True, text=True).stdout
+            names += [line.split()[1] for line in text.splitlines() if line.split()[:1] == ["NEEDED"]]
+        return sum((libraries / name).stat().st_size for name in seen)
+
+
+class Machine:
+    """The core's table, and memory under qemu."""
+
+    def __init__(self, options, scratch):
+        self.vlen, self.dlen = options.vlen, options.dlen
+        self.target = f"rv64gcv_zvl{options.vlen}b"
+        self.peak = options.dlen / 32
+        empty = Path(scratch) / "empty"
+        subprocess.run([tool("clang"), "--target=riscv64-linux-gnu", "-nostdlib", "-static", "-fuse-ld=lld", "-x", "c", "-",
+                        "-o", str(empty)], input=b"void _start(void) { __asm__(\"li a0, 0; li a7, 93; ecall\"); }", check=True)
+        self.empty_bytes = self.resident(empty, [])
+
+    def resident(self, program, arguments, libraries=None):
+        """Largest resident bytes of a run without the plugin, qemu's included."""
+        command = [qemu_path(), "-cpu", f"rv64,v=true,vlen={self.vlen},vext_spec=v1.0"]
+        command += ["-L", str(libraries)] if libraries else []
+        # A process of its own: the largest of all children is what it can ask for.
+        script = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); " \
+                 "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        done = subprocess.run([sys.executable, "-c", script, *command, str(program), *arguments], check=True,
+                              capture_output=True, text=True)
+        return int(done.stdout) * 1024
+
+    def row(self, name, peer, work, run, program, arguments, files, libraries=None, cycles=None, other=0):
+        cycles = run.cycles if cycles is None else cycles
+        peak = self.resident(program, arguments("1"), libraries) - self.empty_bytes
+        return Row(name, peer, work, run.total, run.vectors / max(run.total, 1), cycles, other, work / max(cycles, 1),
+                   work / max(cycles, 1) / self.peak, peak, files)
+
+    def measure(self, program, arguments, **options):
+        return measure(program, arguments, vlen=self.vlen, dlen=self.dlen, **options)
+
+
+def is_reorder(report):
+    """A kernel that copies between layouts alone."""
+    return report["label"].endswith("(reorder)")
+
+
+def compiled(name, target, folder):
+    """The module, its ONNX file and the options that name its inputs' files."""
+    import tc
+
+    path = folder / "model.onnx"
+    if name in LAYERS:
+        save(LAYERS[name], path)
+        tolerance = LAYERS[name].tolerance
+        keywords = {} if tolerance is None else {"tolerance": tolerance}
+        module = tc.compile(str(path), target=target, threads=1, log=False, **keywords)
+        return module, path, []
+    path = zoo.export(name)
+    inputs = zoo.example(name)
+    module = tc.compile(str(path), target=target, threads=1, log=False, shapes={key: value.shape for key, value in inputs.items()})
+    return module, path, input_options(inputs, folder)
+
+
+def seeded_options(module, folder):
+    """Inputs of a layer: small numbers with a spread."""
+    import numpy
+
+    draw = numpy.random.default_rng(2)
+    return input_options({port.name: draw.standard_normal(port.shape).astype(numpy.float32) for port in module.inputs}, folder)
+
+
+def tc_program(name, machine, folder):
+    """(module, executable with symbols, arguments by repeats, ONNX file)."""
+    module, model, options = compiled(name, machine.target, folder)
+    options = options or seeded_options(module, folder)
+    executable = folder / "tc"
+    link_with_symbols(module, executable)
+    return module, executable, lambda repeat: [*options, "--threads", "1", "--repeat", repeat], model
+
+
+def rows_of(name, machine, peers, wanted):
+    """Rows of one layer or network."""
+    with tempfile.TemporaryDirectory(prefix="tc-riscv-") as folder:
+        folder = Path(folder)
+        module, executable, arguments, model = tc_program(name, machine, folder)
+        if name in LAYERS:
+            work = LAYERS[name].multiply_adds()
+        else:
+            work = zoo.NETWORKS[name].multiply_adds
+        run = machine.measure(executable, arguments, profile=name in LAYERS)
+        other = cycles = None
+        if name in LAYERS:
+            ranges = kernel_ranges(executable)
+            spent = [(is_reorder(report), run.within(*ranges[report["kernel"]])[1]) for report in module.kernels]
+            other = sum(each for reorders, each in spent if reorders)
+            cycles = sum(each for reorders, each in spent if not reorders)
+        plain = folder / "plain"
+        module.export(str(plain), kind="executable")
+        rows = [machine.row(name, "tc", work, run, plain, arguments, plain.stat().st_size, cycles=cycles, other=other or 0)]
+        if peers.folder and "xnnpack" in wanted and name in LAYERS:
+            program = peers.xnnpack()
+            numbers = [str(int(number)) for number in LAYERS[name].numbers]
+            given = lambda repeat: ["--repeat", repeat, LAYERS[name].kind, *numbers]
+            run = machine.measure(program, given, libraries=peers.folder)
+            rows.append(machine.row(name, "xnnpack", work, run, program, given,
+                                    program.stat().st_size + peers.library_bytes("libXNNPACK.so.0.20241108"), peers.folder))
+        if peers.folder and "onnxruntime" in wanted:
+            program = peers.onnxruntime()
+            symbols = [f"{key}={value}" for key, value in SYMBOLS.get(name, {}).items()]
+            given = lambda repeat: [str(model), "--threads", "1", "--repeat", repeat, *symbols]
+            run = machine.measure(program, given, libraries=peers.folder)
+            size = program.stat().st_size + peers.library_bytes("libonnxruntime.so.1.21") + model.stat().st_size
+            rows.append(machine.row(name, "onnxruntime", work, run, program, given, size, peers.folder))
+        return rows
+
+
+HEADER = (f"{'layer or network':28} {'by':11} {'M macs':>8} {'M instr':>9} {'vector':>6} {'M cycles':>9} {'reorders':>8} "
+          f"{'macs/cycle':>10} {'of peak':>7} {'MB peak':>8} {'MB files':>8}")
+
+
+def line(row):
+    return (f"{row.name:28} {row.peer:11} {row.multiply_adds / 1e6:8.2f} {row.instructions / 1e6:9.2f} {row.vector_share:6.1%} "
+            f"{row.cycles / 1e6:9.3f} {row.other_cycles / 1e6:8.3f} {row.per_cycle:10.2f} {row.share_of_peak:7.1%} "
+            f"{row.peak_bytes / 1e6:8.2f} {row.file_bytes / 1e6:8.2f}")
+
+
+def show_kernels(name, machine, number):
+    """Prints where one network's or layer's cycles go."""
+    with tempfile.TemporaryDirectory(prefix="tc-riscv-") as folder:
+        module, executable, arguments, _ = tc_program(name, machine, Path(folder))
+        run = machine.measure(executable, arguments, profile=True)
+        ranges = kernel_ranges(executable)
+        if number is not None:
+            print("\n".join(listing(executable, *ranges[number], run)))
+            return
+        print(f"{run.cycles / 1e6:.2f} M cycles, {run.total / 1e6:.2f} M instructions in one run")
+        work, calls = {}, {}
+        for report in module.kernels:
+            work[report["kernel"]] = work.get(report["kernel"], 0) + report["multiply_adds"]
+            calls.setdefault(report["kernel"], []).append(report["label"])
+        rows = [(*run.within(*ranges[kernel]), kernel) for kernel in work]
+        print(f"{'kernel':>6} {'calls':>5} {'M macs':>8} {'M instr':>8} {'M cycles':>9} {'macs/cycle':>10} {'lost':>7}  label")
+        for instructions, cycles, kernel in sorted(rows, key=lambda row: -(row[1] - work[row[2]] / machine.peak)):
+            print(f"{kernel:6} {len(calls[kernel]):5} {work[kernel] / 1e6:8.2f} {instructions / 1e6:8.2f} {cycles / 1e6:9.3f} "
+                  f"{work[kernel] / max(cycles, 1):10.2f} {(cycles - work[kernel] / machine.peak) / 1e6:7.2f}  {calls[kernel][0]}")
+
+
+def names_of(wanted):
+    """Names of the zoo and of layers; a beginning stands for all layers that begin so."""
+    if not wanted:
+        return [*LAYERS, *NETWORKS]
+    names = []
+    for each in wanted:
+        found = [name for name in LAYERS if name.startswith(each)] or [name for name in zoo.NETWORKS if name == each]
+        if not found:
+            sys.exit(f"'{each}' is no network of the zoo, and no layer's name begins so; layers are: {', '.join(LAYERS)}")
+        names += found
+    return list(dict.fromkeys(names))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.riscv", description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("names", nargs="*", help="networks of the zoo, beginnings of layers' names")
+    parser.add_argument("--vlen", type=int, default=256, help="bits of a vector register (256)")
+    parser.add_argument("--dlen", type=int, default=128, help="bits of the model's datapath (128)")
+    parser.add_argument("--peers", default="xnnpack,onnxruntime", help="who stands beside tc, by commas; none: tc alone")
+    parser.add_argument("--json", help="a file for the rows")
+    parser.add_argument("--kernels", action="store_true", help="where the cycles of each name go")
+    parser.add_argument("--listing", type=int, help="with --kernels: the instructions of this kernel")
+    options = parser.parse_args()
+    if qemu_path() is None:
+        sys.exit("qemu-riscv64 is not installed: apt install qemu-user")
+    with tempfile.TemporaryDirectory(prefix="tc-riscv-") as scratch:
+        machine = Machine(options, scratch)
+        if options.kernels:
+            for name in names_of(options.names):
+                print(f"== {name}")
+                show_kernels(name, machine, options.listing)
+            return
+        wanted = options.peers.split(",")
+        peers = Peers(scratch)
+        print(HEADER, flush=True)
+        rows = []
+        for name in names_of(options.names):
+            for row in rows_of(name, machine, peers, wanted):
+                print(line(row), flush=True)
+                rows.append(asdict(row))
+        if options.json:
+            Path(options.json).write_text(json.dumps({"vlen": options.vlen, "dlen": options.dlen, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
