@@ -80,8 +80,8 @@ void check_inside(InferContext& context) {
   const Shape& indices = context.shape(1);
   const int64_t axis = axis_of(context.node(), data.size());
   for (size_t i = 0; i < data.size(); ++i) {
-    if (static_cast<int64_t>(i) == axis || dim_range(data[i] - indices[i], context.graph()).low >= 0) continue;
-    context.error("indices of shape ", str(indices), " reach over data of shape ", str(data), " along axis ", i);
+    if (static_cast<int64_t>(i) == axis) continue;
+    context.require_at_most(indices[i], data[i], text("indices of shape ", str(indices), " reach over data of shape ", str(data), " along axis ", i));
   }
 }
 

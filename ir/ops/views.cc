@@ -135,7 +135,7 @@ Shape squeezed(InferContext& context) {
   const std::vector<int64_t> axes = has_attribute(context.node(), "axes") ? ints_attribute(context.node(), "axes") : std::vector<int64_t>();
   for (int64_t axis : axes) {
     axis = context.axis(axis, context.rank(0));
-    if (in[axis] != Dim(1)) context.error("axis ", axis, " of shape ", str(in), " is not 1 and cannot be squeezed");
+    context.require_equal(in[axis], Dim(1), text("axis ", axis, " of shape ", str(in), " is not 1 and cannot be squeezed"));
     drop[axis] = true;
   }
   Shape result;
