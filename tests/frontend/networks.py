@@ -124,9 +124,10 @@ def judged(data, arrays):
     found = tc.verify(data, inputs=arrays, threads=1, budget=LIMIT, log=False)
     if all(each.within for each in found.outputs):
         return {"state": "right", "reason": "within the limit of float64, farther from ONNX Runtime"}
-    own = max(each.relative for each in found.outputs)
-    peers = [each["relative"] for each in (found.peer or {}).get("outputs", ())]
-    if peers and own <= 2 * max(peers):
+    # None: where shapes or what is no number differ.
+    own = max(math.inf if each.relative is None else each.relative for each in found.outputs)
+    peers = [math.inf if each["relative"] is None else each["relative"] for each in (found.peer or {}).get("outputs", ())]
+    if peers and own <= 2 * max(peers) < math.inf:
         return {"state": "right", "reason": f"ill-conditioned: {own:.1e} from float64, ONNX Runtime {max(peers):.1e}"}
     if found.culprit is None:
         return {"reason": f"{own:.1e} from float64, ONNX Runtime {max(peers, default=math.nan):.1e}"}

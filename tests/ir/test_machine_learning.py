@@ -103,6 +103,38 @@ def test_regressors(modes, missing, aggregate):
           **nodes, **targets(random, leaves, 3, "target", 3 if aggregate in ("MIN", "MAX") else 2), base_values=[0.5, -1.0, 2.0])
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_trees_that_go_on_below_their_tops(missing):
+    """More than 32 leaves: a walk follows the tests that are all made."""
+    random = numpy.random.default_rng(8)
+    nodes, leaves = random_trees(random, 3, 8, ("BRANCH_LEQ",), 5, missing)
+    assert len(leaves) > 3 * 32
+    agree("TreeEnsembleRegressor", {"x": samples(random, 100, 5, missing)}, n_targets=2, **nodes, **targets(random, leaves, 2, "target"))
+
+
+def test_a_tree_of_one_side():
+    """A chain of 40 tests, each with a leaf for its first child, beside a tree of one leaf."""
+    depth = 40
+    nodes = {"nodes_treeids": [0] * (2 * depth + 1) + [1], "nodes_nodeids": [*range(2 * depth + 1), 0], "nodes_featureids": [0] * (2 * depth + 2),
+             "nodes_modes": ["BRANCH_LEQ"] * depth + ["LEAF"] * (depth + 2), "nodes_values": [float(i) for i in range(depth)] + [0.0] * (depth + 2),
+             "nodes_truenodeids": [depth + i for i in range(depth)] + [0] * (depth + 2),
+             "nodes_falsenodeids": [i + 1 for i in range(depth - 1)] + [2 * depth] + [0] * (depth + 2)}
+    votes = {"target_treeids": [0] * (depth + 1) + [1], "target_nodeids": [*range(depth, 2 * depth + 1), 0], "target_ids": [0] * (depth + 2),
+             "target_weights": [float(i) for i in range(depth + 1)] + [100.0]}
+    x = numpy.arange(-1, 2 * depth).astype(FLOAT)[:, None] / 2 + FLOAT(0.25)
+    model = model_of("TreeEnsembleRegressor", {"x": x}, [TensorProto.FLOAT], n_targets=1, **nodes, **votes)
+    wanted = numpy.clip(numpy.ceil(x[:, 0]), 0, depth) + 100
+    assert ours(model, {"x": x})[0].ravel().tolist() == wanted.tolist()
+
+
+def test_trees_without_tests():
+    nodes = {"nodes_treeids": [0, 1], "nodes_nodeids": [0, 0], "nodes_featureids": [0, 0], "nodes_modes": ["LEAF", "LEAF"], "nodes_values": [0.0, 0.0],
+             "nodes_truenodeids": [0, 0], "nodes_falsenodeids": [0, 0]}
+    votes = {"target_treeids": [0, 1], "target_nodeids": [0, 0], "target_ids": [0, 0], "target_weights": [1.5, 2.0]}
+    model = model_of("TreeEnsembleRegressor", {"x": numpy.zeros((3, 0), FLOAT)}, [TensorProto.FLOAT], n_targets=1, **nodes, **votes)
+    assert ours(model, {"x": numpy.zeros((3, 0), FLOAT)})[0].ravel().tolist() == [3.5] * 3
+
+
 def test_nan_takes_the_branch_that_is_told_in_every_mode():
     """Against the meaning as the text has it: a comparison with NaN is false, but for the inequality, unless tracked."""
     compare = {"BRANCH_LEQ": numpy.less_equal, "BRANCH_LT": numpy.less, "BRANCH_GTE": numpy.greater_equal,
