@@ -319,7 +319,9 @@ void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
   const SerialBounds bounds = serial_bounds(tile_->loops[position], pending);
   if (bounds.low.low > bounds.high.high) return;
   const bool known = bounds.low.low == bounds.low.high && bounds.high.low == bounds.high.high;
-  const bool blocks = tile_->loops[position].sum_block > 0 && (region_.in_blocks || region_.two_blocks);
+  // Of two blocks of the outermost loop no other loop's are told apart.
+  const bool counts = region_.two_blocks ? position == region_position_ : region_.in_blocks;
+  const bool blocks = counts && tile_->loops[position].sum_block > 0;
   const Interval trips{bounds.low.low, bounds.high.high};
   if (known && blocks) {
     sum_in_blocks(position, bounds, trips);
@@ -327,7 +329,7 @@ void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
     known_trips(position, bounds, trips);
   } else {
     unknown_trips(position, bounds);
-    if (blocks && region_.in_blocks) end_block();
+    if (blocks && !region_.two_blocks) end_block();
   }
 }
 

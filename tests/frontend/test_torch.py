@@ -288,9 +288,11 @@ class WhileLoop(nn.Module):
         return total
 
 
-def test_a_loop_that_ends_by_data_is_refused_by_name():
-    with pytest.raises(tc.UnsupportedError, match=r"node 'while_loop' \(.*at test_torch.py:\d+\) of WhileLoop: operator Loop with a condition"):
-        compiled(torch.jit.script(WhileLoop()), torch.ones(3))
+def test_a_loop_that_ends_by_data():
+    script = torch.jit.script(WhileLoop())
+    for start in (torch.ones(3), torch.full((3,), 0.01), torch.full((3,), 100.0)):
+        found = compiled(script, torch.ones(3))(start)
+        assert torch.allclose(found, script(start), rtol=1e-5)
 
 
 # --- without PyTorch ------------------------------------------------------------------------------------------------------

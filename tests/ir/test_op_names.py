@@ -19,6 +19,8 @@ ALLOWED = {
     "ir/passes/simplify.cc": ({"Cast", "Reshape"}, "the pass makes them, and gives casts that are there another type"),
     "frontend/pipeline/layout.cc": ({"Reorder"}, "the layout's changes are nodes that it makes"),
     "frontend/pipeline/plan_loop.cc": ({"Add"}, "a loop counts its iterations"),
+    "frontend/import/onnx/class_names.cc": ({"LabelEncoder", "LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"},
+                                            "operators of the file format whose classes are texts, which the host gives"),
     "frontend/import/onnx/computed_sizes.cc": ({"Concat", "Gather", "Reshape"}, "the importer makes them"),
     "frontend/import/onnx/importer.cc": ({"Constant", "Identity", "Loop"},
                                          "an operator of the file format without a node, one that it makes, and one whose body "
@@ -28,10 +30,11 @@ ALLOWED = {
     "frontend/import/onnx/scan_forms.cc": ({"Concat", "Gather", "Scan", "Transpose", "Unsqueeze"},
                                            "turns forms of one operator of the file format into others"),
     "frontend/import/onnx/sequences.cc": ({"Concat", "Split", "Squeeze", "Unsqueeze"}, "operators on sequences become these"),
-    "frontend/import/onnx/string_shapes.cc": ({"Cast", "Concat", "Constant", "Equal", "Flatten", "Gather", "Identity", "OneHotEncoder", "Reshape",
+    "frontend/import/onnx/string_shapes.cc": ({"ArrayFeatureExtractor", "Cast", "Concat", "Constant", "Equal", "Flatten", "Gather", "Identity", "LabelEncoder",
+                                               "OneHotEncoder", "Reshape",
                                                "Shape", "Size", "Squeeze", "Transpose", "Unsqueeze", "Where"},
                                               "operators of the file format that may run on the host, on strings, where there are no rows"),
-    "frontend/import/onnx/strings.cc": ({"Cast", "Constant"}, "operators of the file format that take or make strings"),
+    "frontend/import/onnx/strings.cc": ({"Cast", "Constant", "LabelEncoder"}, "operators of the file format that take or make strings"),
     "frontend/import/onnx/unrolled_loop.cc": ({"Concat", "Unsqueeze"}, "the importer makes them"),
 }
 
