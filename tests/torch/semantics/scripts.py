@@ -234,7 +234,7 @@ def shadowed_loop_variable(self, x):
     return x * n
 
 
-@of(floats(2, 4), refused="loop")
+@of(floats(2, 4))
 def loop_ends_by_data(self, x):
     while bool(x.sum() < 10.0):
         x = x + 1
