@@ -78,7 +78,7 @@ class TileEmitter {
   struct AccumulatorRegion {
     bool active = false;
     bool lane_partial = false;       // lanes are parts of one result
-    bool two_blocks = false;         // of the outermost loop; the first has the values before
+    bool two_blocks = false;         // the outermost loop has two: the first begins with the values that were there
     bool in_blocks = false;          // accumulators have the sum of a block; `total` is in memory
     std::map<std::string, Accumulator> accumulators;
   };
@@ -177,6 +177,7 @@ class TileEmitter {
 
   // tile_registers.cc: register elements and accumulators.
   size_t region_start() const;
+  bool reads_itself() const;   // whether the statement reads the buffer that it writes
   void begin_region(size_t position, const Constraints& pending);
   void end_region();
 

@@ -38,10 +38,13 @@ size_t TileEmitter::region_start() const {
              "': a serial loop moves along the register buffer '", buffer.name, "'");
     return 0;
   }
-  bool reads_itself = false;
-  for_each_load(statement_->value, [&](const Expr& load) { reads_itself |= load.access.buffer == write.buffer; });
-  if (reads_itself) return loops.size();
-  return position;
+  return reads_itself() ? loops.size() : position;
+}
+
+bool TileEmitter::reads_itself() const {
+  bool result = false;
+  for_each_load(statement_->value, [&](const Expr& load) { result |= load.access.buffer == statement_->write.buffer; });
+  return result;
 }
 
 // What identifies an accumulator among the copies of the statement.

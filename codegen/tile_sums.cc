@@ -13,9 +13,7 @@ void TileEmitter::begin_blocks(size_t position) {
   if (statement_->reduction != Reduction::Sum || region_.lane_partial || region_.accumulators.empty()) return;
   const bool blocks = std::any_of(tile_->loops.begin() + static_cast<std::ptrdiff_t>(position), tile_->loops.end(),
                                   [](const TileLoop& loop) { return loop.sum_block > 0; });
-  bool reads_itself = false;
-  for_each_load(statement_->value, [&](const Expr& load) { reads_itself |= load.access.buffer == statement_->write.buffer; });
-  if (!blocks || reads_itself) return;
+  if (!blocks || reads_itself()) return;
   llvm::Type* type = region_.accumulators.begin()->second.value->getType();
   llvm::BasicBlock& entry = builder_.GetInsertBlock()->getParent()->getEntryBlock();
   llvm::Value* totals = llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(type, builder_.getInt64(region_.accumulators.size()), "totals");

@@ -12,6 +12,9 @@ namespace tc {
 void register_label_encoder(OpTable& table);
 void register_support_vector_ops(OpTable& table);
 
+// A row of ai.onnx.ml, which expands into others.
+OpRow ml_row(const std::string& name, const std::string& doc, void (*infer)(InferContext&), std::vector<Node> (*expand)(Graph&, const Node&));
+
 extern const std::vector<std::string> kPostTransforms;
 
 // Adds `classlabels_int64s` (and its old name) and `classlabels_strings` to the row.

@@ -151,18 +151,12 @@ void register_label_encoder(OpTable& table) {
   const std::vector<int64_t> ints;
   const std::vector<double> floats;
   const std::vector<std::string> words;
-  OpRow row;
-  row.name = "LabelEncoder";
-  row.kind = OpRow::Kind::Expand;
-  row.category = "machine learning";
-  row.doc = "The value that a table has for each element, or a default.";
+  OpRow row = ml_row("LabelEncoder", "The value that a table has for each element, or a default.", infer_encoder, expand_encoder);
   row.onnx = {{"LabelEncoder", 2, nullptr, "ai.onnx.ml"}};
   row.types = {{kWideNumbers, {0}}};
   row.attributes = {{"keys_int64s", ints}, {"keys_floats", floats}, {"keys_tensor", TensorPtr()}, {"values_int64s", ints}, {"values_floats", floats},
                     {"values_tensor", TensorPtr()}, {"default_int64", int64_t{-1}}, {"default_float", -0.0}, {"default_string", std::string("_Unused")},
                     {"default_tensor", TensorPtr()}};
-  row.infer = infer_encoder;
-  row.expand = expand_encoder;
   table.add(std::move(row));
 }
 

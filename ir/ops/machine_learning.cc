@@ -5,11 +5,8 @@
 #include "ir/ops/classifier.h"
 
 namespace tc {
-namespace {
 
-using Expand = std::vector<Node> (*)(Graph&, const Node&);
-
-OpRow ml_row(const std::string& name, const std::string& doc, void (*infer)(InferContext&), Expand expand) {
+OpRow ml_row(const std::string& name, const std::string& doc, void (*infer)(InferContext&), std::vector<Node> (*expand)(Graph&, const Node&)) {
   OpRow row;
   row.name = name;
   row.kind = OpRow::Kind::Expand;
@@ -20,6 +17,8 @@ OpRow ml_row(const std::string& name, const std::string& doc, void (*infer)(Infe
   row.expand = expand;
   return row;
 }
+
+namespace {
 
 std::vector<double> floats_or_none(const Node& node, const std::string& name) {
   return has_attribute(node, name) ? floats_attribute(node, name) : std::vector<double>();

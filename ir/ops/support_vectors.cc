@@ -311,17 +311,10 @@ std::vector<Node> expand_classifier(Graph& graph, const Node& node) {
 
 OpRow machine_row(const std::string& name, const std::string& doc, void (*infer)(InferContext&), std::vector<Node> (*expand)(Graph&, const Node&)) {
   const std::vector<double> floats;
-  OpRow row;
-  row.name = name;
-  row.kind = OpRow::Kind::Expand;
-  row.category = "machine learning";
-  row.doc = doc;
-  row.onnx = {{name, 1, nullptr, "ai.onnx.ml"}};
+  OpRow row = ml_row(name, doc, infer, expand);
   row.types = {{kWideNumbers, {0}}};
   row.attributes = {{"coefficients", floats, true}, {"kernel_params", floats}, {"kernel_type", std::string("LINEAR"), false, "", one_of(kKernels)},
                     {"post_transform", std::string("NONE"), false, "", one_of(kPostTransforms)}, {"rho", floats}, {"support_vectors", floats}};
-  row.infer = infer;
-  row.expand = expand;
   return row;
 }
 

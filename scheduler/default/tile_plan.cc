@@ -10,10 +10,11 @@ namespace {
 
 constexpr double kMostCopies = 900;        // multiply-adds of one tile's straight-line code
 constexpr double kHeavyOfBytes = 600;      // operations of the epilogue of a tile that sums up bytes: such sums are short
-// Terms of a sum that are added up apart. Blocks of 256 cost 0.5 % of the time over the zoo's networks and 1.0 % at most
-// (U-Net); their error, from float64, is 1.1 times that of ONNX Runtime's blocks of 128 and 144, that of one block 2 times.
+constexpr double kMostOfWindow = 128;      // as kMostCopies, of a window whose elements are used once or twice
+// Terms of a sum that are added up apart. Blocks of 256 cost 0.5 % of the time over seven of the zoo's networks and 1.0 % at
+// most (U-Net). Their error from float64 is 1.1 times that of ONNX Runtime, which sums up 128 or 144 terms apart; without
+// blocks it was twice that.
 constexpr int64_t kSumBlock = 256;
-constexpr double kMostOfWindow = 128;      // the same, of a window whose elements are used once or twice
 
 // Decides the fields of a plan one after the other; later ones follow from earlier ones.
 class TilePlanner {
@@ -44,6 +45,8 @@ class TilePlanner {
   bool streams_window() const;
   void place_epilogue(int64_t copies);
   void unroll(int64_t copies);
+  // How the loop of an iterator is unrolled, as far as that is decided; null where it is not.
+  const LoopPlan::Unrolling* unrolling_of(const std::string& iterator) const;
   void decide_copies(const std::vector<std::string>& sums, int64_t copies);
   void unroll_copies_of_sums(const std::vector<std::string>& sums, double& copies);
   void unroll_windows(const std::vector<std::string>& sums, double copies);
@@ -249,6 +252,12 @@ void TilePlanner::unroll(int64_t copies) {
   if (facts_.reduction().least_error) block_sums(sums);
 }
 
+const LoopPlan::Unrolling* TilePlanner::unrolling_of(const std::string& iterator) const {
+  const auto found = std::find_if(plan_.unrolled.begin(), plan_.unrolled.end(),
+                                  [&](const LoopPlan::Unrolling& each) { return each.loop == loop(iterator); });
+  return found == plan_.unrolled.end() ? nullptr : &*found;
+}
+
 void TilePlanner::decide_copies(const std::vector<std::string>& sums, int64_t copies) {
   double all = static_cast<double>(copies);
   for (const std::string& name : sums) all *= static_cast<double>(facts_.extent(name, INT32_MAX));
@@ -293,9 +302,8 @@ void TilePlanner::block_sums(const std::vector<std::string>& sums) {
   for (const std::string& name : sums_) terms *= facts_.extent(name, 1);
   for (auto name = sums.rbegin(); name != sums.rend(); ++name) {
     const int64_t extent = facts_.extent(*name, 0);
-    const bool copies = std::any_of(plan_.unrolled.begin(), plan_.unrolled.end(), [&](const LoopPlan::Unrolling& each) {
-      return each.loop == loop(*name) && each.copies == 0;
-    });
+    const LoopPlan::Unrolling* unrolled = unrolling_of(*name);
+    const bool copies = unrolled != nullptr && unrolled->copies == 0;
     const bool outermost = name + 1 == sums.rend();
     if (extent == 0) return;
     // Partial sums that wait in memory between the parts of a panel are totals already: each part is a block or more.
@@ -318,8 +326,7 @@ void TilePlanner::unroll_windows(const std::vector<std::string>& sums, double co
   for (const std::string& name : sums) {
     const bool last = name == sums.back();
     if (last && !innermost_window) continue;
-    const bool already = std::any_of(plan_.unrolled.begin(), plan_.unrolled.end(),
-                                     [&](const LoopPlan::Unrolling& each) { return each.loop == loop(name); });
+    const bool already = unrolling_of(name) != nullptr;
     const int64_t size = facts_.extent(name, 0);
     if (!facts_.is_window(name, columns_) || size == 0 || already) continue;
     bool worth = last ? !facts_.shares_broadcasts(name, columns_, iterators_.lane) : facts_.constrained(columns_) && channels;

@@ -4,7 +4,7 @@ import io
 
 import torch
 
-from .torchvision_operators import import_torchvision
+from tests.torchvision_package import import_torchvision
 
 SEED = 0
 VOCABULARY = 128

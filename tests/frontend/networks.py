@@ -223,7 +223,7 @@ def preload(exporting):
         import torch.onnx  # noqa: F401
         import transformers  # noqa: F401
 
-        from .torchvision_operators import import_torchvision
+        from tests.torchvision_package import import_torchvision
 
         import_torchvision()
         import timm  # noqa: F401

@@ -74,12 +74,16 @@ def compare(found, value):
                                    rtol=1e-2 if half else 1e-3, atol=1e-3 if half else 1e-5)
 
 
-def check(path):
-    graph = onnx.load(path / "model.onnx").graph
-    data = path / "test_data_set_0"
+def vectors(graph, data):
+    """(inputs by name, expected outputs by name) of a model, as far as the folder has files of them."""
     constants = {tensor.name for tensor in graph.initializer}
     given = values(data, "input", [port for port in graph.input if port.name not in constants])
-    expected = values(data, "output", graph.output)
+    return given, values(data, "output", graph.output)
+
+
+def check(path):
+    graph = onnx.load(path / "model.onnx").graph
+    given, expected = vectors(graph, path / "test_data_set_0")
     found = tc.compile(path / "model.onnx").run(given)
     for name, value in expected.items():
         compare(found[name], value)
@@ -101,10 +105,7 @@ def test_a_sample_of_vectors(request):
 def riscv_case(path):
     """Inputs and expected outputs, or None where an executable does not take them: it reads and writes .npy files of arrays."""
     graph = onnx.load(path / "model.onnx").graph
-    data = path / "test_data_set_0"
-    constants = {tensor.name for tensor in graph.initializer}
-    given = values(data, "input", [port for port in graph.input if port.name not in constants])
-    expected = values(data, "output", graph.output)
+    given, expected = vectors(graph, path / "test_data_set_0")
     arrays = [*given.values(), *expected.values()]
     fits = all(isinstance(array, np.ndarray) and array.dtype.name in NPY for array in arrays)
     return (given, expected) if fits and len(expected) == len(graph.output) else None

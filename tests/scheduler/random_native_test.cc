@@ -120,9 +120,9 @@ TEST(RandomSchedulesNative, ComputeTheSame) {
     }
     return;
   }
-  // All pairs of kernel and primitive once, alternately for both instruction sets.
+  // All pairs of kernel and primitive once and a quarter of them again, alternately for both instruction sets.
   NativeRun wide(host_target(), kMostCopies), narrow(avx2_target(), kMostCopies);
-  for (uint32_t i = 0; i < pairs(); ++i) {
+  for (uint32_t i = 0; i < pairs() + pairs() / 4; ++i) {
     ((i + i / small_kernels().size()) % 3 == 0 ? narrow : wide).add(100 * pairs() + i);
   }
   wide.flush();
@@ -137,7 +137,7 @@ TEST(RandomSchedulesNative, ComputeTheSame) {
               counts.str().c_str());
   EXPECT_GE(wide.compared + narrow.compared, 400u);
   for (const std::string& name : drawn_primitives()) {
-    EXPECT_GE(counts.applied(name), name == "winograd" ? 1 : 15) << name;
+    EXPECT_GE(counts.applied(name), name == "winograd" ? 1 : 20) << name;
   }
 }
 

@@ -4,7 +4,7 @@ import importlib.util
 
 import torch
 
-from .torchvision_package import import_torchvision
+from tests.torchvision_package import import_torchvision
 
 # The side of the input of each constructor, small where its architecture allows it. Those of more than 150 million parameters and those
 # of PyTorch's quantised tensors are left out.

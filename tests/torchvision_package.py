@@ -52,6 +52,7 @@ def _declare():
         library.define(schema)
     library.impl("nms", _suppressed, "CPU")
     library.impl("roi_align", _aligned, "CPU")
+    library.impl("deform_conv2d", _deformed, "CPU")
     extension = types.ModuleType("torchvision.extension")
     extension._has_ops, extension._assert_has_ops, extension._check_cuda_version = _true, _nothing, _no_cuda
     extension._load_library = lambda name: False
@@ -114,3 +115,31 @@ def _weights(start, end, parts, extent, ratio, aligned):
             weights[part, low] += (1 - (place - low)) / count
             weights[part, min(low + 1, extent - 1)] += (place - low) / count
     return weights
+
+
+def _columns_of_taps(input, offset, mask, kernel, strides, paddings, dilations, groups):
+    """The elements that each tap meets: [batch, channels, taps, height, width]."""
+    batch, channels, height, width = input.shape
+    out_height, out_width = offset.shape[2:]
+    rows, columns = kernel
+    moves = offset.reshape(batch, groups, rows * columns, 2, out_height, out_width)
+    taps = torch.arange(rows * columns)
+    y = (torch.arange(out_height) * strides[0] - paddings[0]).view(-1, 1) + ((taps // columns) * dilations[0]).view(-1, 1, 1) + moves[:, :, :, 0]
+    x = (torch.arange(out_width) * strides[1] - paddings[1]).view(1, -1) + ((taps % columns) * dilations[1]).view(-1, 1, 1) + moves[:, :, :, 1]
+    grid = torch.stack((2 * (x + 0.5) / width - 1, 2 * (y + 0.5) / height - 1), -1)
+    parts = input.reshape(batch * groups, channels // groups, height, width)
+    grid = grid.reshape(batch * groups, rows * columns * out_height, out_width, 2)
+    found = torch.nn.functional.grid_sample(parts, grid, align_corners=False).reshape(
+        batch, groups, channels // groups, rows * columns, out_height, out_width)
+    if mask is not None:
+        found = found * mask.reshape(batch, groups, 1, rows * columns, out_height, out_width)
+    return found.reshape(batch, channels, rows * columns, out_height, out_width)
+
+
+def _deformed(input, weight, offset, mask, bias, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups, offset_groups, use_mask):
+    found = _columns_of_taps(input, offset, mask if use_mask else None, weight.shape[2:], (stride_h, stride_w), (pad_h, pad_w),
+                             (dilation_h, dilation_w), offset_groups)
+    batch, channels, taps, height, width = found.shape
+    parts = found.reshape(batch, groups, channels // groups * taps, height * width)
+    result = torch.einsum("ngkp,gok->ngop", parts, weight.reshape(groups, -1, channels // groups * taps))
+    return result.reshape(batch, -1, height, width) + bias.view(1, -1, 1, 1)
