@@ -30,10 +30,11 @@ BIT_TYPES = {name: np.uint16 if name == "bfloat16" else np.uint8
              for kind, name in NUMPY_NAMES.items() if name == "bfloat16" or kind[:2] in ("f8", "f4", "i4", "u4", "i2", "u2")}
 
 # Files of other formats that people may give, and how to come to ONNX from there.
-_OTHER_FORMATS = {".tflite": "tf2onnx", ".pb": "tf2onnx", ".h5": "tf2onnx", ".keras": "tf2onnx"}
+_OTHER_FORMATS = {".pb": "tf2onnx", ".h5": "tf2onnx", ".keras": "tf2onnx"}
 # Files of PyTorch, by their names; archives of other names are known by how they begin.
 _TORCH_SUFFIXES = (".pt", ".pth", ".ts", ".jit", ".pt2")
 _ZIP_MAGIC = b"PK\x03\x04"
+_TFLITE_MAGIC = b"TFL3"     # from the fifth byte on
 
 
 def is_torch_model(model):
@@ -58,6 +59,22 @@ def is_torch_model(model):
         return False
 
 
+def is_tflite_model(model):
+    """Whether the package of TensorFlow Lite's files reads the model: bytes or a file that begin so, or a file that is called so."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return bytes(model[4:8]) == _TFLITE_MAGIC
+    if isinstance(model, compiler.Source) or hasattr(model, "SerializeToString"):
+        return False
+    try:
+        path = os.fspath(model)
+        if os.path.splitext(os.fsdecode(path))[1].lower() == ".tflite":
+            return True
+        with open(path, "rb") as file:
+            return file.read(8)[4:] == _TFLITE_MAGIC
+    except (TypeError, OSError, ValueError):
+        return False
+
+
 def read_torch_model(model, inputs, shapes):
     """A model of PyTorch, read."""
     from .torch import read
@@ -71,15 +88,19 @@ def described(model, inputs, shapes):
         read = read_torch_model(model, inputs, shapes)
         return read.source, read.shapes
     if inputs is not None:
-        raise ShapeError("inputs: only models of PyTorch take example inputs; an ONNX model states its own, and shapes={…} binds them")
+        raise ShapeError("inputs: only models of PyTorch take example inputs; other models state their own, and shapes={…} binds them")
     return model, shapes
 
 
 def source_of(model):
-    """What the user calls a model: the path of an ONNX file, its bytes or an onnx.ModelProto; a source, as front ends
-    make it, is taken as it is."""
+    """What the user calls a model: the path of a file of ONNX or TensorFlow Lite, its bytes or an onnx.ModelProto; a source, as
+    front ends make it, is taken as it is."""
     if isinstance(model, compiler.Source):
         return model.copy()
+    if is_tflite_model(model):
+        from .tflite import read
+
+        return read(model)
     if isinstance(model, (bytes, bytearray, memoryview)):
         return compiler.Source(bytes(model), "model.onnx")
     if hasattr(model, "SerializeToString"):  # onnx.ModelProto
@@ -87,7 +108,7 @@ def source_of(model):
     try:
         path = os.fspath(model)
     except TypeError:
-        raise ModelError(f"a model is the path of an ONNX or PyTorch file, its bytes, an onnx.ModelProto, a torch.nn.Module or an "
+        raise ModelError(f"a model is the path of an ONNX, PyTorch or TensorFlow Lite file, its bytes, an onnx.ModelProto, a torch.nn.Module or an "
                          f"ExportedProgram, not a {type(model).__name__}") from None
     suffix = os.path.splitext(path)[1].lower()
     if suffix in _OTHER_FORMATS:

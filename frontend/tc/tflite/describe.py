@@ -1,0 +1,199 @@
+"""Describing a graph of TensorFlow Lite in ONNX's terms, node by node: values in either order of axes, constants, attributes.
+
+Images are [batch, height, width, channels] there, and [batch, channels, height, width] here. A value therefore has up to two names: one in
+the file's order, and one with the channels in front. What computes on images makes the second; what treats all elements alike takes
+the order that its operands have; a Transpose is added only where an operator needs the order that is missing. So chains of convolutions have
+none, and the transposes that remain are at the graph's ends.
+"""
+
+import numpy as np
+
+from ..errors import ModelError
+from ..native import compiler
+
+# ONNX's numbers of element types, as Cast takes them, and NumPy's types.
+ONNX_NUMBERS = {"f32": 1, "u8": 2, "i8": 3, "u16": 4, "i16": 5, "i32": 6, "i64": 7, "bool": 9, "f16": 10, "f64": 11, "u32": 12, "u64": 13}
+TO_CHANNELS_FIRST = (0, 3, 1, 2)
+TO_FILE_ORDER = (0, 2, 3, 1)
+
+
+class Refusal(Exception):
+    """Why an operator cannot be described; the walk adds which one it is and where."""
+
+
+class Value:
+    """A tensor of the file and what it is called in the description, in each order of its axes that exists so far."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+        self.plain = None             # name in the file's order
+        self.channels_first = None    # name with the channels in front of height and width
+
+    @property
+    def shape(self):
+        return self.tensor.shape
+
+    @property
+    def rank(self):
+        return len(self.tensor.shape)
+
+    @property
+    def dtype(self):
+        return self.tensor.dtype
+
+    @property
+    def data(self):
+        return self.tensor.data
+
+    @property
+    def is_known(self):
+        return self.data is not None or self.plain is not None or self.channels_first is not None
+
+    @property
+    def is_quantised(self):
+        return self.tensor.quantisation is not None and self.dtype in ("i8", "u8", "i16", "i32", "i4")
+
+    @property
+    def is_image(self):
+        """Whether it has channels in front and nothing else yet."""
+        return self.rank == 4 and self.channels_first is not None and self.plain is None
+
+
+class Describer:
+    """Adds nodes and constants to the description of a model."""
+
+    def __init__(self, model_name):
+        self.model = compiler.ModelDescription(model_name)
+        self.graph = self.model.graph
+        self._taken, self._constants = set(), {}
+        self.node_name, self.source = "", ""
+
+    # --- names and nodes --------------------------------------------------------------------------------------------
+
+    def fresh(self, stem):
+        name, number = stem, 0
+        while name in self._taken:
+            number += 1
+            name = f"{stem}.{number}"
+        self._taken.add(name)
+        return name
+
+    def node(self, op, inputs, outputs=1, stem=None, **attributes):
+        """Adds a node; the name of its output, or a tuple of names. An operator of another domain is called domain::name."""
+        domain, _, op = op.rpartition("::")
+        names = tuple(self.fresh(stem or self.node_name or op.lower()) for _ in range(outputs))
+        described = compiler.DescribedNode(op, ["" if each is None else each for each in inputs], list(names))
+        described.domain, described.name, described.source = domain, self.node_name, self.source
+        described.attributes = {key: value for key, value in attributes.items() if value is not None}
+        self.graph.node(described)
+        return names if outputs != 1 else names[0]
+
+    # --- constants --------------------------------------------------------------------------------------------------
+
+    def constant(self, array, dtype=None):
+        """An array as a constant; `dtype` is the compiler's name of a type that NumPy lacks or that differs."""
+        array = np.ascontiguousarray(array).reshape(np.shape(array))
+        kind = dtype or _KINDS[array.dtype]
+        key = (kind, array.shape, array.tobytes()) if array.nbytes <= 4096 else None
+        if key is not None and key in self._constants:
+            return self._constants[key]
+        name = self.fresh("constant")
+        self.model.constant(name, kind, list(array.shape), array)
+        if key is not None:
+            self._constants[key] = name
+        return name
+
+    def ints(self, numbers):
+        return self.constant(np.array(list(numbers), np.int64))
+
+    def number(self, value, dtype):
+        return self.constant(np.array(value, NUMPY_TYPES[dtype]))
+
+    # --- values in either order -------------------------------------------------------------------------------------
+
+    def plain(self, value):
+        """The name of a value in the file's order."""
+        if value.plain is None:
+            if value.data is not None:
+                value.plain = self.constant(value.data, "i8" if value.dtype == "i4" else value.dtype)
+            else:
+                value.plain = self.moved(value.channels_first, _channels_first(value.shape), TO_FILE_ORDER)
+        return value.plain
+
+    def channels_first(self, value):
+        """The name of a value of four axes with the channels in front."""
+        if value.channels_first is None:
+            if value.data is not None:
+                value.channels_first = self.constant(value.data.transpose(TO_CHANNELS_FIRST))
+            else:
+                value.channels_first = self.moved(value.plain, value.shape, TO_CHANNELS_FIRST)
+        return value.channels_first
+
+    def moved(self, name, shape, order):
+        """A value of that shape with its axes in another order; a view where only axes of size 1 move."""
+        kept = [axis for axis in order if shape[axis] != 1]
+        if list(order) == sorted(order):
+            return name
+        if kept == sorted(kept):
+            return self.reshape(name, [shape[axis] for axis in order])
+        return self.node("Transpose", [name], perm=list(order))
+
+    def aligned(self, values, rank):
+        """(names of the operands, whether they have the channels in front): the order in which operands already are that are
+        combined by broadcasting to that many axes."""
+        images = rank == 4 and any(value.is_image for value in values)
+        return [self._aligned(value) if images else self.plain(value) for value in values], images
+
+    def _aligned(self, value):
+        if value.rank == 4:
+            return self.channels_first(value)
+        shape = (1,) * (4 - value.rank) + tuple(value.shape)
+        if value.data is not None:
+            return self.constant(value.data.reshape(shape).transpose(TO_CHANNELS_FIRST))
+        if all(size == 1 for size in shape):
+            return self.plain(value)
+        return self.moved(self.reshape(self.plain(value), shape), shape, TO_CHANNELS_FIRST)
+
+    def give(self, value, name, channels_first=False):
+        if channels_first:
+            value.channels_first = name
+        else:
+            value.plain = name
+
+    # --- what many operators need -----------------------------------------------------------------------------------
+
+    def reshape(self, name, shape):
+        return self.node("Reshape", [name, self.ints(shape)], allowzero=1)
+
+    def cast(self, name, given, wanted):
+        return name if given == wanted else self.node("Cast", [name], to=ONNX_NUMBERS[wanted])
+
+    def activated(self, name, activation):
+        """The value behind the activation that an operator has fused, of floats."""
+        if activation == "NONE":
+            return name
+        if activation in _RANGES:
+            low, high = _RANGES[activation]
+            if (low, high) == (0, None):
+                return self.node("Relu", [name])
+            return self.node("Clip", [name, self.number(low, "f32"), self.number(high, "f32")])
+        if activation == "TANH":
+            return self.node("Tanh", [name])
+        raise Refusal(f"the fused activation {activation} is not supported")
+
+
+# Ends of the fused activations that clamp.
+_RANGES = {"RELU": (0, None), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
+
+NUMPY_TYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+               "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "bool": np.bool_}
+_KINDS = {np.dtype(kind): name for name, kind in NUMPY_TYPES.items()}
+
+
+def _channels_first(shape):
+    return tuple(shape[axis] for axis in TO_CHANNELS_FIRST)
+
+
+def damaged(what):
+    """A ModelError for what no operator of this kind may have."""
+    return ModelError(what)

@@ -1,0 +1,111 @@
+"""From a file of TensorFlow Lite to a source that the compiler reads."""
+
+import os
+
+from ..errors import ModelError, UnsupportedError
+from .describe import Describer, Refusal, Value
+from .file import open_file
+from .operators import row_of
+from .operators.table import Call
+
+_LARGEST_FILE = 1 << 31
+
+
+def read(model):
+    """The compiler.Source of a path or of bytes."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        name, data = "model.tflite", bytes(model)
+    else:
+        path = os.fspath(model)
+        name = os.path.basename(os.fsdecode(path))
+        data = _bytes_of(path)
+    return describe_file(open_file(data, name)).source(name)
+
+
+def _bytes_of(path):
+    shown = os.fsdecode(path)
+    try:
+        if os.path.isdir(path):
+            raise ModelError(f"'{shown}' is a folder, not a model's file")
+        if os.path.getsize(path) > _LARGEST_FILE:
+            raise ModelError(f"'{shown}' has {os.path.getsize(path)} bytes; at most {_LARGEST_FILE} are read")
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise ModelError(f"'{shown}' cannot be read: {error.strerror}") from None
+
+
+def describe_file(file):
+    """The description of a file's first graph: the others are what control flow runs."""
+    graph = file.subgraphs[0]
+    stem = os.path.splitext(file.name)[0]
+    describer = Describer(stem)
+    values = [Value(tensor) for tensor in graph.tensors]
+    _add_inputs(describer, file, graph, values)
+    problems = []
+    for operator in graph.operators:
+        _describe_operator(describer, file, operator, values, problems)
+    if problems:
+        error = UnsupportedError(f"{file.name} uses what tc cannot compile: {'; '.join(problems)}")
+        error.problems = tuple(problems)
+        raise error
+    _add_outputs(describer, file, graph, values)
+    return describer.model
+
+
+def _add_inputs(describer, file, graph, values):
+    for number in graph.inputs:
+        value = values[number]
+        if value.is_known:
+            raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: input '{value.tensor.name}' is a constant or given twice")
+        if value.dtype is None:
+            raise UnsupportedError(f"{file.name}: input '{value.tensor.name}' has the type {value.tensor.type_name}, which is not supported")
+        value.plain = describer.fresh(value.tensor.name)
+        describer.graph.input(value.plain, value.dtype, list(value.shape))
+
+
+def _add_outputs(describer, file, graph, values):
+    if not graph.outputs:
+        raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: its graph has no output")
+    for number in graph.outputs:
+        value = values[number]
+        if not value.is_known:
+            raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: no operator makes its output '{value.tensor.name}'")
+        describer.node_name, describer.source = "", "output"
+        name = describer.node("Identity", [describer.plain(value)], stem=value.tensor.name)
+        describer.graph.output(name, "i8" if value.dtype == "i4" else value.dtype)
+
+
+def _describe_operator(describer, file, operator, values, problems):
+    inputs = [None if number < 0 else values[number] for number in operator.inputs]
+    outputs = [values[number] for number in operator.outputs]
+    where = f"{operator.name} (operator {operator.number}" + (f", '{outputs[0].tensor.name}')" if outputs else ")")
+    for value in outputs:
+        if value.is_known:
+            raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: {where} writes tensor '{value.tensor.name}', which is "
+                             "a constant, an input or what another operator makes")
+    describer.node_name = outputs[0].tensor.name if outputs else operator.name.lower()
+    describer.source = f"{operator.name}, operator {operator.number}"
+    try:
+        missing = [value for value in inputs if value is not None and not value.is_known]
+        unread = next((value for value in missing if not value.tensor.is_variable and not value.tensor.is_sparse), None)
+        if unread is not None:
+            if problems:
+                return      # it may be what an operator makes that is refused already
+            raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: {where} reads tensor '{unread.tensor.name}', which "
+                             "no operator before it makes")
+        if missing:
+            kind = "variable" if missing[0].tensor.is_variable else "sparse"
+            raise Refusal(f"tensor '{missing[0].tensor.name}' is {kind}, which is not supported")
+        row = row_of(operator.name)
+        if row is None:
+            raise Refusal("it is not supported")
+        for value in [*inputs, *outputs]:
+            if value is not None and value.dtype is None:
+                raise Refusal(f"tensor '{value.tensor.name}' has the type {value.tensor.type_name}, which is not supported")
+        row.describe(describer, Call(row, operator, inputs, outputs))
+        undone = next((value for value in outputs if not value.is_known), None)
+        if undone is not None:
+            raise Refusal(f"it has {len(outputs)} outputs; '{undone.tensor.name}' is not one that it makes")
+    except Refusal as refusal:
+        problems.append(f"{where}: {refusal}")
