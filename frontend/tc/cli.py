@@ -508,8 +508,8 @@ def _parser():
         deciding(added)
         exemplified(added)
 
-    source = "an .onnx file, or one of PyTorch (.pt, .pt2, .jit)"
-    either = "a model's file (.onnx, .pt, .pt2), or an artefact (.so)"
+    source = "an .onnx or .tflite file, or one of PyTorch (.pt, .pt2, .jit)"
+    either = "a model's file (.onnx, .tflite, .pt, .pt2), or an artefact (.so)"
     added = command("compile", _compile, "Compile a model and write an artefact.", source)
     compiling(added)
     deciding(added)

@@ -371,7 +371,7 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
             insecure=False, progress=None, build_threads=None, max_ram=None, specialise=0):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called.
 
-    model      path of an .onnx file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
+    model      path of an .onnx or .tflite file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
                file of these (.pt2, .pt, .jit)
     inputs     of a torch.nn.Module or TorchScript: example inputs, a tuple of what the module is called with (or a dictionary
                by name). The module that comes back is called likewise
@@ -428,6 +428,7 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
 def _compiled(model, options, threads, specialise=0):
     """The module of a model; `options` makes the compiler's options for each compilation."""
     source = source_of(model)
+    name = source.name     # the compiler takes the source
     try:
         made = options()
         compiled = compiler.compile(source, made)
@@ -448,7 +449,7 @@ def _compiled(model, options, threads, specialise=0):
         from .versions import VersionedModule
 
         return VersionedModule(source_of(model), options, error.inputs, threads)
-    module.name = source.name
+    module.name = name
     if made.forms or module.compiled_output_forms or not {port.name for port in module.inputs}.issuperset(made.input_shapes):
         module._divide(compiler.signature(source_of(model), made), made)
     return module
@@ -480,11 +481,12 @@ def check(model, *, inputs=None, shapes=None):
     where nothing does. Damaged files and wrong shapes raise."""
     try:
         model, shapes = described(model, inputs, shapes)
+        source = source_of(model)
     except UnsupportedError as error:
         if not error.problems:
             raise
         return list(error.problems)
-    source, options = source_of(model), options_of(Options(shapes=shapes))
+    options = options_of(Options(shapes=shapes))
     try:
         problems = [row["text"] for row in compiler.unsupported(source, options)]
     except UnsupportedError as error:

@@ -151,7 +151,7 @@ def test_runs_in_many_threads(module):
 def test_options_are_checked():
     cases = [
         (lambda: tc.compile(5), tc.ModelError,
-         "a model is the path of an ONNX or PyTorch file, its bytes, an onnx.ModelProto, a torch.nn.Module or an "
+         "a model is the path of an ONNX, PyTorch or TensorFlow Lite file, its bytes, an onnx.ModelProto, a torch.nn.Module or an "
          "ExportedProgram, not a int"),
         (lambda: tc.compile("/nonexistent/x.onnx"), tc.ModelError,
          "/nonexistent/x.onnx: cannot be read: No such file or directory"),
@@ -159,7 +159,7 @@ def test_options_are_checked():
         (lambda: tc.compile("model.h5"), tc.UnsupportedError,
          "model.h5: .h5 files are not read; write the model as ONNX with tf2onnx"),
         (lambda: tc.compile("model.onnx", inputs=(1,)), tc.ShapeError,
-         "inputs: only models of PyTorch take example inputs; an ONNX model states its own, and shapes={…} binds them"),
+         "inputs: only models of PyTorch take example inputs; other models state their own, and shapes={…} binds them"),
         (lambda: tc.compile(b"", shapes={"x": "wide"}), tc.ShapeError,
          "shapes: 'x' is 'wide'; give a number for a symbol, or a tuple of numbers (None leaves one "
          "open) for an input"),

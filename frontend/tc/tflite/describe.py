@@ -8,7 +8,6 @@ none, and the transposes that remain are at the graph's ends.
 
 import numpy as np
 
-from ..errors import ModelError
 from ..native import compiler
 
 # ONNX's numbers of element types, as Cast takes them, and NumPy's types.
@@ -193,7 +192,3 @@ _KINDS = {np.dtype(kind): name for name, kind in NUMPY_TYPES.items()}
 def _channels_first(shape):
     return tuple(shape[axis] for axis in TO_CHANNELS_FIRST)
 
-
-def damaged(what):
-    """A ModelError for what no operator of this kind may have."""
-    return ModelError(what)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..describe import Refusal
+from . import hybrid
 from .table import operator
 
 
@@ -28,10 +29,14 @@ def conv_2d(g, call):
     if depth == 0 or x.shape[3] % depth:
         raise Refusal(f"{x.shape[3]} channels are no multiple of the weights' {depth}")
     groups = x.shape[3] // depth
+    attributes = {"group": groups, **convolution_attributes(call, (height, width))}
+    if hybrid.is_hybrid(x, weights):
+        hybrid.convolution(g, call, call.constant(1, "the list of weights").transpose(0, 3, 1, 2), 0, attributes)
+        return
     call.need_types("f32")
     kernel = g.constant(weights.data.transpose(0, 3, 1, 2)) if weights.data is not None else g.node(
         "Transpose", [g.plain(weights)], perm=[0, 3, 1, 2])
-    name = g.node("Conv", [g.channels_first(x), kernel, bias and g.plain(bias)], group=groups, **convolution_attributes(call, (height, width)))
+    name = g.node("Conv", [g.channels_first(x), kernel, bias and g.plain(bias)], **attributes)
     g.give(call.out, g.activated(name, call.activation), channels_first=True)
 
 
@@ -46,12 +51,15 @@ def depthwise_conv_2d(g, call):
     x, weights, bias = call.inputs
     check_image_and_weights(call, x, weights)
     check_depthwise(x, weights)
+    _, height, width, _ = weights.shape
+    attributes = {"group": x.shape[3], **convolution_attributes(call, (height, width))}
+    if hybrid.is_hybrid(x, weights):
+        hybrid.convolution(g, call, call.constant(1, "the list of weights").transpose(3, 0, 1, 2), 3, attributes)
+        return
     call.need_types("f32")
-    _, height, width, channels = weights.shape
     kernel = g.constant(weights.data.transpose(3, 0, 1, 2)) if weights.data is not None else g.node(
         "Transpose", [g.plain(weights)], perm=[3, 0, 1, 2])
-    name = g.node("Conv", [g.channels_first(x), kernel, bias and g.plain(bias)], group=x.shape[3],
-                  **convolution_attributes(call, (height, width)))
+    name = g.node("Conv", [g.channels_first(x), kernel, bias and g.plain(bias)], **attributes)
     g.give(call.out, g.activated(name, call.activation), channels_first=True)
 
 
@@ -125,10 +133,14 @@ def fully_connected(g, call):
     call.need_rank(weights, 2)
     if call.option("WeightsFormat"):
         raise Refusal("its weights are shuffled for a kernel of TensorFlow Lite")
-    call.need_types("f32")
     units, depth = weights.shape
-    name = g.node("Gemm", [rows_of(g, call, x, depth), g.plain(weights), bias and g.plain(bias)], transB=1)
-    name = g.activated(name, call.activation)
+    rows = rows_of(g, call, x, depth)
+    if hybrid.is_hybrid(x, weights):
+        hybrid.refuse_asymmetric(call)
+        name = hybrid.fully_connected(g, call, rows, weights, bias)
+    else:
+        call.need_types("f32")
+        name = g.activated(g.node("Gemm", [rows, g.plain(weights), bias and g.plain(bias)], transB=1), call.activation)
     if call.out.rank != 2:
         name = g.reshape(name, [*call.out.shape[:-1], units] if call.out.rank else [units])
     g.give(call.out, name)
