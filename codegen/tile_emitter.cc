@@ -319,9 +319,9 @@ void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
   const SerialBounds bounds = serial_bounds(tile_->loops[position], pending);
   if (bounds.low.low > bounds.high.high) return;
   const bool known = bounds.low.low == bounds.low.high && bounds.high.low == bounds.high.high;
-  // Where the outermost loop has two blocks, the first one's sums are stored once: a block of a loop inside of it would
-  // overwrite them, so that its mark is passed over.
-  const bool counts = region_.two_blocks ? position == region_position_ : region_.in_blocks;
+  // The sums of the outermost loop's first block are stored, not added: a block of a loop inside of it would overwrite them,
+  // so that its mark is passed over.
+  const bool counts = region_.outer_blocks ? position == region_position_ : region_.in_blocks;
   const bool blocks = counts && tile_->loops[position].sum_block > 0;
   const Interval trips{bounds.low.low, bounds.high.high};
   if (known && blocks) {
@@ -330,7 +330,7 @@ void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
     known_trips(position, bounds, trips);
   } else {
     unknown_trips(position, bounds);
-    if (blocks && !region_.two_blocks) end_block();
+    if (blocks && !region_.outer_blocks) end_block();
   }
 }
 

@@ -78,7 +78,7 @@ class TileEmitter {
   struct AccumulatorRegion {
     bool active = false;
     bool lane_partial = false;       // lanes are parts of one result
-    bool two_blocks = false;         // the outermost loop has two: the first begins with the values that were there
+    bool outer_blocks = false;       // blocks are the outermost loop's: the first begins with the values that were there
     bool in_blocks = false;          // accumulators have the sum of a block; `total` is in memory
     std::map<std::string, Accumulator> accumulators;
   };
@@ -184,6 +184,8 @@ class TileEmitter {
   // tile_sums.cc: sums in blocks.
   void begin_blocks(size_t position);
   void sum_in_blocks(size_t position, const SerialBounds& bounds, Interval trips);
+  // Trips that are whole blocks, whose sums are added to the totals.
+  void full_blocks(size_t position, const SerialBounds& bounds, Interval trips, int64_t block);
   void end_block();
   // The total goes to memory, and the accumulator begins at zero again.
   void store_total(Accumulator& accumulator, llvm::Value* total);

@@ -22,11 +22,11 @@ void TileEmitter::begin_blocks(size_t position) {
     TC_CHECK(accumulator.value->getType() == type, "of the accumulators of statement '", statement_->name, "'");
     accumulator.total = builder_.CreateGEP(type, totals, builder_.getInt64(number++));
   }
-  // Of two blocks the first goes on from the values before and the second ends in registers: one store and one load.
+  // Blocks of the outermost loop: the first goes on from the values before and the last ends in registers, so that n blocks
+  // cost n - 1 stores and loads of the totals.
   const TileLoop& outermost = tile_->loops[position];
-  region_.two_blocks = outermost.kind == TileLoop::Kind::Serial && outermost.extent > outermost.sum_block &&
-                       outermost.extent <= 2 * outermost.sum_block;
-  if (!region_.two_blocks) store_totals();
+  region_.outer_blocks = outermost.kind == TileLoop::Kind::Serial && outermost.sum_block > 0 && outermost.extent > outermost.sum_block;
+  if (!region_.outer_blocks) store_totals();
 }
 
 void TileEmitter::store_total(Accumulator& accumulator, llvm::Value* total) {
@@ -49,37 +49,40 @@ void TileEmitter::end_block() {
   for (auto& [name, accumulator] : region_.accumulators) store_total(accumulator, with_total(accumulator));
 }
 
+void TileEmitter::full_blocks(size_t position, const SerialBounds& bounds, Interval trips, int64_t block) {
+  const int64_t unroll = std::max(1, tile_->loops[position].unroll);
+  const int64_t blocks = (trips.high - trips.low + 1) / block;
+  if (blocks == 0) return;
+  if (blocks == 1) {
+    known_trips(position, bounds, trips);
+    end_block();
+    return;
+  }
+  const KernelContext::LoopHead head{"block", context_.i64(trips.low), context_.i64(trips.high + 1 - block), block, false};
+  context_.loop(head, {}, [&](llvm::Value* first, llvm::BasicBlock*, const std::vector<llvm::Value*>&) {
+    llvm::Value* last = context_.add(first, context_.i64(block - unroll));
+    serial_trips(position, bounds, {first, last, {trips.low, trips.high + 1 - unroll}, unroll, false});
+    end_block();
+    return std::vector<llvm::Value*>{};
+  });
+}
+
 void TileEmitter::sum_in_blocks(size_t position, const SerialBounds& bounds, Interval trips) {
   const int64_t unroll = std::max(1, tile_->loops[position].unroll);
   const int64_t block = std::max(unroll, tile_->loops[position].sum_block / unroll * unroll);
-  const int64_t blocks = (trips.high - trips.low + 1) / block;
-  if (region_.two_blocks) {
-    if (trips.high - trips.low >= block) {
-      known_trips(position, bounds, {trips.low, trips.low + block - 1});
-      store_totals();
-      trips.low += block;
-    }
-    known_trips(position, bounds, trips);
-    return;
-  }
-  if (blocks > 1) {
-    const int64_t next = trips.low + blocks * block;
-    const KernelContext::LoopHead head{"block", context_.i64(trips.low), context_.i64(next - block), block, false};
-    context_.loop(head, {}, [&](llvm::Value* first, llvm::BasicBlock*, const std::vector<llvm::Value*>&) {
-      llvm::Value* last = context_.add(first, context_.i64(block - unroll));
-      serial_trips(position, bounds, {first, last, {trips.low, next - unroll}, unroll, false});
-      end_block();
-      return std::vector<llvm::Value*>{};
-    });
-    trips.low = next;
-  } else if (blocks == 1 && trips.high - trips.low >= block) {
+  if (region_.outer_blocks && trips.high - trips.low >= block) {
     known_trips(position, bounds, {trips.low, trips.low + block - 1});
-    end_block();
+    store_totals();
     trips.low += block;
   }
+  // What is left behind the full blocks; of the outermost loop's blocks the last is left, too.
+  const int64_t count = trips.high - trips.low + 1;
+  const int64_t full = (region_.outer_blocks ? std::max<int64_t>(count - 1, 0) : count) / block * block;
+  full_blocks(position, bounds, {trips.low, trips.low + full - 1}, block);
+  trips.low += full;
   if (trips.low > trips.high) return;
   known_trips(position, bounds, trips);
-  end_block();
+  if (!region_.outer_blocks) end_block();
 }
 
 }  // namespace tc

@@ -11,10 +11,10 @@ namespace {
 constexpr double kMostCopies = 900;        // multiply-adds of one tile's straight-line code
 constexpr double kHeavyOfBytes = 600;      // operations of the epilogue of a tile that sums up bytes: such sums are short
 constexpr double kMostOfWindow = 128;      // as kMostCopies, of a window whose elements are used once or twice
-// Terms of a sum that are added up apart. Blocks of 256 cost 0.5 % of the time over seven of the zoo's networks and 1.0 % at
-// most (U-Net). Their error from float64 is 1.1 times that of ONNX Runtime, which sums up 128 or 144 terms apart; without
-// blocks it was twice that.
-constexpr int64_t kSumBlock = 256;
+// Terms of a sum that are added up apart. Blocks of 192 (144 of a window of 3 x 3) cost 0.7 % of the time over seven of the
+// zoo's networks and 1.1 % at most. Their error from float64 is that of ONNX Runtime, which sums up 128 or 144 terms apart
+// (python -m tests.bench.rounding); without blocks it was twice that.
+constexpr int64_t kSumBlock = 192;
 
 // Decides the fields of a plan one after the other; later ones follow from earlier ones.
 class TilePlanner {
@@ -309,9 +309,15 @@ void TilePlanner::block_sums(const std::vector<std::string>& sums) {
     // Partial sums that wait in memory between the parts of a panel are totals already: each part is a block or more.
     const bool fills_block = inside * extent >= kSumBlock || (outermost && sums.size() < sums_.size());
     if (!copies && fills_block) {
-      const int64_t trips = std::clamp<int64_t>((kSumBlock + inside / 2) / inside, 1, extent);
-      // A sum of one block, or of a block and a little, gains nothing.
-      if (trips * inside * 3 / 2 < terms) plan_.blocks = LoopPlan::Unrolling{loop(*name), trips};
+      int64_t trips = std::clamp<int64_t>((kSumBlock + inside / 2) / inside, 1, extent);
+      // A sum of one block gains nothing, one of two too little for its cost.
+      if (trips * inside * 2 >= terms) return;
+      // A whole loop is a trip of the one around it, whose first block and last need no totals in memory.
+      if (trips == extent && !outermost && unrolling_of(*(name + 1)) == nullptr && facts_.extent(*(name + 1), 0) > 1) {
+        ++name;
+        trips = 1;
+      }
+      plan_.blocks = LoopPlan::Unrolling{loop(*name), trips};
       return;
     }
     inside *= extent;
