@@ -77,10 +77,11 @@ class Describer:
         self._taken.add(name)
         return name
 
-    def node(self, op, inputs, outputs=1, stem=None, **attributes):
-        """Adds a node; the name of its output, or a tuple of names. An operator of another domain is called domain::name."""
+    def node(self, op, inputs, outputs=1, name=None, **attributes):
+        """Adds a node; the name of its output, or a tuple of names. `name` is one that `fresh` has given. An operator of another
+        domain is called domain::name."""
         domain, _, op = op.rpartition("::")
-        names = tuple(self.fresh(stem or self.node_name or op.lower()) for _ in range(outputs))
+        names = (name,) if name else tuple(self.fresh(self.node_name or op.lower()) for _ in range(outputs))
         described = compiler.DescribedNode(op, ["" if each is None else each for each in inputs], list(names))
         described.domain, described.name, described.source = domain, self.node_name, self.source
         described.attributes = {key: value for key, value in attributes.items() if value is not None}

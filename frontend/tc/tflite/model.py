@@ -42,6 +42,8 @@ def describe_file(file):
     describer = Describer(stem)
     values = [Value(tensor) for tensor in graph.tensors]
     _add_inputs(describer, file, graph, values)
+    # Taken before operators name what they make after these tensors.
+    names = [describer.fresh(values[number].tensor.name) for number in graph.outputs]
     problems = []
     for operator in graph.operators:
         _describe_operator(describer, file, operator, values, problems)
@@ -49,7 +51,7 @@ def describe_file(file):
         error = UnsupportedError(f"{file.name} uses what tc cannot compile: {'; '.join(problems)}")
         error.problems = tuple(problems)
         raise error
-    _add_outputs(describer, file, graph, values)
+    _add_outputs(describer, file, [values[number] for number in graph.outputs], names)
     return describer.model
 
 
@@ -64,15 +66,14 @@ def _add_inputs(describer, file, graph, values):
         describer.graph.input(value.plain, value.dtype, list(value.shape))
 
 
-def _add_outputs(describer, file, graph, values):
-    if not graph.outputs:
+def _add_outputs(describer, file, values, names):
+    if not values:
         raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: its graph has no output")
-    for number in graph.outputs:
-        value = values[number]
+    for value, name in zip(values, names):
         if not value.is_known:
             raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: no operator makes its output '{value.tensor.name}'")
         describer.node_name, describer.source = "", "output"
-        name = describer.node("Identity", [describer.plain(value)], stem=value.tensor.name)
+        describer.node("Identity", [describer.plain(value)], name=name)
         describer.graph.output(name, "i8" if value.dtype == "i4" else value.dtype)
 
 
