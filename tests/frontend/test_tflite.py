@@ -19,6 +19,10 @@ FLOATS = ("mlperf_tiny/ad01_fp32", "mlperf_tiny/pretrainedResnet", "mlperf_tiny/
 HYBRID = "mlperf_tiny/kws_ref_model_float32"
 
 
+INTEGERS = ("mlperf_tiny/ad01_int8", "mlperf_tiny/kws_ref_model", "mlperf_tiny/pretrainedResnet_quant", "mlperf_tiny/str_ww_ref_model",
+            "mlperf_tiny/vww_96_int8")
+
+
 def litert():
     return pytest.importorskip("ai_edge_litert.interpreter",
                                reason="the reference kernels are those of ai-edge-litert, which is not installed")
@@ -64,6 +68,17 @@ def errors(name, count):
 @pytest.mark.parametrize("name", FLOATS)
 def test_float_models_are_those_of_the_reference_kernels(name):
     assert max(errors(name, 2)) <= 1e-5
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_are_those_of_the_reference_kernels(name):
+    litert()
+    module = tc.compile(path_of(name), threads=1, log=False)
+    for seed in range(4):
+        arrays = seeded(module.inputs, seed)
+        (mine,), (theirs,) = results(module, arrays), reference(path_of(name), arrays)
+        assert mine.dtype == theirs.dtype == np.int8
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def test_operands_that_are_quantised_while_running():
@@ -189,6 +204,56 @@ def test_operator(case):
     found = results(module, arrays)
     assert len(found) == len(expected)
     assert max(worst_error(mine, theirs) for mine, theirs in zip(found, expected)) <= 1e-5
+
+
+def integer_file(name, shapes, result, table=None, weights=None, scales=(0.05, 0.03), out=0.1, **options):
+    """A file of one operator on integers: `weights` are (numbers, scales, axis), with a bias."""
+    tensors = [Tensor(f"x{i}", shape, np.int8, scale=scale, zero=7 - 5 * i) for i, (shape, scale) in enumerate(zip(shapes, scales))]
+    inputs, operands = list(range(len(tensors))), list(range(len(tensors)))
+    if weights is not None:
+        numbers, each, axis = weights
+        tensors.append(Tensor("w", data=numbers, scale=each, axis=axis))
+        bias = RANDOM.integers(-3000, 3000, numbers.shape[axis]).astype(np.int32)
+        tensors.append(Tensor("b", data=bias, scale=np.float32(scales[0]) * np.asarray(each, np.float32)))
+        operands += [len(tensors) - 2, len(tensors) - 1]
+    tensors.append(Tensor("y", result, np.int8, scale=out, zero={"SOFTMAX": -128, "LOGISTIC": -128, "TANH": 0}.get(name, -9)))
+    if name == "AVERAGE_POOL_2D":
+        tensors[-1].zero = tensors[0].zero
+    return file_of(tensors, [Operator(name, operands, [len(tensors) - 1], table, **options)], inputs, [len(tensors) - 1])
+
+
+def byte_weights(*shape):
+    return RANDOM.integers(-127, 128, shape).astype(np.int8)
+
+
+MAP = (1, 12, 9, 8)
+INTEGER_CASES = {
+    "conv": lambda: integer_file("CONV_2D", [MAP], (1, 6, 5, 32), "Conv2DOptions", (byte_weights(32, 3, 3, 8), RANDOM.uniform(0.001, 0.01, 32), 0),
+                                 StrideH=2, StrideW=2, FusedActivationFunction=1),
+    "depthwise": lambda: integer_file("DEPTHWISE_CONV_2D", [MAP], (1, 12, 9, 8), "DepthwiseConv2DOptions",
+                                      (byte_weights(1, 3, 3, 8), RANDOM.uniform(0.001, 0.01, 8), 3), StrideH=1, StrideW=1, DepthMultiplier=1,
+                                      FusedActivationFunction=3),
+    "fully connected": lambda: integer_file("FULLY_CONNECTED", [(4, 96)], (4, 64), "FullyConnectedOptions", (byte_weights(64, 96), [0.004], 0)),
+    "add": lambda: integer_file("ADD", [MAP, MAP], MAP, "AddOptions", out=0.04, FusedActivationFunction=1),
+    "sub": lambda: integer_file("SUB", [MAP, MAP], MAP, "SubOptions", out=0.04),
+    "mul": lambda: integer_file("MUL", [MAP, MAP], MAP, "MulOptions", out=0.07),
+    "average pool": lambda: integer_file("AVERAGE_POOL_2D", [MAP], (1, 6, 5, 8), "Pool2DOptions", scales=(0.1,), StrideH=2, StrideW=2,
+                                         FilterHeight=3, FilterWidth=3),
+    "softmax": lambda: integer_file("SOFTMAX", [(50, 12)], (50, 12), "SoftmaxOptions", out=1 / 256, Beta=1.0),
+    "logistic": lambda: integer_file("LOGISTIC", [MAP], MAP, out=1 / 256),
+    "tanh": lambda: integer_file("TANH", [MAP], MAP, out=1 / 128),
+    "quantize": lambda: integer_file("QUANTIZE", [MAP], MAP, "QuantizeOptions", out=0.33),
+}
+
+
+@pytest.mark.parametrize("case", INTEGER_CASES)
+def test_operator_on_integers(case):
+    litert()
+    data = INTEGER_CASES[case]()
+    module = tc.compile(data, threads=1, log=False)
+    for seed in range(3):
+        arrays = seeded(module.inputs, seed)
+        np.testing.assert_array_equal(module(*arrays), reference(data, arrays)[0])
 
 
 def test_operators_that_the_ruler_has_not():

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..describe import Refusal
-from . import hybrid
+from . import hybrid, quantised
 from .table import operator
 
 
@@ -33,6 +33,9 @@ def conv_2d(g, call):
     if hybrid.is_hybrid(x, weights):
         hybrid.convolution(g, call, call.constant(1, "the list of weights").transpose(0, 3, 1, 2), 0, attributes)
         return
+    if x.dtype == "i8":
+        quantised.convolution(g, call, call.constant(1, "the list of weights").transpose(0, 3, 1, 2), 0, attributes)
+        return
     call.need_types("f32")
     kernel = g.constant(weights.data.transpose(0, 3, 1, 2)) if weights.data is not None else g.node(
         "Transpose", [g.plain(weights)], perm=[0, 3, 1, 2])
@@ -55,6 +58,9 @@ def depthwise_conv_2d(g, call):
     attributes = {"group": x.shape[3], **convolution_attributes(call, (height, width))}
     if hybrid.is_hybrid(x, weights):
         hybrid.convolution(g, call, call.constant(1, "the list of weights").transpose(3, 0, 1, 2), 3, attributes)
+        return
+    if x.dtype == "i8":
+        quantised.convolution(g, call, call.constant(1, "the list of weights").transpose(3, 0, 1, 2), 3, attributes)
         return
     call.need_types("f32")
     kernel = g.constant(weights.data.transpose(3, 0, 1, 2)) if weights.data is not None else g.node(
@@ -107,6 +113,12 @@ def pooling(g, call, op, **more):
 
 @operator("AVERAGE_POOL_2D", options="Pool2DOptions")
 def average_pool_2d(g, call):
+    if call.inputs[0].dtype == "i8":
+        call.need_rank(call.inputs[0], 4)
+        call.need_rank(call.out, 4)
+        kernel = (call.positive("FilterHeight"), call.positive("FilterWidth"))
+        quantised.average_pool(g, call, window_attributes(call, kernel))
+        return
     call.need_types("f32")
     g.give(call.out, g.activated(pooling(g, call, "AveragePool", count_include_pad=0), call.activation), channels_first=True)
 
@@ -138,6 +150,8 @@ def fully_connected(g, call):
     if hybrid.is_hybrid(x, weights):
         hybrid.refuse_asymmetric(call)
         name = hybrid.fully_connected(g, call, rows, weights, bias)
+    elif x.dtype == "i8":
+        name = quantised.fully_connected(g, call, rows)
     else:
         call.need_types("f32")
         name = g.activated(g.node("Gemm", [rows, g.plain(weights), bias and g.plain(bias)], transB=1), call.activation)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..describe import Refusal
+from . import quantised
 from .table import operator
 
 # Operators of one operand that ONNX has likewise.
@@ -12,6 +13,8 @@ _UNARY = {
     "SQRT": "Sqrt", "TANH": "Tanh",
 }
 _CLAMPS = {"RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1), "RELU_0_TO_1": (0, 1)}
+# Of one integer of 8 bits, by tables.
+_TABLES = {"LOGISTIC": lambda x: 1 / (1 + np.exp(-x)), "TANH": np.tanh}
 _WHOLE = ("i32", "i64")
 
 
@@ -23,6 +26,9 @@ def unary(g, call, op, **attributes):
 
 @operator(*_UNARY)
 def one_operand(g, call):
+    if call.name in _TABLES and call.inputs[0].dtype == "i8":
+        quantised.by_table(g, call, _TABLES[call.name])
+        return
     call.need_types("f32", *(("bool",) if call.name == "LOGICAL_NOT" else ()), *(_WHOLE if call.name in ("ABS", "NEG", "SIGN") else ()))
     unary(g, call, _UNARY[call.name])
 
@@ -74,6 +80,9 @@ _BEHIND = {"FLOOR_DIV": "Floor", "NOT_EQUAL": "Not"}
 def two_operands(g, call):
     if call.name != "ADD_N" and len([value for value in call.inputs if value]) != 2:
         raise Refusal("it takes 2 inputs")
+    if call.name in ("ADD", "SUB", "MUL") and call.inputs[0].dtype == "i8":
+        quantised.two_operands(g, call)
+        return
     call.need_types("f32", *_WHOLE, "bool")
     if call.name == "FLOOR_DIV" and call.inputs[0].dtype != "f32":
         raise Refusal("whole numbers are not supported here")
@@ -111,6 +120,11 @@ def select(g, call):
 def cast(g, call):
     (name,), images = g.aligned(call.inputs, call.inputs[0].rank)
     g.give(call.out, g.cast(name, call.inputs[0].dtype, call.out.dtype), images)
+
+
+@operator("QUANTIZE")
+def quantize(g, call):
+    quantised.quantize(g, call)
 
 
 @operator("DEQUANTIZE")

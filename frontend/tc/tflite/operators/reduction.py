@@ -1,6 +1,7 @@
 """Reductions along axes, softmax, and indices of the largest elements."""
 
 from ..describe import TO_CHANNELS_FIRST, TO_FILE_ORDER, Refusal
+from . import quantised
 from .table import operator
 
 _REDUCTIONS = {"MEAN": "ReduceMean", "SUM": "ReduceSum", "REDUCE_MAX": "ReduceMax", "REDUCE_MIN": "ReduceMin", "REDUCE_PROD": "ReduceProd",
@@ -38,8 +39,11 @@ def reduce(g, call):
 
 @operator("SOFTMAX", options="SoftmaxOptions")
 def softmax(g, call):
-    call.need_types("f32")
     beta = float(call.option("Beta", 1.0))
+    if call.inputs[0].dtype == "i8":
+        quantised.softmax(g, call, beta)
+        return
+    call.need_types("f32")
     (name,), images = g.aligned(call.inputs, call.inputs[0].rank)
     if beta != 1:
         name = g.node("Mul", [name, g.number(beta, "f32")])

@@ -1,0 +1,246 @@
+"""Operators on integers of 8 bits, bit for bit as TensorFlow Lite's reference kernels compute them.
+
+Sums are exact in 32 bits. They are brought to the result's scale by a multiplier of 31 bits and a power of two. Fully connected layers
+round the product of 64 bits once, halves up; all others in two steps: the product, doubled, to its upper 32 bits, and the division by
+the power of two, halves away from 0. Both are written here in integers of 64 bits. Functions of one element are tables.
+"""
+
+import math
+
+import numpy as np
+
+from ..describe import Refusal
+
+_LEAST, _MOST = -128, 127
+
+
+def is_quantised(value):
+    return value.dtype == "i8" and value.tensor.quantisation is not None
+
+
+def units(value):
+    """(scale, zero point) of a value that has one of each."""
+    found = value.tensor.quantisation
+    if found is None or len(found.scale) != 1:
+        raise Refusal(f"'{value.tensor.name}' is {value.dtype} without one scale")
+    return found.scale[0], int(found.zero_point[0])
+
+
+def need_bytes(*values):
+    for value in values:
+        if not is_quantised(value):
+            raise Refusal(f"'{value.tensor.name}' is {value.dtype}; i8 with a scale is needed here")
+        units(value)
+
+
+def multiplier_of(real):
+    """(integer of 31 bits, exponent) of a number: real = integer * 2 ** (exponent - 31)."""
+    fraction, exponent = math.frexp(float(real))
+    integer = math.floor(fraction * (1 << 31) + 0.5)
+    if integer == 1 << 31:
+        integer, exponent = integer // 2, exponent + 1
+    if exponent > 30:
+        raise Refusal(f"a scale times {real:g} has no room in 32 bits")
+    return (0, 0) if exponent < -31 else (integer, exponent)
+
+
+def rescaled(g, name, reals, shape=(), once=False):
+    """i64: an i32 or i64 times real numbers, one or a list that broadcasts in that shape; rounded once or in two steps."""
+    found = [multiplier_of(real) for real in np.atleast_1d(reals)]
+    name = g.node("Cast", [name], to=7)
+
+    def constant(numbers):
+        numbers = np.array(numbers, np.int64)
+        return g.constant(numbers.reshape(shape) if len(numbers) > 1 else numbers.reshape(()))
+
+    if once:
+        shifts = [31 - exponent for _, exponent in found]
+        shifts = shifts[:1] if len(set(shifts)) == 1 else shifts
+        value = g.node("Mul", [name, constant([integer for integer, _ in found])])
+        value = g.node("Add", [value, constant([1 << shift >> 1 for shift in shifts])])
+        # The quotient rounded down: Div rounds towards 0.
+        divisor = constant([1 << shift for shift in shifts])
+        return g.node("Div", [g.node("Sub", [value, g.node("Mod", [value, divisor])]), divisor])
+    product = g.node("Mul", [name, constant([integer << max(exponent, 0) for integer, exponent in found])])
+    negative = g.node("Less", [product, g.number(0, "i64")])
+    nudge = g.node("Where", [negative, g.number(1 - (1 << 30), "i64"), g.number(1 << 30, "i64")])
+    high = g.node("Div", [g.node("Add", [product, nudge]), g.number(1 << 31, "i64")])
+    shifts = [max(-exponent, 0) for _, exponent in found]
+    if not any(shifts):
+        return high
+    if len(set(shifts)) == 1:
+        shifts = shifts[:1]
+    away = g.node("Mul", [g.node("Sign", [high]), constant([(1 << shift) >> 1 for shift in shifts])])
+    return g.node("Div", [g.node("Add", [high, away]), constant([1 << shift for shift in shifts])])
+
+
+def ends(call, value):
+    """The integers that the fused activation allows."""
+    scale, zero = units(value)
+    low, high = {"NONE": (None, None), "RELU": (0, None), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}.get(call.activation, (None, "no"))
+    if high == "no":
+        raise Refusal(f"the fused activation {call.activation} is not supported")
+
+    def integer(real):
+        quotient = np.float32(real) / scale
+        return zero + int(np.copysign(np.floor(np.abs(quotient) + np.float32(0.5)), quotient))
+
+    return (_LEAST if low is None else max(_LEAST, integer(low))), (_MOST if high is None else min(_MOST, integer(high)))
+
+
+def stored(g, name, dtype, zero, limits):
+    """i8 of an integer with the zero point added, within limits."""
+    name = g.node("Add", [name, g.number(zero, dtype)]) if zero else name
+    name = g.node("Min", [g.node("Max", [name, g.number(limits[0], dtype)]), g.number(limits[1], dtype)])
+    return g.node("Cast", [name], to=3)
+
+
+def _sums_of(call, numbers, axis):
+    """(multipliers, constants added to the sums) of a layer whose weights are `numbers` with output channels first."""
+    x, weights, bias = call.inputs
+    need_bytes(x, call.out)
+    found = weights.tensor.quantisation
+    if weights.dtype != "i8" or found is None or np.any(found.zero_point) or (len(found.scale) > 1 and found.axis != axis):
+        raise Refusal(f"'{weights.tensor.name}' is no i8 with zero points of 0 and scales for axis {axis}")
+    (scale, zero), (out_scale, _) = units(x), units(call.out)
+    rows = numbers.reshape(len(numbers), -1).astype(np.int64)
+    added = -zero * rows.sum(1)
+    if bias is not None:
+        if bias.dtype != "i32" or bias.shape != (len(numbers),):
+            raise Refusal(f"the bias is {bias.dtype} of shape {list(bias.shape)}")
+        added = added + call.constant(2, "the bias").astype(np.int64)
+    if np.any(np.abs(rows).sum(1) * 128 + np.abs(added) >= 1 << 31):
+        raise Refusal("its sums have no room in 32 bits")
+    if call.name == "FULLY_CONNECTED" and len(found.scale) == 1:
+        return [np.float64(scale * found.scale[0]) / np.float64(out_scale)], added.astype(np.int32)
+    return [np.float64(scale) * np.float64(each) / np.float64(out_scale) for each in found.scale], added.astype(np.int32)
+
+
+def _padded(g, call, attributes):
+    """The operand with its zero point around it, where the padding adds elements."""
+    x = call.inputs[0]
+    name, zero = g.channels_first(x), units(x)[1]
+    if attributes["auto_pad"] == "VALID" or not zero:
+        return name, attributes
+    before, after = [0, 0], [0, 0]
+    for axis in range(2):
+        stride, size = attributes["strides"][axis], x.shape[1 + axis]
+        extent = (attributes["kernel_shape"][axis] - 1) * attributes.get("dilations", [1, 1])[axis] + 1
+        total = max((-(-size // stride) - 1) * stride + extent - size, 0)
+        before.append(total // 2)
+        after.append(total - total // 2)
+    if any(before + after):
+        name = g.node("Pad", [name, g.ints(before + after), g.number(zero, "i8")])
+    return name, {**attributes, "auto_pad": "VALID"}
+
+
+def convolution(g, call, kernel, axis, attributes):
+    """A convolution; `kernel` has the weights as ONNX has them, `axis` counts their output channels in the file."""
+    reals, added = _sums_of(call, kernel, axis)
+    name, attributes = _padded(g, call, attributes)
+    sums = g.node("ConvInteger", [name, g.constant(kernel)], **attributes)
+    sums = g.node("Add", [sums, g.constant(added.reshape(1, -1, 1, 1))])
+    name = rescaled(g, sums, reals, (1, -1, 1, 1))
+    g.give(call.out, stored(g, name, "i64", units(call.out)[1], ends(call, call.out)), channels_first=True)
+
+
+def fully_connected(g, call, rows):
+    """The name of a matrix: the rows times the weights."""
+    weights = call.constant(1, "the list of weights")
+    reals, added = _sums_of(call, weights, 0)
+    sums = g.node("Add", [g.node("MatMulInteger", [rows, g.constant(np.ascontiguousarray(weights.T))]), g.constant(added)])
+    return stored(g, rescaled(g, sums, reals, (-1,), once=True), "i64", units(call.out)[1], ends(call, call.out))
+
+
+def _centred(g, name, zero):
+    whole = g.node("Cast", [name], to=7)
+    return g.node("Sub", [whole, g.number(zero, "i64")]) if zero else whole
+
+
+def two_operands(g, call):
+    """ADD, SUB and MUL."""
+    need_bytes(*call.inputs[:2], call.out)
+    names, images = g.aligned(call.inputs[:2], call.out.rank)
+    (a, a_zero), (b, b_zero), (out, zero) = units(call.inputs[0]), units(call.inputs[1]), units(call.out)
+    operands = [_centred(g, names[0], a_zero), _centred(g, names[1], b_zero)]
+    if call.name == "MUL":
+        name = rescaled(g, g.node("Mul", operands), np.float64(a * b / out))
+    else:
+        twice = 2 * np.float64(max(a, b))
+        shift = g.number(1 << 20, "i64")
+        parts = [rescaled(g, g.node("Mul", [each, shift]), np.float64(scale) / twice) for each, scale in zip(operands, (a, b))]
+        name = rescaled(g, g.node("Add" if call.name == "ADD" else "Sub", parts), twice / (np.float64(1 << 20) * np.float64(out)))
+    g.give(call.out, stored(g, name, "i64", zero, ends(call, call.out)), images)
+
+
+def average_pool(g, call, attributes):
+    need_bytes(call.inputs[0], call.out)
+    x = call.inputs[0]
+    ones = np.ones((x.shape[3], 1, *attributes["kernel_shape"]), np.int8)
+    sums = g.node("ConvInteger", [g.channels_first(x), g.constant(ones)], group=x.shape[3], **attributes)
+    counts = np.ones((1, 1, 1, 1), np.int64)
+    for axis in range(2):
+        kernel, stride, size = attributes["kernel_shape"][axis], attributes["strides"][axis], x.shape[1 + axis]
+        result = call.out.shape[1 + axis]
+        before = max((result - 1) * stride + kernel - size, 0) // 2 if attributes["auto_pad"] != "VALID" else 0
+        begins = np.arange(result) * stride - before
+        inside = np.maximum(np.minimum(begins + kernel, size) - np.maximum(begins, 0), 1)
+        counts = counts * inside.reshape((1, 1, -1, 1) if axis == 0 else (1, 1, 1, -1))
+    half = g.node("Mul", [g.node("Sign", [sums]), g.constant((counts // 2).astype(np.int32))])
+    name = g.node("Div", [g.node("Add", [sums, half]), g.constant(counts.astype(np.int32))])
+    g.give(call.out, stored(g, name, "i32", 0, ends(call, call.out)), channels_first=True)
+
+
+def _rounded(values):
+    """Halves away from 0, in float32."""
+    return np.copysign(np.floor(np.abs(values) + np.float32(0.5)), values)
+
+
+def by_table(g, call, function):
+    """A function of one element: of the float32 that each integer stands for."""
+    need_bytes(call.inputs[0], call.out)
+    (scale, zero), (out, out_zero) = units(call.inputs[0]), units(call.out)
+    reals = scale * (np.arange(_LEAST, _MOST + 1) - zero).astype(np.float32)
+    results = function(reals.astype(np.float64)).astype(np.float32)
+    table = np.clip(_rounded(results * (np.float32(1) / out)).astype(np.int64) + out_zero, _LEAST, _MOST).astype(np.int8)
+    (name,), images = g.aligned(call.inputs[:1], call.inputs[0].rank)
+    place = g.node("Add", [g.node("Cast", [name], to=6), g.number(-_LEAST, "i32")])
+    g.give(call.out, g.node("Gather", [g.constant(table), place], axis=0), images)
+
+
+def softmax(g, call, beta):
+    """By a table of exponentials; they are added in the order of the elements, as floats."""
+    x = call.inputs[0]
+    need_bytes(x, call.out)
+    (scale, _), (out, zero), columns = units(x), units(call.out), x.shape[-1]
+    if columns > 256:
+        raise Refusal(f"softmax of {columns} integers in a row is not supported; at most 256 are")
+    exponents = (-scale * np.float32(beta)) * np.arange(256, dtype=np.float32)
+    whole = g.node("Cast", [g.plain(x)], to=6)
+    below = g.node("Sub", [g.node("ReduceMax", [whole, g.ints([-1])], keepdims=1), whole])
+    powers = g.node("Gather", [g.constant(np.exp(exponents.astype(np.float64)).astype(np.float32)), below], axis=0)
+    parts = [powers] if columns == 1 else g.node("Split", [powers, g.ints([1] * columns)], outputs=columns, axis=-1)
+    total = parts[0]
+    for part in parts[1:]:
+        total = g.node("Add", [total, part])
+    inverse = g.node("Div", [g.number(1, "f32"), g.node("Mul", [total, g.number(out, "f32")])])
+    steps = g.node("Floor", [g.node("Add", [g.node("Mul", [powers, inverse]), g.number(0.5, "f32")])])
+    g.give(call.out, stored(g, g.node("Cast", [steps], to=6), "i32", zero, (_LEAST, _MOST)))
+
+
+def quantize(g, call):
+    """QUANTIZE: of floats, or of integers with another scale."""
+    x = call.inputs[0]
+    need_bytes(call.out)
+    (name,), images = g.aligned([x], x.rank)
+    out, zero = units(call.out)
+    if x.dtype == "f32":
+        steps = g.node("Div", [name, g.number(out, "f32")])
+        away = g.node("Floor", [g.node("Add", [g.node("Abs", [steps]), g.number(0.5, "f32")])])
+        away = g.node("Clip", [g.node("Mul", [g.node("Sign", [steps]), away]), g.number(-1e6, "f32"), g.number(1e6, "f32")])
+        name, dtype = g.node("Cast", [away], to=6), "i32"
+    else:
+        need_bytes(x)
+        scale, own = units(x)
+        name, dtype = rescaled(g, _centred(g, name, own), np.float64(scale) / np.float64(out), once=False), "i64"
+    g.give(call.out, stored(g, name, dtype, zero, (_LEAST, _MOST)), images)
