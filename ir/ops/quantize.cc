@@ -390,9 +390,15 @@ std::function<void(InferContext&)> infer_as(const std::string& as, int a, int b,
   };
 }
 
-}  // namespace
+// Infers, and then checks.
+std::function<void(InferContext&)> checked(std::function<void(InferContext&)> check, std::function<void(InferContext&)> infer) {
+  return [=](InferContext& context) {
+    infer(context);
+    check(context);
+  };
+}
 
-void register_quantize_ops(OpTable& table) {
+void register_conversions(OpTable& table) {
   OpRow quantize;
   quantize.name = "QuantizeLinear";
   quantize.category = "quantisation";
@@ -428,14 +434,12 @@ void register_quantize_ops(OpTable& table) {
   dequantize.lower = lower_dequantize;
   table.add(std::move(quantize));
   table.add(std::move(dequantize));
+}
 
-  // Checks, and then what comes of the operands.
-  auto checked = [](std::function<void(InferContext&)> check, std::function<void(InferContext&)> infer) {
-    return [=](InferContext& context) {
-      infer(context);
-      check(context);
-    };
-  };
+}  // namespace
+
+void register_quantize_ops(OpTable& table) {
+  register_conversions(table);
   auto i32 = [](InferContext&) { return DType::I32; };
   auto of_zero_point = [](InferContext& context) { return context.dtype(7); };
   const std::vector<TypeRule> quantised_types = {{kBytes, {0, 2}}, {kBytes, {3, 5}}, {kBytes, {7}}, {kFloats, {1, 4, 6}, false}};
