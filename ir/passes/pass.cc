@@ -41,6 +41,7 @@ const std::vector<Pass>& pass_table() {
       {"expand", "Replaces composite ops by the ops they are made of.", expand_composites},
       {"counted_loops", "Makes Scans of loops whose number of iterations follows from shapes.", counted_loops},
       {"fold_shapes", "Makes constants of values that follow from shapes.", fold_shapes},
+      {"quantise_early", "Rounds to integers before joining, moving or choosing elements, not behind.", quantise_early},
       // Before quantised weights become floats.
       {"integer_products", "Adds up products of quantised numbers as integers.", integer_products},
       {"fold_constants", "Computes nodes whose inputs are all constant.", fold_constants},

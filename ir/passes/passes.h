@@ -36,6 +36,10 @@ void eliminate(Graph& graph);
 // axes of extent 1 a Reshape.
 void merge_views(Graph& graph);
 
+// QuantizeLinear of what joins, pads, moves or chooses elements, and has no other reader, is of each operand in its place: the same
+// integers, of a byte each.
+void quantise_early(Graph& graph);
+
 // Convolutions and matrix products of dequantised 8-bit integers with constant weights add up integers, exactly, in
 // 32 bits; their sums are scaled in f32. What only chooses elements, or moves them, does so before they are dequantised.
 void integer_products(Graph& graph);

@@ -276,16 +276,19 @@ class Graph:
         value = self.node("Softmax", [self.floats(x)], axis=1)
         low, high = x.reals()
 
-        def share(own, others):
-            """With its own number from one end, and the others' from the other."""
+        def share(own, others, unknown):
+            """With its own number from one end, and the others' from the other; unknown where both vanish beside a third."""
             largest = max(float(own.max()), float(others.max()))
             own, others = numpy.exp(own - largest), numpy.exp(others - largest)
-            return own / (own + others.sum(1, keepdims=True) - others)
+            before = numpy.cumsum(others, 1) - others
+            behind = numpy.flip(numpy.cumsum(numpy.flip(others, 1), 1), 1) - others
+            total = own + numpy.maximum(before, 0) + numpy.maximum(behind, 0)
+            return numpy.where(total > 1e-12, own / numpy.maximum(total, 1e-12), unknown)
 
         exact = (x.low == x.high).all()
         spread = low - low.max(1, keepdims=True)
         plain = numpy.exp(spread) / numpy.exp(spread).sum(1, keepdims=True)
-        self.quantise(value, [plain, plain] if exact else [share(low, high), share(high, low)])
+        self.quantise(value, [plain, plain] if exact else [share(low, high, 0.0), share(high, low, 1.0)])
 
     def draw_pool(self, x):
         kind, size, stride = self.random.choice(["MaxPool", "AveragePool"]), int(self.random.choice([2, 3])), int(self.random.choice([1, 2]))
