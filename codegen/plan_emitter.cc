@@ -39,17 +39,32 @@ class PlanEmitter {
         offsets_(constant_offsets(plan.constants)) {}
 
   void emit() {
-    constants_ = new llvm::GlobalVariable(module_, builder_.getInt8Ty(), true,
-                                          llvm::GlobalValue::ExternalLinkage, nullptr,
-                                          names_.constants());
-    constants_->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    declare_constants();
     emit_copy();
     emit_bind();
     emit_run();
     emit_descriptor();
   }
 
+  void emit_bare(const std::string& prefix) {
+    declare_constants();
+    emit_copy();
+    emit_bare_run(prefix + "_run");
+    auto* type = llvm::ArrayType::get(builder_.getInt8Ty(), static_cast<uint64_t>(bare_arena_bytes(plan_)));
+    auto* arena = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::ExternalLinkage,
+                                           llvm::ConstantAggregateZero::get(type), prefix + "_arena");
+    arena->setAlignment(llvm::Align(kBareArenaAlignment));
+    arena->setSection(".bss." + prefix + "_arena");   // its own: linkers drop it where nothing names it
+  }
+
  private:
+  void declare_constants() {
+    constants_ = new llvm::GlobalVariable(module_, builder_.getInt8Ty(), true,
+                                          llvm::GlobalValue::ExternalLinkage, nullptr,
+                                          names_.constants());
+    constants_->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  }
+
   llvm::Function* function(const std::string& name, llvm::Type* result,
                            std::vector<llvm::Type*> arguments) {
     auto* made = llvm::Function::Create(llvm::FunctionType::get(result, arguments, false),
@@ -167,17 +182,64 @@ class PlanEmitter {
     outputs_ = ports(outputs, plan_.outputs.size());
     frame_->compare_threads();
     profiled_ = builder_.CreateAnd(frame_->first(), builder_.CreateIsNotNull(step_done_));
-    size_t most_parameters = 1;
-    for (const ScheduledKernel& kernel : plan_.kernels) {
-      most_parameters = std::max(most_parameters, kernel.kernel.parameters.size());
-    }
-    parameters_ = builder_.CreateAlloca(llvm::ArrayType::get(i64_, most_parameters));
-
+    make_room_for_parameters();
     DimEmitter dims(builder_, false);
     load_symbols(dims, symbols);
     steps(plan_.steps, dims);
     if (!plan_.data_symbols.empty() || !plan_.unbounded.empty()) frame_->guarded(frame_->first(), [&] { store_output_dims(dims); });
     builder_.CreateRetVoid();
+  }
+
+  void make_room_for_parameters() {
+    size_t most_parameters = 1;
+    for (const ScheduledKernel& kernel : plan_.kernels) {
+      most_parameters = std::max(most_parameters, kernel.kernel.parameters.size());
+    }
+    parameters_ = builder_.CreateAlloca(llvm::ArrayType::get(i64_, most_parameters));
+  }
+
+  // int run(const void* inputs..., void* outputs..., void* arena), the scratch behind what the plan has of the arena.
+  void emit_bare_run(const std::string& name) {
+    const size_t inputs = plan_.inputs.size(), outputs = plan_.outputs.size();
+    run_ = function(name, i32_, std::vector<llvm::Type*>(inputs + outputs + 1, pointer_));
+    run_->setLinkage(llvm::GlobalValue::ExternalLinkage);
+    run_->addRetAttr(llvm::Attribute::SExt);   // as C's int on RISC-V
+    builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", run_));
+    for (size_t i = 0; i < inputs; ++i) inputs_.push_back(run_->getArg(static_cast<unsigned>(i)));
+    for (size_t i = 0; i < outputs; ++i) outputs_.push_back(run_->getArg(static_cast<unsigned>(inputs + i)));
+    arena_ = run_->getArg(static_cast<unsigned>(inputs + outputs));
+    check_arguments();
+    scratch_ = builder_.CreatePtrAdd(arena_, i64(bare_scratch_offset(plan_)));
+    frame_.emplace(builder_);
+    frame_->load_threads();
+    frame_->compare_threads();
+    profiled_ = builder_.getFalse();
+    make_room_for_parameters();
+    DimEmitter dims(builder_, false);
+    steps(plan_.steps, dims);
+    builder_.CreateRet(builder_.getInt32(static_cast<uint32_t>(BareStatus::Done)));
+  }
+
+  // Returns where a pointer is null or does not have the alignment of what it points to.
+  void check_arguments() {
+    llvm::Value *null = builder_.getFalse(), *low_bits = i64(0);
+    const auto check = [&](llvm::Value* pointer, int64_t alignment) {
+      null = builder_.CreateOr(null, builder_.CreateIsNull(pointer));
+      low_bits = builder_.CreateOr(low_bits, builder_.CreateAnd(builder_.CreatePtrToInt(pointer, i64_), i64(alignment - 1)));
+    };
+    for (size_t i = 0; i < inputs_.size(); ++i) check(inputs_[i], static_cast<int64_t>(size_of(plan_.inputs[i].dtype)));
+    for (size_t i = 0; i < outputs_.size(); ++i) check(outputs_[i], static_cast<int64_t>(size_of(plan_.outputs[i].dtype)));
+    check(arena_, kBareArenaAlignment);
+    leave_with(null, BareStatus::Null);
+    leave_with(builder_.CreateICmpNE(low_bits, i64(0)), BareStatus::Misaligned);
+  }
+
+  void leave_with(llvm::Value* condition, BareStatus status) {
+    llvm::BasicBlock *leave = block("leave"), *after = block("go.on");
+    builder_.CreateCondBr(condition, leave, after);
+    builder_.SetInsertPoint(leave);
+    builder_.CreateRet(builder_.getInt32(static_cast<uint32_t>(status)));
+    builder_.SetInsertPoint(after);
   }
 
   // The sizes that the run has computed, and the others.
@@ -455,10 +517,6 @@ class PlanEmitter {
       symbols.push_back(record({string(name), i64(range.first), i64(range.second)}));
     }
     for (const PlanStep* item : all_steps(plan_)) labels.push_back(string(item->label));
-    int64_t scratch = plan_.scratch_bytes;
-    for (const ScheduledKernel& kernel : plan_.kernels) {
-      scratch = std::max(scratch, scratch_bytes(kernel));
-    }
     auto count = [&](size_t value) { return number(static_cast<int32_t>(value)); };
     llvm::Constant* descriptor = record({
         number(static_cast<int32_t>(TC_ABI_MAGIC)), number(version_of(plan_.steps)),
@@ -466,7 +524,7 @@ class PlanEmitter {
         string(plan_.provenance), count(inputs.size()), count(outputs.size()),
         count(symbols.size()), count(labels.size()), table(inputs, "inputs"),
         table(outputs, "outputs"), table(symbols, "symbols"), table(labels, "steps"), bind_, run_,
-        i64(scratch), constants_, i64(offsets_.back()), number(0), number(plan_.segments)});
+        i64(plan_scratch_bytes(plan_)), constants_, i64(offsets_.back()), number(0), number(plan_.segments)});
     const auto layout = module_.getDataLayout().getStructLayout(
         llvm::cast<llvm::StructType>(descriptor->getType()));
     TC_CHECK(layout->getSizeInBytes() == sizeof(tc_descriptor), "as the descriptor's size");
@@ -499,6 +557,10 @@ class PlanEmitter {
 
 void emit_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& features) {
   PlanEmitter(unit, plan, names, features).emit();
+}
+
+void emit_bare_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& prefix) {
+  PlanEmitter(unit, plan, names, "").emit_bare(prefix);
 }
 
 }  // namespace tc

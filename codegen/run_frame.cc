@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "ir/error.h"
 #include "runtime/abi.h"
 
 namespace tc {
@@ -21,7 +22,14 @@ llvm::Value* checked_size(Builder& builder, const Dim& dim, const DimEmitter& kn
 RunFrame::RunFrame(Builder& builder, llvm::Value* frame)
     : builder_(builder), frame_(frame), pointer_(llvm::PointerType::getUnqual(builder.getContext())) {}
 
+RunFrame::RunFrame(Builder& builder) : RunFrame(builder, nullptr) {}
+
 void RunFrame::load_threads() {
+  if (frame_ == nullptr) {
+    thread_ = builder_.getInt32(0);
+    threads_ = builder_.getInt32(1);
+    return;
+  }
   thread_ = field(builder_.getInt32Ty(), offsetof(tc_frame, thread), "thread");
   threads_ = field(builder_.getInt32Ty(), offsetof(tc_frame, threads), "threads");
   barrier_ = field(pointer_, offsetof(tc_frame, barrier), "barrier");
@@ -33,6 +41,7 @@ void RunFrame::compare_threads() {
 }
 
 llvm::Value* RunFrame::field(llvm::Type* type, size_t offset, const char* name) const {
+  TC_CHECK(frame_ != nullptr, "for ", name, ": there is no runtime");
   return builder_.CreateLoad(type, builder_.CreatePtrAdd(frame_, builder_.getInt64(offset)), name);
 }
 
@@ -41,6 +50,10 @@ llvm::BasicBlock* RunFrame::block(const char* name) const {
 }
 
 void RunFrame::guarded(llvm::Value* condition, const std::function<void()>& body) const {
+  if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
+    if (known->isOne()) body();
+    return;
+  }
   llvm::BasicBlock* then = block("then");
   llvm::BasicBlock* after = block("after");
   builder_.CreateCondBr(condition, then, after);

@@ -15,6 +15,8 @@ class RunFrame {
  public:
   // `frame` is run()'s argument.
   RunFrame(Builder& builder, llvm::Value* frame);
+  // Of a run without a runtime: one thread, and no frame to ask anything of.
+  explicit RunFrame(Builder& builder);
   // Both before anything that asks for threads; the builder stands at the begin of run().
   void load_threads();
   void compare_threads();
@@ -25,6 +27,7 @@ class RunFrame {
   // Conditions: this is thread 0; there are several.
   llvm::Value* first() const { return first_; }
   llvm::Value* several() const { return several_; }
+  // Code only where the condition is not known.
   void guarded(llvm::Value* condition, const std::function<void()>& body) const;
   // All threads go on together.
   void meet() const;
