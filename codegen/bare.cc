@@ -103,7 +103,9 @@ void keep_only_the_face(const BareModel& model, const PlanNames& names, const st
     kernels.push_back(names.kernel(i));
     kernels.push_back(text(model.prefix, "_kernel_", i));
   }
-  for (const std::string& name : {run, arena, constants}) keep(name);
+  keep(run);
+  keep(arena);
+  keep(constants);
   common.SymbolsToRename[constants] = weights;
   for (size_t i = 0; i < kernels.size(); i += 2) common.SymbolsToRename[kernels[i]] = kernels[i + 1];
   objcopy::SectionRename& renamed = common.SectionsToRename[kObjectConstantsSection];

@@ -74,6 +74,7 @@ enum class BareStatus : uint8_t {
   Done,
   Null,          // an argument is a null pointer
   Misaligned,    // an input or output does not lie at a multiple of its elements' size, or the arena at one of 64
+  WrongSize,     // the values of a run give a size that the model cannot have; what the outputs hold is lost
 };
 constexpr int64_t kBareArenaAlignment = 64;
 // What a run works in: the plan's arena, which has a fixed size, and the scratch of its one thread.

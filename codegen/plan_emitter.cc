@@ -39,17 +39,40 @@ class PlanEmitter {
         offsets_(constant_offsets(plan.constants)) {}
 
   void emit() {
-    declare_constants();
-    emit_copy();
+    emit_shared();
     emit_bind();
     emit_run();
     emit_descriptor();
   }
 
+  // int PREFIX_run(const void* inputs..., void* outputs..., void* arena), and a block for the arena.
   void emit_bare(const std::string& prefix) {
-    declare_constants();
-    emit_copy();
-    emit_bare_run(prefix + "_run");
+    emit_shared();
+    const size_t inputs = plan_.inputs.size(), outputs = plan_.outputs.size();
+    run_ = function(prefix + "_run", i32_, std::vector<llvm::Type*>(inputs + outputs + 1, pointer_));
+    run_->setLinkage(llvm::GlobalValue::ExternalLinkage);
+    run_->addRetAttr(llvm::Attribute::SExt);   // as C's int on RISC-V
+    builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", run_));
+    make_room_for_parameters();
+    std::vector<std::pair<llvm::Value*, int64_t>> pointers;   // with what they are aligned to
+    for (const auto* ports : {&plan_.inputs, &plan_.outputs}) {
+      for (const PortInfo& port : *ports) {
+        pointers.emplace_back(run_->getArg(static_cast<unsigned>(pointers.size())), static_cast<int64_t>(size_of(port.dtype)));
+        (ports == &plan_.inputs ? inputs_ : outputs_).push_back(pointers.back().first);
+      }
+    }
+    arena_ = run_->getArg(static_cast<unsigned>(pointers.size()));
+    pointers.emplace_back(arena_, kBareArenaAlignment);
+    frame_.emplace(builder_);
+    frame_->check_pointers(pointers);
+    frame_->load_threads();
+    frame_->compare_threads();
+    scratch_ = builder_.CreatePtrAdd(arena_, i64(bare_scratch_offset(plan_)));
+    profiled_ = builder_.getFalse();
+    DimEmitter dims(builder_, false);
+    steps(plan_.steps, dims);
+    builder_.CreateRet(builder_.getInt32(static_cast<uint32_t>(BareStatus::Done)));
+
     auto* type = llvm::ArrayType::get(builder_.getInt8Ty(), static_cast<uint64_t>(bare_arena_bytes(plan_)));
     auto* arena = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::ExternalLinkage,
                                            llvm::ConstantAggregateZero::get(type), prefix + "_arena");
@@ -58,13 +81,6 @@ class PlanEmitter {
   }
 
  private:
-  void declare_constants() {
-    constants_ = new llvm::GlobalVariable(module_, builder_.getInt8Ty(), true,
-                                          llvm::GlobalValue::ExternalLinkage, nullptr,
-                                          names_.constants());
-    constants_->setVisibility(llvm::GlobalValue::HiddenVisibility);
-  }
-
   llvm::Function* function(const std::string& name, llvm::Type* result,
                            std::vector<llvm::Type*> arguments) {
     auto* made = llvm::Function::Create(llvm::FunctionType::get(result, arguments, false),
@@ -88,8 +104,12 @@ class PlanEmitter {
     }
   }
 
-  // void copy(to, from, begin, end): 64 bytes at a time, then single bytes.
-  void emit_copy() {
+  // The constants' symbol, and void copy(to, from, begin, end): 64 bytes at a time, then single bytes.
+  void emit_shared() {
+    constants_ = new llvm::GlobalVariable(module_, builder_.getInt8Ty(), true,
+                                          llvm::GlobalValue::ExternalLinkage, nullptr,
+                                          names_.constants());
+    constants_->setVisibility(llvm::GlobalValue::HiddenVisibility);
     copy_ = function("copy", builder_.getVoidTy(), {pointer_, pointer_, i64_, i64_});
     builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", copy_));
     llvm::Value* end = copy_->getArg(3);
@@ -196,50 +216,6 @@ class PlanEmitter {
       most_parameters = std::max(most_parameters, kernel.kernel.parameters.size());
     }
     parameters_ = builder_.CreateAlloca(llvm::ArrayType::get(i64_, most_parameters));
-  }
-
-  // int run(const void* inputs..., void* outputs..., void* arena), the scratch behind what the plan has of the arena.
-  void emit_bare_run(const std::string& name) {
-    const size_t inputs = plan_.inputs.size(), outputs = plan_.outputs.size();
-    run_ = function(name, i32_, std::vector<llvm::Type*>(inputs + outputs + 1, pointer_));
-    run_->setLinkage(llvm::GlobalValue::ExternalLinkage);
-    run_->addRetAttr(llvm::Attribute::SExt);   // as C's int on RISC-V
-    builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", run_));
-    for (size_t i = 0; i < inputs; ++i) inputs_.push_back(run_->getArg(static_cast<unsigned>(i)));
-    for (size_t i = 0; i < outputs; ++i) outputs_.push_back(run_->getArg(static_cast<unsigned>(inputs + i)));
-    arena_ = run_->getArg(static_cast<unsigned>(inputs + outputs));
-    check_arguments();
-    scratch_ = builder_.CreatePtrAdd(arena_, i64(bare_scratch_offset(plan_)));
-    frame_.emplace(builder_);
-    frame_->load_threads();
-    frame_->compare_threads();
-    profiled_ = builder_.getFalse();
-    make_room_for_parameters();
-    DimEmitter dims(builder_, false);
-    steps(plan_.steps, dims);
-    builder_.CreateRet(builder_.getInt32(static_cast<uint32_t>(BareStatus::Done)));
-  }
-
-  // Returns where a pointer is null or does not have the alignment of what it points to.
-  void check_arguments() {
-    llvm::Value *null = builder_.getFalse(), *low_bits = i64(0);
-    const auto check = [&](llvm::Value* pointer, int64_t alignment) {
-      null = builder_.CreateOr(null, builder_.CreateIsNull(pointer));
-      low_bits = builder_.CreateOr(low_bits, builder_.CreateAnd(builder_.CreatePtrToInt(pointer, i64_), i64(alignment - 1)));
-    };
-    for (size_t i = 0; i < inputs_.size(); ++i) check(inputs_[i], static_cast<int64_t>(size_of(plan_.inputs[i].dtype)));
-    for (size_t i = 0; i < outputs_.size(); ++i) check(outputs_[i], static_cast<int64_t>(size_of(plan_.outputs[i].dtype)));
-    check(arena_, kBareArenaAlignment);
-    leave_with(null, BareStatus::Null);
-    leave_with(builder_.CreateICmpNE(low_bits, i64(0)), BareStatus::Misaligned);
-  }
-
-  void leave_with(llvm::Value* condition, BareStatus status) {
-    llvm::BasicBlock *leave = block("leave"), *after = block("go.on");
-    builder_.CreateCondBr(condition, leave, after);
-    builder_.SetInsertPoint(leave);
-    builder_.CreateRet(builder_.getInt32(static_cast<uint32_t>(status)));
-    builder_.SetInsertPoint(after);
   }
 
   // The sizes that the run has computed, and the others.

@@ -24,6 +24,17 @@ RunFrame::RunFrame(Builder& builder, llvm::Value* frame)
 
 RunFrame::RunFrame(Builder& builder) : RunFrame(builder, nullptr) {}
 
+void RunFrame::check_pointers(const std::vector<std::pair<llvm::Value*, int64_t>>& pointers) const {
+  llvm::Value *null = builder_.getFalse(), *low_bits = builder_.getInt64(0);
+  for (const auto& [pointer, alignment] : pointers) {
+    llvm::Value* number = builder_.CreatePtrToInt(pointer, builder_.getInt64Ty());
+    null = builder_.CreateOr(null, builder_.CreateIsNull(pointer));
+    low_bits = builder_.CreateOr(low_bits, builder_.CreateAnd(number, builder_.getInt64(static_cast<uint64_t>(alignment - 1))));
+  }
+  leave_where(null, BareStatus::Null);
+  leave_where(builder_.CreateIsNotNull(low_bits), BareStatus::Misaligned);
+}
+
 void RunFrame::load_threads() {
   if (frame_ == nullptr) {
     thread_ = builder_.getInt32(0);
@@ -69,7 +80,17 @@ void RunFrame::meet() const {
   });
 }
 
+void RunFrame::leave_where(llvm::Value* condition, BareStatus status) const {
+  llvm::BasicBlock* leave = block("leave");
+  llvm::BasicBlock* after = block("go.on");
+  builder_.CreateCondBr(condition, leave, after);
+  builder_.SetInsertPoint(leave);
+  builder_.CreateRet(builder_.getInt32(static_cast<uint32_t>(status)));
+  builder_.SetInsertPoint(after);
+}
+
 void RunFrame::leave_where(llvm::Value* condition, const std::function<void()>& tell) const {
+  if (frame_ == nullptr) return leave_where(condition, BareStatus::WrongSize);
   llvm::BasicBlock* leave = block("leave");
   llvm::BasicBlock* after = block("go.on");
   builder_.CreateCondBr(condition, leave, after);

@@ -15,6 +15,16 @@ namespace {
 
 const char* kNoRuntime = "an artefact of kind 'bare' has no runtime";
 
+// The step that binds a symbol of the size.
+std::string of_node(const Plan& plan, const Dim& dim) {
+  std::set<std::string> symbols;
+  dim.collect_symbols(symbols);
+  for (const PlanStep* step : all_steps(plan)) {
+    if (step->kind == PlanStep::Kind::Bind && symbols.count(step->symbol)) return " (" + step->label + ")";
+  }
+  return "";
+}
+
 // What a run would ask the runtime for.
 void refuse_late_sizes(const Plan& plan) {
   for (const PortInfo& port : plan.inputs) {
@@ -24,11 +34,18 @@ void refuse_late_sizes(const Plan& plan) {
            " that would make room for it; bind it with shapes={'", dim.str(), "': 1} (--shape ", dim.str(), "=1)");
     }
   }
+  const char* remedy = "; where inputs decide it, bind their values (values=, --value) or shapes (shapes=, --shape), else export kind 'static'";
   for (const PlanStep* step : all_steps(plan)) {
-    if (step->kind != PlanStep::Kind::Bind && step->kind != PlanStep::Kind::Grow && step->kind != PlanStep::Kind::Check) continue;
-    fail(ErrorKind::Unsupported, step->label, " in model '", plan.model, "' depends on the data of a run, and ", kNoRuntime,
-         " that would judge it and make room; where inputs decide it, bind their values (values=, --value) or shapes (shapes=, --shape), else "
-         "export kind 'static'");
+    if (step->kind != PlanStep::Kind::Grow) continue;
+    fail(ErrorKind::Unsupported, step->label, " in model '", plan.model, "' has no bound before a run, and ", kNoRuntime, " that would make room for it",
+         remedy);
+  }
+  for (const PortInfo& port : plan.outputs) {
+    for (const Dim& dim : port.shape) {
+      if (dim.is_constant()) continue;
+      fail(ErrorKind::Unsupported, "size '", dim.str(), "' of output '", port.name, "' of model '", plan.model, "' is computed by a run", of_node(plan, dim),
+           ", and ", kNoRuntime, " that would tell it", remedy);
+    }
   }
 }
 
@@ -112,8 +129,8 @@ std::string header_text(const CompiledModel& model, const std::string& prefix) {
   const auto outputs = arguments_of(model.plan.outputs, "output", prefix, taken);
   std::ostringstream out;
   out << "/* Model '" << harmless(model.plan.model) << "' for a system without an operating system: link " << prefix << ".o.\n"
-      << " * It needs memcpy, memmove and memset at most, the CPU's features below switched on (on RISC-V FS and VS of mstatus),\n"
-      << " * rounding to nearest, and some stack. It allocates nothing, keeps nothing between runs and may run on several cores\n"
+      << " * It needs memcpy, memmove and memset at most, .bss cleared, the CPU's features below switched on (on RISC-V FS and VS of\n"
+      << " * mstatus), rounding to nearest, and some stack. It allocates nothing, keeps nothing between runs and may run on several cores\n"
       << " * at once, each with an arena of its own. */\n"
       << "#ifndef " << macros << "_H_\n#define " << macros << "_H_\n\n#include <stdint.h>\n\n"
       << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
@@ -129,11 +146,13 @@ std::string header_text(const CompiledModel& model, const std::string& prefix) {
       << "extern uint8_t " << prefix << "_arena[" << macros << "_ARENA_BYTES];\n\n";
   write_ports(out, inputs);
   write_ports(out, outputs);
-  out << "\n/* What " << prefix << "_run returns. Unless it is done, nothing was read or written. */\n"
+  out << "\n/* What " << prefix << "_run returns. */\n"
       << "#define " << macros << "_DONE " << static_cast<int>(BareStatus::Done) << "\n"
       << "#define " << macros << "_NULL " << static_cast<int>(BareStatus::Null) << "        /* an argument is a null pointer */\n"
       << "#define " << macros << "_MISALIGNED " << static_cast<int>(BareStatus::Misaligned)
-      << "  /* an array is not aligned to its elements' size, or the arena not to " << kBareArenaAlignment << " bytes */\n\n"
+      << "  /* an array is not aligned to its elements' size, or the arena not to " << kBareArenaAlignment << " bytes */\n"
+      << "#define " << macros << "_WRONG_SIZE " << static_cast<int>(BareStatus::WrongSize)
+      << "  /* the inputs' values give a size that the model cannot have; what the outputs hold is lost */\n\n"
       << "/* Runs the model once. Outputs and arena overlap neither each other nor inputs. */\n"
       << "int " << prefix << "_run(";
   for (const Argument& input : inputs) out << "const " << c_type(input.port->dtype) << "* " << input.name << ", ";

@@ -3,7 +3,7 @@
     .globl _start
 _start:
     csrr t0, mhartid
-    bnez t0, park
+    bnez t0, .Lpark
     .option push
     .option norelax
     la gp, __global_pointer$
@@ -18,38 +18,38 @@ _start:
     csrr t0, misa
     srli t0, t0, 'V' - 'A'
     andi t0, t0, 1
-    beqz t0, data
+    beqz t0, .Ldata
     csrwi 0x00f, 0                  # vcsr: the same for fixed-point numbers
-data:                               # the initial values lie in read-only memory
+.Ldata:                               # the initial values lie in read-only memory
     la t0, data_begin
     la t1, data_end
     la t2, data_source
-1:  bgeu t0, t1, zero
+1:  bgeu t0, t1, .Lzero
     lw t3, 0(t2)
     sw t3, 0(t0)
     addi t0, t0, 4
     addi t2, t2, 4
     j 1b
-zero:
+.Lzero:
     la t0, zero_begin
     la t1, zero_end
-1:  bgeu t0, t1, stack
+1:  bgeu t0, t1, .Lstack
     sw x0, 0(t0)
     addi t0, t0, 4
     j 1b
-stack:
+.Lstack:
     la t0, stack_begin
     li t3, 0x5a5a5a5a               # STACK_FILL of board.h
-1:  bgeu t0, sp, go
+1:  bgeu t0, sp, .Lgo
     sw t3, 0(t0)
     addi t0, t0, 4
     j 1b
-go:
+.Lgo:
     call example_main
     call board_finish
-park:
+.Lpark:
     wfi
-    j park
+    j .Lpark
 
     .balign 4
 trap:
@@ -57,4 +57,4 @@ trap:
     csrr a0, mcause
     csrr a1, mepc
     call board_trap
-    j park
+    j .Lpark

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import tc
+from tc.cli import main
 
 from ..support import ROOT, worst_error
 from .bare_models import (LLVM, MACHINES, defined_globals, keyword_network, link_example, run_as_process, run_tool, said,
@@ -62,8 +63,10 @@ def test_lies_anywhere(target, network, tmp_path):
     relocations = run_tool("llvm-readobj", "--relocations", tmp_path / "kws.o")
     assert "R_" in relocations and not ABSOLUTE.search(relocations), ABSOLUTE.search(relocations)
     sections = run_tool("llvm-readelf", "--sections", tmp_path / "kws.o")
-    # Nothing that can be written but the arena.
-    assert re.findall(r"\] (\S+) +\w+ +[0-9a-f ]+ W", sections) == [".bss.kws_arena"], sections
+    # Nothing that can be written has initial values other than 0: the arena, and a block of zeros that stands for padding.
+    written = re.findall(r"\] (\S+) +(\w+) +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) [0-9a-f]+ +W", sections)
+    assert {(name, kind) for name, kind, size in written if int(size, 16)} <= {(".bss.kws_arena", "NOBITS"), (".bss", "NOBITS")}, sections
+    assert ".bss.kws_arena" in sections
 
 
 def test_interrupts_may_use_the_stack(network, tmp_path):
@@ -118,27 +121,30 @@ def test_two_models_in_one_program(network, tmp_path):
     assert numpy.array_equal(squares, x * x)
 
 
-def test_steps_that_loop_and_branch(tmp_path):
-    """Structure that the values of a run decide needs no runtime; a tensor of each scalar type in the header."""
-    body = helper.make_graph([helper.make_node("Add", ["s", "s"], ["t"]), helper.make_node("Identity", ["c"], ["d"])], "body",
-                             [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("c", TensorProto.BOOL, []),
-                              helper.make_tensor_value_info("s", TensorProto.FLOAT, [3])],
-                             [helper.make_tensor_value_info("d", TensorProto.BOOL, []), helper.make_tensor_value_info("t", TensorProto.FLOAT, [3])])
-    branches = [helper.make_graph([helper.make_node(op, ["looped"], ["b"])], op, [], [helper.make_tensor_value_info("b", TensorProto.FLOAT, [3])])
-                for op in ("Neg", "Identity")]
-    nodes = [helper.make_node("Loop", ["times", "", "x"], ["looped"], body=body),
+def looping(path):
+    """y = x doubled until its sum reaches 100, nine times at most, and negated where the flag is set."""
+    info = helper.make_tensor_value_info
+    body = helper.make_graph([helper.make_node("Add", ["s", "s"], ["t"]), helper.make_node("ReduceSum", ["t"], ["sum"], keepdims=0),
+                              helper.make_node("Less", ["sum", "limit"], ["go_on"])], "body",
+                             [info("i", TensorProto.INT64, []), info("c", TensorProto.BOOL, []), info("s", TensorProto.FLOAT, [3])],
+                             [info("go_on", TensorProto.BOOL, []), info("t", TensorProto.FLOAT, [3])])
+    branches = [helper.make_graph([helper.make_node(op, ["looped"], ["b"])], op, [], [info("b", TensorProto.FLOAT, [3])]) for op in ("Neg", "Identity")]
+    nodes = [helper.make_node("Loop", ["times", "", "x"], ["looped"], body=body, name="double"),
              helper.make_node("If", ["flag"], ["y"], then_branch=branches[0], else_branch=branches[1])]
-    path = model_of(nodes, [("times", TensorProto.INT64, []), ("x", TensorProto.FLOAT, [3]), ("flag", TensorProto.BOOL, [])], [("y", TensorProto.FLOAT, [3])],
-                    tmp_path / "control.onnx")
-    tc.compile(path).export(tmp_path / "control.o", kind="bare")
-    assert "int control_run(const int64_t* input_times, const float* input_x, const uint8_t* input_flag, float* output_y, void* arena);" in (
-        tmp_path / "control.h").read_text()
+    return model_of(nodes, [("x", TensorProto.FLOAT, [3]), ("flag", TensorProto.BOOL, [])], [("y", TensorProto.FLOAT, [3])], path,
+                    [("limit", numpy.float32(100)), ("times", numpy.int64(9))])
+
+
+def test_steps_that_loop_and_branch(tmp_path):
+    """What the values of a run decide about its steps needs no runtime."""
+    tc.compile(looping(tmp_path / "control.onnx")).export(tmp_path / "control.o", kind="bare")
+    assert "int control_run(const float* input_x, const uint8_t* input_flag, float* output_y, void* arena);" in (tmp_path / "control.h").read_text()
     library = library_of(tmp_path, "control")
-    x, y = aligned(numpy.array([1, -2, 3], numpy.float32)), aligned(numpy.zeros(3, numpy.float32))
-    for times, flag in (3, 1), (0, 0), (5, 0):
-        arguments = [aligned(numpy.array([times], numpy.int64)).ctypes, x.ctypes, aligned(numpy.array([flag], numpy.uint8)).ctypes, y.ctypes]
-        assert library.control_run(*arguments, library.control_arena) == 0
-        assert numpy.array_equal(y, x * 2 ** times * (-1 if flag else 1))
+    y = aligned(numpy.zeros(3, numpy.float32))
+    for first, flag, factor in (1, 1, -64), (30, 0, 4), (-30, 0, 512), (200, 1, -2):
+        x = aligned(numpy.array([first, -2, 3], numpy.float32))
+        assert library.control_run(x.ctypes, aligned(numpy.array([flag], numpy.uint8)).ctypes, y.ctypes, library.control_arena) == 0
+        assert numpy.array_equal(y, x * factor), (first, y)
 
 
 def test_says_what_is_wrong_with_pointers(tmp_path):
@@ -176,17 +182,52 @@ def test_refuses_open_sizes(tmp_path):
     path = model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", TensorProto.FLOAT, ["batch", 3])], [("y", TensorProto.FLOAT, ["batch", 3])], tmp_path / "m.onnx")
     with pytest.raises(tc.UnsupportedError) as raised:
         tc.compile(path).export(tmp_path / "m.o", kind="bare")
-    assert str(raised.value) == ("size 'batch' of input 'x' of model 'm.onnx' is open, and an artefact of kind 'bare' has no runtime that would make room "
+    assert str(raised.value) == ("size 'batch' of input 'x' of model 'g' is open, and an artefact of kind 'bare' has no runtime that would make room "
                                  "for it; bind it with shapes={'batch': 1} (--shape batch=1)")
-    assert not list(tmp_path.glob("m.o*")) and not list(tmp_path.glob("m.h"))
+    assert [file.name for file in tmp_path.iterdir()] == ["m.onnx"]
     tc.compile(path, shapes={"batch": 2}).export(tmp_path / "m.o", kind="bare")
 
 
+def nonzero(*more):
+    return [helper.make_node("NonZero", ["x"], ["places"], name="find"), *more]
+
+
 def test_refuses_sizes_that_a_run_computes(tmp_path):
-    path = model_of([helper.make_node("NonZero", ["x"], ["y"], name="find")], [("x", TensorProto.FLOAT, [4])], [("y", TensorProto.INT64, [1, "n"])],
-                    tmp_path / "m.onnx")
+    path = model_of(nonzero(), [("x", TensorProto.FLOAT, [4])], [("places", TensorProto.INT64, [1, "n"])], tmp_path / "m.onnx")
     with pytest.raises(tc.UnsupportedError) as raised:
         tc.compile(path).export(tmp_path / "m.o", kind="bare")
-    assert re.fullmatch(r"size '.*' of node 'find' in model 'm.onnx' depends on the data of a run, and an artefact of kind 'bare' has no runtime that would "
-                        r"judge it and make room; where inputs decide it, bind their values \(values=, --value\) or shapes \(shapes=, --shape\), else export "
-                        "kind 'static'", str(raised.value))
+    assert str(raised.value) == ("size 'find_count' of output 'places' of model 'g' is computed by a run (size 'find_count' of node 'find'), and an artefact of "
+                                 "kind 'bare' has no runtime that would tell it; where inputs decide it, bind their values (values=, --value) or shapes "
+                                 "(shapes=, --shape), else export kind 'static'")
+
+
+def test_sizes_with_a_bound_inside_are_no_matter(tmp_path):
+    """What a run computes lies in the arena where it is known how much it is at most."""
+    path = model_of(nonzero(helper.make_node("ReduceSum", ["places"], ["y"], keepdims=0)), [("x", TensorProto.FLOAT, [7])], [("y", TensorProto.INT64, [])],
+                    tmp_path / "m.onnx")
+    tc.compile(path).export(tmp_path / "m.o", kind="bare")
+    library = library_of(tmp_path, "m")
+    x, y = aligned(numpy.array([0, 1, 0, 5, 0, 0, 2], numpy.float32)), aligned(numpy.zeros(1, numpy.int64))
+    assert library.m_run(x.ctypes, y.ctypes, library.m_arena) == 0
+    assert y[0] == 1 + 3 + 6
+
+
+def test_refuses_sizes_without_a_bound(tmp_path):
+    info = helper.make_tensor_value_info
+    body = helper.make_graph([helper.make_node("Add", ["s", "s"], ["t"]), helper.make_node("Identity", ["c"], ["d"])], "body",
+                             [info("i", TensorProto.INT64, []), info("c", TensorProto.BOOL, []), info("s", TensorProto.FLOAT, [3])],
+                             [info("d", TensorProto.BOOL, []), info("t", TensorProto.FLOAT, [3])])
+    path = model_of([helper.make_node("Loop", ["times", "", "x"], ["y"], body=body, name="double")], [("times", TensorProto.INT64, []), ("x", TensorProto.FLOAT, [3])],
+                    [("y", TensorProto.FLOAT, [3])], tmp_path / "m.onnx")
+    with pytest.raises(tc.UnsupportedError) as raised:
+        tc.compile(path).export(tmp_path / "m.o", kind="bare")
+    assert re.fullmatch(r"size '.*' of node 'double' in model 'g' has no bound before a run, and an artefact of kind 'bare' has no runtime that would make "
+                        r"room for it; where inputs decide it, bind their values .*", str(raised.value))
+
+
+def test_command_line(tmp_path, monkeypatch):
+    """As the other kinds; the default name is the model's."""
+    path = model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", TensorProto.FLOAT, [3])], [("y", TensorProto.FLOAT, [3])], tmp_path / "small.onnx")
+    monkeypatch.chdir(tmp_path)
+    assert main(["compile", str(path), "--kind", "bare", "--target", "rv64gc"]) == 0
+    assert defined_globals(tmp_path / "small.o") == ["small_arena", "small_run", "small_weights"] and (tmp_path / "small.h").exists()
