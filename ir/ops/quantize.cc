@@ -46,6 +46,46 @@ void check_blocks(InferContext& context, int input, int64_t block) {
   }
 }
 
+// Scales of the file divide, and their sign decides about none of the numbers: each is finite and over 0. Scales that a run or a
+// pass computes are what they are.
+Normalize checked_scales(std::vector<int> inputs) {
+  return [=](Graph& graph, Node& node) {
+    for (const int input : inputs) {
+      const TensorPtr scale = input_given(node, input) ? graph[node.inputs[input]].constant : nullptr;
+      if (!scale || !is_float(scale->dtype)) continue;
+      for (int64_t i = 0; i < scale->count(); ++i) {
+        const double number = scale->as_double(i);
+        if (std::isfinite(number) && number > 0) continue;
+        fail(ErrorKind::Model, node.origin.str(), ": input ", input, ", a scale, holds ", number, " as element ", i,
+             "; scales are finite and over 0: quantise the model again");
+      }
+    }
+  };
+}
+
+// One number; or where an extent is given, also a vector with one for each of what `along` calls its elements.
+void check_scale_count(InferContext& context, const std::vector<int>& inputs, const Dim& extent = Dim(1), const char* along = "") {
+  for (const int input : inputs) {
+    if (!context.has_input(input)) continue;
+    const Shape& shape = context.shape(input);
+    if (element_count(shape) == Dim(1) || (shape.size() == 1 && shape[0] == extent)) continue;
+    const std::string vector = extent == Dim(1) ? "" : text(" or one for each of ", extent.str(), " ", along);
+    context.error("input ", input, " has shape ", str(shape), "; one number", vector, " is needed");
+  }
+}
+
+// Of products: inputs with a number, or one for each row of the first or column of the second operand; those of higher rank
+// broadcast.
+void check_product_scales(InferContext& context, int operand, const std::vector<int>& inputs, bool rows) {
+  const Shape& shape = context.shape(operand);
+  const bool vector = shape.size() < 2;
+  for (const int input : inputs) {
+    if (!context.has_input(input) || context.rank(input) > 1) continue;
+    if (vector) check_scale_count(context, {input});
+    else check_scale_count(context, {input}, shape[shape.size() - (rows ? 2 : 1)], rows ? "rows" : "columns");
+  }
+}
+
 // The scale and the zero point are one number, or one per element or block of the axis.
 void check_scales(InferContext& context) {
   const int64_t block = int_attribute(context.node(), "block_size");
@@ -350,9 +390,15 @@ std::function<void(InferContext&)> infer_as(const std::string& as, int a, int b,
   };
 }
 
-}  // namespace
+// Infers, and then checks.
+std::function<void(InferContext&)> checked(std::function<void(InferContext&)> check, std::function<void(InferContext&)> infer) {
+  return [=](InferContext& context) {
+    infer(context);
+    check(context);
+  };
+}
 
-void register_quantize_ops(OpTable& table) {
+void register_conversions(OpTable& table) {
   OpRow quantize;
   quantize.name = "QuantizeLinear";
   quantize.category = "quantisation";
@@ -367,7 +413,7 @@ void register_quantize_ops(OpTable& table) {
       dtype_attribute(name)(graph, node);
     }
   };
-  quantize.onnx = {{"QuantizeLinear", 10, types}};
+  quantize.onnx = {{"QuantizeLinear", 10, all_of({types, checked_scales({1})})}};
   quantize.minimum_inputs = 2;
   quantize.maximum_inputs = 3;
   quantize.elementwise = true;
@@ -382,30 +428,50 @@ void register_quantize_ops(OpTable& table) {
   dequantize.traits.quantisation = OpTraits::Quantisation::Dequantize;
   dequantize.doc = "(x - zero point) * scale.";
   dequantize.equation = "(a - c) * b";
-  dequantize.onnx = {{"DequantizeLinear", 10, types}};
+  dequantize.onnx = {{"DequantizeLinear", 10, all_of({types, checked_scales({1})})}};
   dequantize.types = {{kQuantised, {0, 2}}, {kFloats, {1}}};
   dequantize.infer = infer_dequantize;
   dequantize.lower = lower_dequantize;
   table.add(std::move(quantize));
   table.add(std::move(dequantize));
+}
 
+}  // namespace
+
+void register_quantize_ops(OpTable& table) {
+  register_conversions(table);
   auto i32 = [](InferContext&) { return DType::I32; };
   auto of_zero_point = [](InferContext& context) { return context.dtype(7); };
   const std::vector<TypeRule> quantised_types = {{kBytes, {0, 2}}, {kBytes, {3, 5}}, {kBytes, {7}}, {kFloats, {1, 4, 6}, false}};
-  OpRow conv_integer = expanded({"ConvInteger", 10}, "Convolution of integers with zero points.", {2, 4}, infer_as("Conv", 0, 1, i32), expand_conv_integer);
+  OpRow conv_integer = expanded({"ConvInteger", 10}, "Convolution of integers with zero points.", {2, 4}, checked([](InferContext& context) {
+                                   check_scale_count(context, {2});
+                                   check_scale_count(context, {3}, context.shape(1)[0], "filters");
+                                 }, infer_as("Conv", 0, 1, i32)), expand_conv_integer);
   conv_integer.attributes = convolution_attributes();
   conv_integer.types = {{kBytes, {0, 2}}, {kBytes, {1, 3}}};
-  OpRow quantised_conv = expanded({"QLinearConv", 10}, "Convolution of quantised tensors.", {8, 9}, infer_as("Conv", 0, 3, of_zero_point),
+  OpRow quantised_conv = expanded({"QLinearConv", 10, checked_scales({1, 4, 6})}, "Convolution of quantised tensors.", {8, 9},
+                                  checked([](InferContext& context) {
+                                    check_scale_count(context, {1, 2, 6, 7});
+                                    check_scale_count(context, {4, 5}, context.shape(3)[0], "filters");
+                                  }, infer_as("Conv", 0, 3, of_zero_point)),
                                   [](Graph& graph, const Node& node) { return expand_quantised(graph, node, true); });
   quantised_conv.attributes = conv_integer.attributes;
   quantised_conv.types = quantised_types;
   quantised_conv.types.push_back({{"i32", [](DType type) { return type == DType::I32; }}, {8}});
   table.add(std::move(conv_integer));
   table.add(std::move(quantised_conv));
-  OpRow matmul_integer = expanded({"MatMulInteger", 10}, "Matrix product of integers with zero points.", {2, 4}, infer_as("MatMul", 0, 1, i32), expand_matmul_integer);
+  OpRow matmul_integer = expanded({"MatMulInteger", 10}, "Matrix product of integers with zero points.", {2, 4}, checked([](InferContext& context) {
+                                     check_product_scales(context, 0, {2}, true);
+                                     check_product_scales(context, 1, {3}, false);
+                                   }, infer_as("MatMul", 0, 1, i32)), expand_matmul_integer);
   matmul_integer.types = {{kBytes, {0, 2}}, {kBytes, {1, 3}}};
   table.add(std::move(matmul_integer));
-  OpRow quantised_matmul = expanded({"QLinearMatMul", 10}, "Matrix product of quantised tensors.", {8, 8}, infer_as("MatMul", 0, 3, of_zero_point),
+  OpRow quantised_matmul = expanded({"QLinearMatMul", 10, checked_scales({1, 4, 6})}, "Matrix product of quantised tensors.", {8, 8},
+                                    checked([](InferContext& context) {
+                                      check_product_scales(context, 0, {1, 2}, true);
+                                      check_product_scales(context, 3, {4, 5}, false);
+                                      check_scale_count(context, {6, 7});
+                                    }, infer_as("MatMul", 0, 3, of_zero_point)),
                                     [](Graph& graph, const Node& node) { return expand_quantised(graph, node, false); });
   quantised_matmul.types = quantised_types;
   table.add(std::move(quantised_matmul));

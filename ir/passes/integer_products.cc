@@ -29,9 +29,10 @@ class Products {
   explicit Products(Graph& graph) : graph_(graph) {}
 
   void run() {
-    std::vector<Node> old = std::move(graph_.nodes);
+    consumers_ = graph_.consumers();
+    old_ = std::move(graph_.nodes);
     graph_.nodes.clear();
-    for (Node& node : old) {
+    for (Node& node : old_) {
       if (std::optional<std::vector<Node>> made = replaced(node)) {
         for (Node& each : *made) keep(std::move(each));
       } else {
@@ -199,15 +200,36 @@ class Products {
     std::vector<double> whole(channels), real;
     for (size_t i = 0; i < channels; ++i) whole[i] = -weights->sums[i] * static_cast<double>(input->zero(0));
     if (!fit(weights->magnitudes, whole) || !find_bias(node, *weights, scales, whole, real)) return std::nullopt;
-    add_in_floats(*weights, scales, whole, real);
+    add_in_floats(*weights, scales, step_of(node.outputs[0]), whole, real);
     return write(node, *input, *weights, {scales, whole, real});
   }
 
-  // Sums that floats hold exactly are scaled and added to in one step.
-  static void add_in_floats(const Weights& weights, const std::vector<float>& scales, std::vector<double>& whole, std::vector<double>& real) {
-    constexpr double kExact = 1 << 24;
+  // The scale of the integer that a result becomes, where it does; else 0.
+  float step_of(ValueId id) const {
+    constexpr int kDeepest = 8;
+    for (int depth = 0; depth < kDeepest; ++depth) {
+      const int reader = only_reader(graph_, consumers_, id);
+      if (reader < 0) return 0;
+      const Node& node = old_[static_cast<size_t>(reader)];
+      if (node.op->traits.quantisation == OpTraits::Quantisation::Quantize) {
+        const auto to = quantisation_of(graph_, node);
+        return to ? *std::min_element(to->scales.begin(), to->scales.end()) : 0;
+      }
+      if (!node.op->elementwise || node.outputs.size() != 1) return 0;
+      id = node.outputs[0];
+    }
+    return 0;
+  }
+
+  // Sums that floats hold exactly are scaled and added to in one step; but where both are so many steps of the result that their
+  // difference, rounded, would be another integer, they stay integers.
+  static void add_in_floats(const Weights& weights, const std::vector<float>& scales, float step, std::vector<double>& whole,
+                            std::vector<double>& real) {
+    constexpr double kExact = 1 << 24, kMostSteps = 1 << 12;
     for (size_t i = 0; i < whole.size(); ++i) {
+      const auto scale = static_cast<double>(scales[scales.size() == 1 ? 0 : i]);
       if (weights.magnitudes[i] * 255 > kExact || std::abs(whole[i]) > kExact) return;
+      if (step > 0 && std::abs(whole[i]) * scale > kMostSteps * static_cast<double>(step)) return;
     }
     if (std::all_of(whole.begin(), whole.end(), [](double number) { return number == 0; })) return;
     real.resize(whole.size());
@@ -271,6 +293,8 @@ class Products {
   }
 
   Graph& graph_;
+  std::vector<Node> old_;
+  std::vector<std::vector<int>> consumers_;
   std::map<ValueId, size_t> makers_;
 };
 

@@ -8,6 +8,8 @@
 #include <charconv>
 #include <cstring>
 #include <functional>
+#include <optional>
+#include <utility>
 
 #include "ir/error.h"
 
@@ -167,6 +169,26 @@ Extent extent_of(const tc_onnx::TensorProto& proto, const std::string& where) {
   }
 }
 
+// Of small integers, which the file may keep as numbers of 32 bits: the least and the largest that may stand there. Those of fewer
+// than 8 bits are packed into bytes, which some write with a sign.
+std::optional<std::pair<int32_t, int32_t>> range_of(DType type) {
+  const bool integer = is_integer(type) && bits_of(type) <= 16;
+  if (!integer) return std::nullopt;
+  if (bits_of(type) < 8) return std::pair(-128, 255);
+  const int32_t size = 1 << bits_of(type);
+  return is_signed(type) ? std::pair(-size / 2, size / 2 - 1) : std::pair(0, size - 1);
+}
+
+void check_range(const tc_onnx::TensorProto& proto, DType type, const std::string& where) {
+  const auto range = range_of(type);
+  if (!range) return;
+  for (int i = 0; i < proto.int32_data_size(); ++i) {
+    const int32_t number = proto.int32_data(i);
+    if (number >= range->first && number <= range->second) continue;
+    fail(ErrorKind::Model, where, ": int32_data holds ", number, " as element ", i, ", which is no ", name_of(type));
+  }
+}
+
 // The numbers of a field for one type; `data_of` checks how many there are.
 void read_fields(const tc_onnx::TensorProto& proto, int64_t stored, Tensor& tensor, const std::function<void(int64_t, const char*)>& data_of) {
   switch (tensor.dtype) {
@@ -223,6 +245,7 @@ TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const std::string& fold
   } else if (external) {
     read_external(proto, folder, where, bytes, tensor->bytes);
   } else {
+    check_range(proto, extent.dtype, where);
     read_fields(proto, stored, *tensor, data_of);
   }
   if (bits_of(extent.dtype) < 8) unpack(*tensor, extent.count);

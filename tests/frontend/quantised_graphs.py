@@ -1,0 +1,399 @@
+"""Random quantised graphs, drawn from a seed, with what their integers may be.
+
+Between DequantizeLinear and QuantizeLinear the operators are those of floats. The reference evaluates each on its own in float64, where
+sums of 8-bit integers are exact, and rounds. A number that lies at a tie may become either neighbour (the specification's float32 may
+fall on either side), so a tensor is kept as the least and the largest integers that it may have, and what follows computes with both.
+
+    python -m tests.frontend.quantised_graphs --count 2000 --target x86-64-v3
+    python -m tests.frontend.quantised_graphs --count 300 --target rv64gcv --vlen 128 256 512
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy
+import torch
+from onnx import TensorProto, helper, numpy_helper
+
+import tc
+
+from ..support import count_under_qemu, output_file
+
+TYPES = {numpy.dtype(numpy.uint8): TensorProto.UINT8, numpy.dtype(numpy.int8): TensorProto.INT8}
+# Of a step, from halfway between two: float32 may round either way there. And how wrong a float32 may be, per step.
+TIE, RELATIVE = 2e-3, 1e-6
+
+
+class Quantised:
+    """A tensor of the graph: its least and largest integers, and what they mean."""
+
+    def __init__(self, name, low, high, scale, zero):
+        self.name, self.low, self.high = name, low, high
+        self.scale, self.zero = numpy.float32(scale), zero
+
+    @property
+    def shape(self):
+        return self.low.shape
+
+    def reals(self):
+        return [(each.astype(numpy.float64) - float(self.zero)) * float(self.scale) for each in (self.low, self.high)]
+
+
+def between(corners):
+    return numpy.minimum.reduce(corners), numpy.maximum.reduce(corners)
+
+
+def window(x, kind, size, stride, pads):
+    """Pooling of float64; means leave padding out."""
+    x = torch.from_numpy(x)
+    worst = -numpy.inf if kind == "MaxPool" else 0.0
+    padded = torch.nn.functional.pad(x, (pads[1], pads[3], pads[0], pads[2]), value=worst)
+    if kind == "MaxPool":
+        return torch.nn.functional.max_pool2d(padded, size, stride).numpy()
+    inside = torch.nn.functional.pad(torch.ones_like(x), (pads[1], pads[3], pads[0], pads[2]))
+    sums, counts = (torch.nn.functional.avg_pool2d(each, size, stride) for each in (padded, inside))
+    return (sums / counts).numpy()
+
+
+def activation(name, x, attributes):
+    if name == "Relu":
+        return numpy.maximum(x, 0)
+    if name == "Clip":
+        return numpy.clip(x, 0, 6)
+    if name == "LeakyRelu":
+        return numpy.where(x < 0, x * attributes["alpha"], x)
+    if name == "Sigmoid":
+        return 0.5 + 0.5 * numpy.tanh(x / 2)
+    if name == "Tanh":
+        return numpy.tanh(x)
+    return x * numpy.clip(x / 6 + 0.5, 0, 1)   # HardSwish
+
+
+class Graph:
+    """Draws operators one after the other; each reads tensors drawn before."""
+
+    def __init__(self, seed):
+        self.random = numpy.random.default_rng([271, seed])
+        self.nodes, self.constants, self.inputs, self.count = [], [], {}, 0
+        self.tensors = [self.input((1, int(self.random.choice([1, 3, 4, 8, 16, 24, 32])), *map(int, self.random.integers(4, 15, 2))))]
+        for _ in range(int(self.random.integers(1, 6))):
+            self.draw()
+        read = {name for node in self.nodes for name in node.input}
+        self.outputs = [each for each in self.tensors if each.name not in read and each.name not in self.inputs]
+
+    def fresh(self, stem):
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def constant(self, array):
+        name = self.fresh("c")
+        self.constants.append(numpy_helper.from_array(numpy.asarray(array), name))
+        return name
+
+    def node(self, operator, inputs, outputs=1, **attributes):
+        names = [self.fresh("v") for _ in range(outputs)]
+        self.nodes.append(helper.make_node(operator, inputs, names, **attributes))
+        return names[0] if outputs == 1 else names
+
+    def zero(self, kind):
+        info = numpy.iinfo(kind)
+        return kind(self.random.choice([0, info.min, info.max, *self.random.integers(info.min, info.max + 1, 3)]))
+
+    def numbers(self, kind, shape):
+        info = numpy.iinfo(kind)
+        drawn = self.random.integers(info.min, info.max + 1, shape)
+        if self.random.random() < 0.2:   # all at an end
+            drawn = numpy.where(self.random.random(shape) < 0.5, info.min, info.max)
+        return drawn.astype(kind)
+
+    def input(self, shape):
+        name, kind = self.fresh("x"), self.random.choice([numpy.uint8, numpy.uint8, numpy.int8])
+        self.inputs[name] = drawn = self.numbers(kind, shape)
+        return Quantised(name, drawn, drawn, self.random.choice([2e-3, 0.05, 1.0]) * self.random.uniform(0.5, 2), self.zero(kind))
+
+    def floats(self, tensor):
+        """The name of the dequantised tensor, which each reader computes for itself, as quantisers write it."""
+        return self.node("DequantizeLinear", [tensor.name, self.constant(tensor.scale), self.constant(tensor.zero)])
+
+    def quantise(self, value, reals, like=None):
+        """The tensor that a value of floats becomes, in units of its own or of another tensor."""
+        low, high = reals
+        if like is None:
+            kind = self.random.choice([numpy.uint8, numpy.int8])
+            largest = max(float(numpy.abs(low).max()), float(numpy.abs(high).max()))
+            scale, zero = numpy.float32(largest / 200 * self.random.choice([1.0, 1.0, 0.3]) + 1e-6), self.zero(kind)
+        else:
+            kind, scale, zero = like.low.dtype.type, like.scale, like.zero
+        info, ends = numpy.iinfo(kind), []
+        name = self.node("QuantizeLinear", [value, self.constant(scale), self.constant(zero)])
+        for real, side in ((low, -1), (high, 1)):
+            steps = real / float(scale) + float(zero)
+            ends.append(numpy.clip(numpy.rint(steps + side * (TIE + RELATIVE * numpy.abs(steps))), info.min, info.max).astype(kind))
+        self.tensors.append(Quantised(name, *ends, scale, zero))
+
+    def draw(self):
+        images = [each for each in self.tensors if len(each.shape) == 4]
+        rows = [each for each in self.tensors if len(each.shape) == 2]
+        kinds = (["conv"] * 4 + ["depthwise", "transposed", "pool", "means", "resize", "pad", "split", "flatten"] if images else []) + \
+            (["gemm", "matmul"] if rows else []) + ["add", "mul", "concat", "activation", "activation", "order", "softmax"]
+        kind = self.random.choice(kinds)
+        of_images = kind in ("conv", "depthwise", "transposed", "pool", "means", "resize", "pad", "split", "flatten")
+        choice = images if of_images else rows if kind in ("gemm", "matmul") else self.tensors
+        # Mostly the last, so that graphs are deep.
+        x = choice[-1] if self.random.random() < 0.7 else choice[self.random.integers(len(choice))]
+        getattr(self, f"draw_{kind}")(x)
+
+    # --- sums of products ---
+
+    def weights(self, shape, axis):
+        """(name of the dequantised weights, their reals, scale of each channel)."""
+        kind = self.random.choice([numpy.int8, numpy.int8, numpy.uint8])
+        scales = self.random.uniform(1e-3, 2e-2, shape[axis] if self.random.random() < 0.6 else ()).astype(numpy.float32)
+        drawn, zero = self.numbers(kind, shape), kind(128 if kind is numpy.uint8 else 0)
+        names = [self.constant(drawn), self.constant(scales), self.constant(numpy.full(scales.shape, zero))]
+        along = [1] * len(shape)
+        along[axis] = -1
+        each = numpy.broadcast_to(scales, (shape[axis],))
+        real = (drawn.astype(numpy.float64) - float(zero)) * each.astype(numpy.float64).reshape(along)
+        return self.node("DequantizeLinear", names, axis=axis), real, each
+
+    def bias(self, x, scales):
+        """(name or none, the reals); integers in units of the products mostly, else floats."""
+        draw = self.random.random()
+        if draw < 0.3:
+            return [], numpy.zeros(len(scales))
+        if draw < 0.4:
+            numbers = self.random.uniform(-1, 1, len(scales)).astype(numpy.float32)
+            return [self.constant(numbers)], numbers.astype(numpy.float64)
+        numbers, units = self.random.integers(-5000, 5000, len(scales)).astype(numpy.int32), (x.scale * scales).astype(numpy.float32)
+        name = self.node("DequantizeLinear", [self.constant(numbers), self.constant(units)], axis=0)
+        return [name], numbers.astype(numpy.float64) * units.astype(numpy.float64)
+
+    def linear(self, x, weights, apply):
+        """The least and largest results of what is linear in x and in the weights."""
+        low, high = x.reals()
+        if (x.low == x.high).all():
+            return [apply(low, weights)] * 2
+        above, below = numpy.maximum(weights, 0), numpy.minimum(weights, 0)
+        return [apply(low, above) + apply(high, below), apply(high, above) + apply(low, below)]
+
+    def finish_sum(self, value, reals):
+        if self.random.random() < 0.4:
+            value, reals = self.node("Relu", [value]), [numpy.maximum(each, 0) for each in reals]
+        self.quantise(value, reals)
+
+    def draw_conv(self, x, depthwise=False):
+        random, channels = self.random, x.shape[1]
+        groups = channels if depthwise else 2 if channels % 2 == 0 and random.random() < 0.15 else 1
+        filters = channels if depthwise else int(random.choice([2, 6, 16, 24, 32, 40]))
+        size, stride = int(random.choice([1, 3, 3, 5])), int(random.choice([1, 1, 2]))
+        pads = [int(each) for each in random.integers(0, size // 2 + 1, 4)]
+        if min(x.shape[2] + pads[0] + pads[2], x.shape[3] + pads[1] + pads[3]) < size:
+            size, pads = 1, [0, 0, 0, 0]
+        name, weights, scales = self.weights((filters, channels // groups, size, size), 0)
+        bias, added = self.bias(x, scales)
+        value = self.node("Conv", [self.floats(x), name, *bias], group=groups, strides=[stride, stride], pads=pads)
+
+        def apply(real, weights):
+            real = torch.nn.functional.pad(torch.from_numpy(real), (pads[1], pads[3], pads[0], pads[2]))
+            return torch.nn.functional.conv2d(real, torch.from_numpy(weights), None, stride, groups=groups).numpy()
+
+        self.finish_sum(value, [each + added[:, None, None] for each in self.linear(x, weights, apply)])
+
+    def draw_depthwise(self, x):
+        self.draw_conv(x, depthwise=True)
+
+    def draw_transposed(self, x):
+        random, channels = self.random, x.shape[1]
+        filters, size, stride = int(random.choice([1, 4, 8, 16])), int(random.choice([2, 3, 4])), int(random.choice([1, 2, 2]))
+        pad = int(random.integers(0, size // 2 + 1)) if min(x.shape[2:]) > 2 else 0
+        name, weights, scales = self.weights((channels, filters, size, size), 1)
+        bias, added = self.bias(x, scales)
+        value = self.node("ConvTranspose", [self.floats(x), name, *bias], strides=[stride, stride], pads=[pad] * 4)
+
+        def apply(real, weights):
+            return torch.nn.functional.conv_transpose2d(torch.from_numpy(real), torch.from_numpy(weights), None, stride, pad).numpy()
+
+        self.finish_sum(value, [each + added[:, None, None] for each in self.linear(x, weights, apply)])
+
+    def draw_gemm(self, x):
+        columns, transposed = int(self.random.choice([1, 3, 16, 33, 64])), bool(self.random.random() < 0.5)
+        inner = x.shape[1]
+        name, weights, scales = self.weights((columns, inner) if transposed else (inner, columns), 0 if transposed else 1)
+        bias, added = self.bias(x, scales)
+        value = self.node("Gemm", [self.floats(x), name, *bias], transB=int(transposed))
+        self.finish_sum(value, [each + added for each in self.linear(x, weights.T if transposed else weights, numpy.matmul)])
+
+    def draw_matmul(self, x):
+        name, weights, _ = self.weights((x.shape[1], int(self.random.choice([1, 4, 12, 32]))), 1)
+        self.finish_sum(self.node("MatMul", [self.floats(x), name]), self.linear(x, weights, numpy.matmul))
+
+    # --- of two tensors ---
+
+    def another(self, x):
+        """A tensor of the shape of x, perhaps x itself."""
+        fitting = [each for each in self.tensors if each.shape == x.shape and each is not x]
+        if fitting and self.random.random() < 0.7:
+            return fitting[self.random.integers(len(fitting))]
+        if self.random.random() < 0.15:
+            return x
+        self.tensors.insert(0, self.input(x.shape))
+        return self.tensors[0]
+
+    def draw_add(self, x):
+        y = self.another(x)
+        value = self.node("Add", [self.floats(x), self.floats(y)])
+        self.finish_sum(value, [a + b for a, b in zip(x.reals(), y.reals())])
+
+    def draw_mul(self, x):
+        y = self.another(x)
+        value = self.node("Mul", [self.floats(x), self.floats(y)])
+        self.quantise(value, between([a * b for a in x.reals() for b in y.reals()]))
+
+    def draw_concat(self, x):
+        operands = [x] + [self.another(x) for _ in range(int(self.random.integers(1, 4)))]
+        value = self.node("Concat", [self.floats(each) for each in operands], axis=1)
+        reals = [numpy.concatenate(each, 1) for each in zip(*(each.reals() for each in operands))]
+        self.quantise(value, reals, like=x if self.random.random() < 0.4 else None)
+
+    # --- of one ---
+
+    def draw_activation(self, x):
+        name = self.random.choice(["Relu", "Clip", "LeakyRelu", "Sigmoid", "HardSwish", "Tanh"])
+        attributes = {"alpha": 0.125} if name == "LeakyRelu" else {}
+        limits = [self.constant(numpy.float32(0)), self.constant(numpy.float32(6))] if name == "Clip" else []
+        value = self.node(str(name), [self.floats(x), *limits], **attributes)
+        # Of no more than a few integers each: HardSwish falls and rises.
+        ends = [activation(name, each, attributes) for each in x.reals()]
+        steps = int((x.high.astype(int) - x.low).max())
+        for step in range(1, min(steps, 8)):
+            between_them = numpy.minimum(x.low.astype(numpy.float64) + step, x.high) - float(x.zero)
+            ends.append(activation(name, between_them * float(x.scale), attributes))
+        self.quantise(value, between(ends))
+
+    def draw_softmax(self, x):
+        value = self.node("Softmax", [self.floats(x)], axis=1)
+        low, high = x.reals()
+
+        def share(own, others):
+            """With its own number from one end, and the others' from the other."""
+            largest = max(float(own.max()), float(others.max()))
+            own, others = numpy.exp(own - largest), numpy.exp(others - largest)
+            return own / (own + others.sum(1, keepdims=True) - others)
+
+        exact = (x.low == x.high).all()
+        spread = low - low.max(1, keepdims=True)
+        plain = numpy.exp(spread) / numpy.exp(spread).sum(1, keepdims=True)
+        self.quantise(value, [plain, plain] if exact else [share(low, high), share(high, low)])
+
+    def draw_pool(self, x):
+        kind, size, stride = self.random.choice(["MaxPool", "AveragePool"]), int(self.random.choice([2, 3])), int(self.random.choice([1, 2]))
+        pads = [int(each) for each in self.random.integers(0, size // 2 + 1, 4)]
+        if min(x.shape[2:]) < size:
+            return
+        value = self.node(str(kind), [self.floats(x)], kernel_shape=[size, size], strides=[stride, stride], pads=pads)
+        reals = [window(each, kind, size, stride, pads) for each in x.reals()]
+        self.quantise(value, reals, like=x if self.random.random() < 0.6 else None)
+
+    def draw_means(self, x):
+        value = self.node("GlobalAveragePool", [self.floats(x)])
+        self.quantise(value, [each.mean((2, 3), keepdims=True) for each in x.reals()])
+
+    def draw_resize(self, x):
+        sizes = self.constant(numpy.array([1, 1, 2, 2], numpy.float32))
+        value = self.node("Resize", [self.floats(x), "", sizes], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+        self.quantise(value, [each.repeat(2, 2).repeat(2, 3) for each in x.reals()], like=x if self.random.random() < 0.7 else None)
+
+    def draw_pad(self, x):
+        pads = [int(each) for each in self.random.integers(0, 3, 4)]
+        number = numpy.float32(self.random.choice([0.0, 0.0, 0.37]))
+        value = self.node("Pad", [self.floats(x), self.constant(numpy.array([0, 0, *pads[:2], 0, 0, *pads[2:]])), self.constant(number)])
+        around = [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])]
+        reals = [numpy.pad(each, around, constant_values=float(number)) for each in x.reals()]
+        self.quantise(value, reals, like=x if self.random.random() < 0.7 else None)
+
+    def draw_split(self, x):
+        if x.shape[1] < 2:
+            return
+        first = int(self.random.integers(1, x.shape[1]))
+        sizes = self.constant(numpy.array([first, x.shape[1] - first]))
+        values = self.node("Split", [self.floats(x), sizes], outputs=2, axis=1)
+        low, high = x.reals()
+        for value, part in zip(values, (slice(None, first), slice(first, None))):
+            self.quantise(value, [low[:, part], high[:, part]], like=x if self.random.random() < 0.6 else None)
+
+    def draw_flatten(self, x):
+        value = self.node("Flatten", [self.floats(x)])
+        self.quantise(value, [each.reshape(1, -1) for each in x.reals()], like=x)
+
+    def draw_order(self, x):
+        order = [int(each) for each in self.random.permutation(len(x.shape))]
+        order = [0, 1, 3, 2] if len(x.shape) == 4 else order
+        value = self.node("Transpose", [self.floats(x)], perm=order)
+        self.quantise(value, [each.transpose(order) for each in x.reals()], like=x if self.random.random() < 0.7 else None)
+
+    # --- the whole ---
+
+    def model(self):
+        graph = helper.make_graph(
+            self.nodes, "quantised",
+            [helper.make_tensor_value_info(name, TYPES[array.dtype], array.shape) for name, array in self.inputs.items()],
+            [helper.make_tensor_value_info(each.name, TYPES[each.low.dtype], each.shape) for each in self.outputs], self.constants)
+        return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+
+    def judge(self, results):
+        """(elements, of which may be either of several integers, of which are wrong)."""
+        counts = numpy.zeros(3, numpy.int64)
+        for each in self.outputs:
+            y = results[each.name]
+            assert y.dtype == each.low.dtype and y.shape == each.shape
+            counts += [y.size, int((each.low != each.high).sum()), int(((y < each.low) | (y > each.high)).sum())]
+        return counts
+
+
+def run(graph, target, vlen=None):
+    module = tc.compile(graph.model(), target=target, threads=1)
+    if vlen is None:
+        return module.run(graph.inputs)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "graph"
+        module.export(str(path), kind="executable")
+        outputs, _ = count_under_qemu(path, graph.inputs, folder, vlen=vlen, arguments=["--threads", "1"])
+        return {each.name: outputs[output_file(each.name)] for each in graph.outputs}
+
+
+def compare(seeds, target, vlen=None):
+    """Judges graphs of these seeds; returns the counts, and a sentence for each graph with wrong elements."""
+    counts, wrong = numpy.zeros(3, numpy.int64), []
+    for seed in seeds:
+        graph = Graph(seed)
+        found = graph.judge(run(graph, target, vlen)) if graph.outputs else numpy.zeros(3, numpy.int64)
+        counts += found
+        if found[2]:
+            operators = ", ".join(node.op_type for node in graph.nodes if not node.op_type.endswith("quantizeLinear"))
+            wrong.append(f"graph {seed} ({operators}) on {target}: {found[2]} of {found[0]} elements are wrong")
+    return counts, wrong
+
+
+def text(counts, what):
+    return f"{what}: {counts[0]} elements, {counts[0] - counts[1]} with one exact integer, {counts[1]} at or behind a tie, {counts[2]} wrong"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--target", default="native")
+    parser.add_argument("--vlen", type=int, nargs="*", default=[None])
+    arguments = parser.parse_args()
+    failed = False
+    for vlen in arguments.vlen:
+        counts, wrong = compare(range(arguments.first, arguments.first + arguments.count), arguments.target, vlen)
+        print(text(counts, f"{arguments.count} graphs on {arguments.target}" + (f" of {vlen} bits" if vlen else "")), *wrong, sep="\n")
+        failed = failed or bool(wrong)
+    return failed
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
