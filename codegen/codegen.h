@@ -27,8 +27,14 @@ Bytes kernel_object(const ScheduledKernel& kernel, const Target& target, const s
 // machine, and a lease of a device.
 std::string target_features(const Target& target);
 
+// Those that this plan's kernels ask of a machine: of a matrix unit only what they use.
+std::string plan_features(const Plan& plan, const Target& target);
+
 // Bytes of per-thread scratch that the kernel's Stack buffers need.
 int64_t scratch_bytes(const ScheduledKernel& kernel);
+
+// The same of the plan's most demanding kernel, or what the plan says where that is more.
+int64_t plan_scratch_bytes(const Plan& plan);
 
 // The packed constants of a model, in a file rather than in memory.
 class ConstantsFile;
@@ -60,5 +66,28 @@ const char* library_folder_name(Arch arch);
 // libtc_runtime.a, …); its main is the runtime's.
 void link_executable(const ModelObjects& objects, const Target& target,
                      const std::string& library_folder, const std::string& path);
+
+// A model for a system without an OS or a runtime: one relocatable object that links at any address, with the function
+// PREFIX_run, the constants under PREFIX_weights and a block PREFIX_arena of bare_arena_bytes(); all else in it is local.
+// What PREFIX_run gives:
+enum class BareStatus : uint8_t {
+  Done,
+  Null,          // an argument is a null pointer
+  Misaligned,    // an input or output does not lie at a multiple of its elements' size, or the arena at one of 64
+  WrongSize,     // the values of a run give a size that the model cannot have; what the outputs hold is lost
+};
+constexpr int64_t kBareArenaAlignment = 64;
+// What a run works in: the plan's arena, which has a fixed size, and the scratch of its one thread.
+int64_t bare_arena_bytes(const Plan& plan);
+int64_t bare_scratch_offset(const Plan& plan);   // in it
+// `plan` and `objects` are of one model, the objects under `descriptor_symbol`. An Unsupported error where a kernel calls a function that
+// such a system lacks.
+struct BareModel {
+  const Plan& plan;
+  const ModelObjects& objects;
+  const Target& target;
+  std::string descriptor_symbol, prefix;
+};
+void link_bare(const BareModel& model, const std::string& path);
 
 }  // namespace tc

@@ -36,6 +36,9 @@ class ConstantsFile {
   int descriptor_;
 };
 
+// The section of the constants in objects: one that linkers put beside other read-only data.
+constexpr const char* kObjectConstantsSection = ".rodata.tc_constants";
+
 // A relocatable ELF file for the target with the block in read-only data, in a section of its own under one
 // hidden symbol. The block itself is still to come.
 enum class BlockIs : uint8_t {

@@ -1,7 +1,9 @@
 // Which CPU features code for a target may use.
+#include <algorithm>
 
 #include "codegen/codegen.h"
 #include "codegen/context.h"
+#include "codegen/matrix_plan.h"
 #include "codegen/plan_emitter.h"
 #include "ir/target/tables.h"
 
@@ -24,6 +26,11 @@ std::string required_features(const Unit& unit, bool with_matrices) {
     result += (result.empty() ? "" : " ") + name;
   }
   return result;
+}
+
+std::string plan_features(const Plan& plan, const Target& target) {
+  const bool with_matrices = std::any_of(plan.kernels.begin(), plan.kernels.end(), uses_matrix_unit);
+  return required_features(Unit(target, "features"), with_matrices);
 }
 
 std::string target_features(const Target& target) {

@@ -25,9 +25,8 @@ LLD_HAS_DRIVER(elf)
 namespace tc {
 namespace {
 
-// Sections of the constants: in objects one that linkers put beside other read-only data, in what is linked one of
-// its own, which is found by its name.
-constexpr const char *kObjectSection = ".rodata.tc_constants", *kLinkedSection = ".tc_constants";
+// The section of the constants in what is linked: one of their own, which is found by its name.
+constexpr const char* kLinkedSection = ".tc_constants";
 
 // A new folder for the linker's inputs, removed with all it holds.
 class TemporaryFolder {
@@ -222,7 +221,7 @@ void link_shared(const ModelObjects& objects, const Target& target, const std::s
 }
 
 void link_object(const ModelObjects& objects, const Target& target, const std::string& path) {
-  Linking linking(target, {"-r"}, kObjectSection, BlockIs::LeftOut);
+  Linking linking(target, {"-r"}, kObjectConstantsSection, BlockIs::LeftOut);
   linking.append(objects);
   linking.run(path);
 }
@@ -240,7 +239,7 @@ void write_archive(const ModelObjects& objects, const std::vector<std::pair<std:
   // The last member, so that all of the archive but the constants themselves is made in memory.
   Bytes constants;
   if (objects.constants) {
-    constants = constants_object(*objects.constants, target, kObjectSection, BlockIs::Following);
+    constants = constants_object(*objects.constants, target, kObjectConstantsSection, BlockIs::Following);
     add("constants.o", constants);
   }
   // By way of memory: LLVM's own writing ends the process where the disk is full.

@@ -9,7 +9,6 @@
 #include "codegen/codegen.h"
 #include "codegen/constants.h"
 #include "codegen/kernel_emitter.h"
-#include "codegen/matrix_plan.h"
 #include "codegen/plan_emitter.h"
 
 namespace tc {
@@ -17,8 +16,7 @@ namespace {
 
 Bytes plan_object(const Plan& plan, const Target& target, const PlanNames& names) {
   Unit unit(target, names.descriptor + "_plan");
-  const bool with_matrices = std::any_of(plan.kernels.begin(), plan.kernels.end(), uses_matrix_unit);
-  emit_plan(unit, plan, names, required_features(unit, with_matrices));
+  emit_plan(unit, plan, names, plan_features(plan, target));
   unit.optimise();
   return unit.object();
 }

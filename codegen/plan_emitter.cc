@@ -39,14 +39,45 @@ class PlanEmitter {
         offsets_(constant_offsets(plan.constants)) {}
 
   void emit() {
-    constants_ = new llvm::GlobalVariable(module_, builder_.getInt8Ty(), true,
-                                          llvm::GlobalValue::ExternalLinkage, nullptr,
-                                          names_.constants());
-    constants_->setVisibility(llvm::GlobalValue::HiddenVisibility);
-    emit_copy();
+    emit_shared();
     emit_bind();
     emit_run();
     emit_descriptor();
+  }
+
+  // int PREFIX_run(const void* inputs..., void* outputs..., void* arena), and a block for the arena.
+  void emit_bare(const std::string& prefix) {
+    emit_shared();
+    const size_t inputs = plan_.inputs.size(), outputs = plan_.outputs.size();
+    run_ = function(prefix + "_run", i32_, std::vector<llvm::Type*>(inputs + outputs + 1, pointer_));
+    run_->setLinkage(llvm::GlobalValue::ExternalLinkage);
+    run_->addRetAttr(llvm::Attribute::SExt);   // as C's int on RISC-V
+    builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", run_));
+    make_room_for_parameters();
+    std::vector<std::pair<llvm::Value*, int64_t>> pointers;   // with what they are aligned to
+    for (const auto* ports : {&plan_.inputs, &plan_.outputs}) {
+      for (const PortInfo& port : *ports) {
+        pointers.emplace_back(run_->getArg(static_cast<unsigned>(pointers.size())), static_cast<int64_t>(size_of(port.dtype)));
+        (ports == &plan_.inputs ? inputs_ : outputs_).push_back(pointers.back().first);
+      }
+    }
+    arena_ = run_->getArg(static_cast<unsigned>(pointers.size()));
+    pointers.emplace_back(arena_, kBareArenaAlignment);
+    frame_.emplace(builder_);
+    frame_->check_pointers(pointers);
+    frame_->load_threads();
+    frame_->compare_threads();
+    scratch_ = builder_.CreatePtrAdd(arena_, i64(bare_scratch_offset(plan_)));
+    profiled_ = builder_.getFalse();
+    DimEmitter dims(builder_, false);
+    steps(plan_.steps, dims);
+    builder_.CreateRet(builder_.getInt32(static_cast<uint32_t>(BareStatus::Done)));
+
+    auto* type = llvm::ArrayType::get(builder_.getInt8Ty(), static_cast<uint64_t>(bare_arena_bytes(plan_)));
+    auto* arena = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::ExternalLinkage,
+                                           llvm::ConstantAggregateZero::get(type), prefix + "_arena");
+    arena->setAlignment(llvm::Align(kBareArenaAlignment));
+    arena->setSection(".bss." + prefix + "_arena");   // its own: linkers drop it where nothing names it
   }
 
  private:
@@ -73,8 +104,12 @@ class PlanEmitter {
     }
   }
 
-  // void copy(to, from, begin, end): 64 bytes at a time, then single bytes.
-  void emit_copy() {
+  // The constants' symbol, and void copy(to, from, begin, end): 64 bytes at a time, then single bytes.
+  void emit_shared() {
+    constants_ = new llvm::GlobalVariable(module_, builder_.getInt8Ty(), true,
+                                          llvm::GlobalValue::ExternalLinkage, nullptr,
+                                          names_.constants());
+    constants_->setVisibility(llvm::GlobalValue::HiddenVisibility);
     copy_ = function("copy", builder_.getVoidTy(), {pointer_, pointer_, i64_, i64_});
     builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", copy_));
     llvm::Value* end = copy_->getArg(3);
@@ -167,17 +202,20 @@ class PlanEmitter {
     outputs_ = ports(outputs, plan_.outputs.size());
     frame_->compare_threads();
     profiled_ = builder_.CreateAnd(frame_->first(), builder_.CreateIsNotNull(step_done_));
-    size_t most_parameters = 1;
-    for (const ScheduledKernel& kernel : plan_.kernels) {
-      most_parameters = std::max(most_parameters, kernel.kernel.parameters.size());
-    }
-    parameters_ = builder_.CreateAlloca(llvm::ArrayType::get(i64_, most_parameters));
-
+    make_room_for_parameters();
     DimEmitter dims(builder_, false);
     load_symbols(dims, symbols);
     steps(plan_.steps, dims);
     if (!plan_.data_symbols.empty() || !plan_.unbounded.empty()) frame_->guarded(frame_->first(), [&] { store_output_dims(dims); });
     builder_.CreateRetVoid();
+  }
+
+  void make_room_for_parameters() {
+    size_t most_parameters = 1;
+    for (const ScheduledKernel& kernel : plan_.kernels) {
+      most_parameters = std::max(most_parameters, kernel.kernel.parameters.size());
+    }
+    parameters_ = builder_.CreateAlloca(llvm::ArrayType::get(i64_, most_parameters));
   }
 
   // The sizes that the run has computed, and the others.
@@ -455,10 +493,6 @@ class PlanEmitter {
       symbols.push_back(record({string(name), i64(range.first), i64(range.second)}));
     }
     for (const PlanStep* item : all_steps(plan_)) labels.push_back(string(item->label));
-    int64_t scratch = plan_.scratch_bytes;
-    for (const ScheduledKernel& kernel : plan_.kernels) {
-      scratch = std::max(scratch, scratch_bytes(kernel));
-    }
     auto count = [&](size_t value) { return number(static_cast<int32_t>(value)); };
     llvm::Constant* descriptor = record({
         number(static_cast<int32_t>(TC_ABI_MAGIC)), number(version_of(plan_.steps)),
@@ -466,7 +500,7 @@ class PlanEmitter {
         string(plan_.provenance), count(inputs.size()), count(outputs.size()),
         count(symbols.size()), count(labels.size()), table(inputs, "inputs"),
         table(outputs, "outputs"), table(symbols, "symbols"), table(labels, "steps"), bind_, run_,
-        i64(scratch), constants_, i64(offsets_.back()), number(0), number(plan_.segments)});
+        i64(plan_scratch_bytes(plan_)), constants_, i64(offsets_.back()), number(0), number(plan_.segments)});
     const auto layout = module_.getDataLayout().getStructLayout(
         llvm::cast<llvm::StructType>(descriptor->getType()));
     TC_CHECK(layout->getSizeInBytes() == sizeof(tc_descriptor), "as the descriptor's size");
@@ -499,6 +533,10 @@ class PlanEmitter {
 
 void emit_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& features) {
   PlanEmitter(unit, plan, names, features).emit();
+}
+
+void emit_bare_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& prefix) {
+  PlanEmitter(unit, plan, names, "").emit_bare(prefix);
 }
 
 }  // namespace tc

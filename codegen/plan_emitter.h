@@ -19,6 +19,10 @@ struct PlanNames {
 // Adds them to the unit's module. `features` is the list that the runtime checks.
 void emit_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& features);
 
+// In their place, for a system without a runtime: `int PREFIX_run(inputs..., outputs..., arena)`, which gives a BareStatus
+// (codegen.h), and the block `PREFIX_arena`. The plan has no symbols, and no step that asks the runtime for something.
+void emit_bare_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& prefix);
+
 // Space-separated features that code for the target may use, by LLVM's names: those of its matrix unit
 // only `with_matrices`, since no instruction uses it that a kernel does not ask for.
 std::string required_features(const Unit& unit, bool with_matrices);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "ir/error.h"
 #include "runtime/abi.h"
 
 namespace tc {
@@ -21,7 +22,25 @@ llvm::Value* checked_size(Builder& builder, const Dim& dim, const DimEmitter& kn
 RunFrame::RunFrame(Builder& builder, llvm::Value* frame)
     : builder_(builder), frame_(frame), pointer_(llvm::PointerType::getUnqual(builder.getContext())) {}
 
+RunFrame::RunFrame(Builder& builder) : RunFrame(builder, nullptr) {}
+
+void RunFrame::check_pointers(const std::vector<std::pair<llvm::Value*, int64_t>>& pointers) const {
+  llvm::Value *null = builder_.getFalse(), *low_bits = builder_.getInt64(0);
+  for (const auto& [pointer, alignment] : pointers) {
+    llvm::Value* number = builder_.CreatePtrToInt(pointer, builder_.getInt64Ty());
+    null = builder_.CreateOr(null, builder_.CreateIsNull(pointer));
+    low_bits = builder_.CreateOr(low_bits, builder_.CreateAnd(number, builder_.getInt64(static_cast<uint64_t>(alignment - 1))));
+  }
+  leave_where(null, BareStatus::Null);
+  leave_where(builder_.CreateIsNotNull(low_bits), BareStatus::Misaligned);
+}
+
 void RunFrame::load_threads() {
+  if (frame_ == nullptr) {
+    thread_ = builder_.getInt32(0);
+    threads_ = builder_.getInt32(1);
+    return;
+  }
   thread_ = field(builder_.getInt32Ty(), offsetof(tc_frame, thread), "thread");
   threads_ = field(builder_.getInt32Ty(), offsetof(tc_frame, threads), "threads");
   barrier_ = field(pointer_, offsetof(tc_frame, barrier), "barrier");
@@ -33,6 +52,7 @@ void RunFrame::compare_threads() {
 }
 
 llvm::Value* RunFrame::field(llvm::Type* type, size_t offset, const char* name) const {
+  TC_CHECK(frame_ != nullptr, "for ", name, ": there is no runtime");
   return builder_.CreateLoad(type, builder_.CreatePtrAdd(frame_, builder_.getInt64(offset)), name);
 }
 
@@ -41,6 +61,10 @@ llvm::BasicBlock* RunFrame::block(const char* name) const {
 }
 
 void RunFrame::guarded(llvm::Value* condition, const std::function<void()>& body) const {
+  if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
+    if (known->isOne()) body();
+    return;
+  }
   llvm::BasicBlock* then = block("then");
   llvm::BasicBlock* after = block("after");
   builder_.CreateCondBr(condition, then, after);
@@ -56,7 +80,17 @@ void RunFrame::meet() const {
   });
 }
 
+void RunFrame::leave_where(llvm::Value* condition, BareStatus status) const {
+  llvm::BasicBlock* leave = block("leave");
+  llvm::BasicBlock* after = block("go.on");
+  builder_.CreateCondBr(condition, leave, after);
+  builder_.SetInsertPoint(leave);
+  builder_.CreateRet(builder_.getInt32(static_cast<uint32_t>(status)));
+  builder_.SetInsertPoint(after);
+}
+
 void RunFrame::leave_where(llvm::Value* condition, const std::function<void()>& tell) const {
+  if (frame_ == nullptr) return leave_where(condition, BareStatus::WrongSize);
   llvm::BasicBlock* leave = block("leave");
   llvm::BasicBlock* after = block("go.on");
   builder_.CreateCondBr(condition, leave, after);

@@ -15,6 +15,10 @@ class RunFrame {
  public:
   // `frame` is run()'s argument.
   RunFrame(Builder& builder, llvm::Value* frame);
+  // Of a run without a runtime, which gives a BareStatus: one thread, and no frame to ask anything of.
+  explicit RunFrame(Builder& builder);
+  // run() ends there where a pointer is null, or not aligned to what stands beside it. Without a runtime alone.
+  void check_pointers(const std::vector<std::pair<llvm::Value*, int64_t>>& pointers) const;
   // Both before anything that asks for threads; the builder stands at the begin of run().
   void load_threads();
   void compare_threads();
@@ -25,6 +29,7 @@ class RunFrame {
   // Conditions: this is thread 0; there are several.
   llvm::Value* first() const { return first_; }
   llvm::Value* several() const { return several_; }
+  // Code only where the condition is not known.
   void guarded(llvm::Value* condition, const std::function<void()>& body) const;
   // All threads go on together.
   void meet() const;
@@ -38,13 +43,15 @@ class RunFrame {
 
  private:
   llvm::BasicBlock* block(const char* name) const;
-  // All threads return where the condition holds, which they agree on; thread 0 runs `tell` before.
+  void leave_where(llvm::Value* condition, BareStatus status) const;
+  // All threads return where the condition holds, which they agree on; thread 0 runs `tell` before. Without a runtime the
+  // status is BareStatus::WrongSize.
   void leave_where(llvm::Value* condition, const std::function<void()>& tell) const;
   // Calls a function of the frame with these arguments behind the frame.
   void call(size_t offset, const char* name, std::vector<llvm::Value*> arguments) const;
 
   Builder& builder_;
-  llvm::Value* frame_;
+  llvm::Value* frame_;               // null: there is no runtime
   llvm::PointerType* pointer_;
   llvm::Value *thread_ = nullptr, *threads_ = nullptr, *first_ = nullptr, *several_ = nullptr, *barrier_ = nullptr;
 };

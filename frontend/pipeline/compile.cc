@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "frontend/pipeline/bare.h"
 #include "ir/error.h"
 #include "ir/passes/pass.h"
 #include "runtime/abi.h"
@@ -198,13 +199,12 @@ void export_model(const CompiledModel& model, const std::string& kind, const std
     link_object(model.objects, model.target, path);
   } else if (kind == "static") {
     write_archive(model.objects, archive_members(libraries + "/libtc_runtime.a"), model.target, path);
-    const size_t dot = path.rfind('.');
-    const size_t slash = path.rfind('/');
-    const bool has_suffix = dot != std::string::npos && (slash == std::string::npos || dot > slash);
-    write_header((has_suffix ? path.substr(0, dot) : path) + ".h", TC_DESCRIPTOR_SYMBOL);
+    write_header(header_path(path), TC_DESCRIPTOR_SYMBOL);
+  } else if (kind == "bare") {
+    export_bare(model, path);
   } else {
     fail(ErrorKind::Target, "unknown kind of artefact '", kind,
-         "'; the kinds are shared, static, executable and object");
+         "'; the kinds are shared, static, executable, object and bare");
   }
 }
 

@@ -72,7 +72,7 @@ CompiledModel plan_model(Source source, const CompileOptions& options);
 CompiledModel compile_graph(Graph graph, const CompileOptions& options);
 
 // Writes the artefact. kind: "shared" (.so), "static" (.a, and a .h beside it), "executable",
-// "object" (one relocatable file). `library_folder` holds the runtime and C library per
+// "object" (one relocatable file), "bare" (one for systems without an OS, and a .h beside it: bare.h). `library_folder` holds the runtime and C library per
 // architecture, for static and executable. Unknown kinds and folders that cannot be written are
 // errors that say so.
 void export_model(const CompiledModel& model, const std::string& kind, const std::string& path,

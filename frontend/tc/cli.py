@@ -22,7 +22,7 @@ from .native import compiler, runtime
 from .profile import limits_text, profile
 from .tuning import tune
 
-_SUFFIXES = {"shared": ".so", "static": ".a", "executable": "", "object": ".o"}
+_SUFFIXES = {"shared": ".so", "static": ".a", "executable": "", "object": ".o", "bare": ".o"}
 # The texts of a kernel, and which part of the compiler decides what each shows.
 _KERNEL_TEXTS = {
     "statements": "fused by ir/passes/group.cc, lowered by the rows of ir/ops, in layouts of frontend/pipeline/layout.cc",

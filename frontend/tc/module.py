@@ -14,7 +14,7 @@ from .errors import DeviceError, Error, LogError, ShapeError, TargetError, Unsup
 from .native import compiler, runtime
 
 _MOST_SHOWN = 20     # nodes that an error tells of
-KINDS = ("shared", "static", "executable", "object")
+KINDS = ("shared", "static", "executable", "object", "bare")
 
 
 class Port(typing.NamedTuple):
@@ -250,7 +250,8 @@ class Module:
 
     def export(self, path, kind="shared"):
         """Writes the artefact: "shared" (.so), "static" (.a with a .h beside it), "executable" (no
-        files beside it are needed; reads and writes .npy) or "object" (one relocatable file)."""
+        files beside it are needed; reads and writes .npy), "object" (one relocatable file) or "bare" (an object
+        for a system without an OS, with a .h beside it that tells what it needs: docs/bare.md)."""
         path = os.fsdecode(path)
         if kind not in KINDS:
             raise TargetError(f"unknown kind of artefact '{kind}'; the kinds are {', '.join(KINDS)}")
@@ -268,7 +269,7 @@ class Module:
             if self._compiled is None:
                 shutil.copy(self._path, temporary)
                 os.replace(temporary, path)
-            elif kind == "static":
+            elif kind in ("static", "bare"):     # named by the path, as the header beside it
                 self._write(kind, path)
             else:
                 self._write(kind, temporary)

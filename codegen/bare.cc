@@ -1,0 +1,156 @@
+// Models for systems without an OS: one object that needs nothing but what copies memory.
+#include <llvm/ObjCopy/ConfigManager.h>
+#include <llvm/ObjCopy/ObjCopy.h>
+#include <llvm/Object/ELFObjectFile.h>
+#include <llvm/Support/FileOutputBuffer.h>
+#include <llvm/Support/MemoryBuffer.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "codegen/codegen.h"
+#include "codegen/constants.h"
+#include "codegen/kernel_emitter.h"
+#include "codegen/plan_emitter.h"
+#include "ir/error.h"
+#include "ir/plan_steps.h"
+
+namespace tc {
+namespace {
+
+// What compilers take for granted in every C program, free-standing ones included.
+const std::set<std::string> kMemoryFunctions = {"memcpy", "memmove", "memset"};
+
+// A fault of LLVM's or ours; what a user can do wrong is refused before.
+template <class T>
+T must(llvm::Expected<T> result, const std::string& path) {
+  if (!result) fail(ErrorKind::Internal, "cannot make ", path, ": ", llvm::toString(result.takeError()));
+  return std::move(*result);
+}
+
+void must(llvm::Error error, const std::string& path) {
+  if (error) fail(ErrorKind::Internal, "cannot make ", path, ": ", llvm::toString(std::move(error)));
+}
+
+// Interrupts of a system without an OS may use the stack of what they interrupt.
+void forbid_red_zone(Unit& unit) {
+  for (llvm::Function& function : unit.module()) {
+    if (!function.isDeclaration()) function.addFnAttr(llvm::Attribute::NoRedZone);
+  }
+}
+
+Bytes plan_object(const BareModel& model, const PlanNames& names) {
+  Unit unit(model.target, model.prefix);
+  emit_bare_plan(unit, model.plan, names, model.prefix);
+  forbid_red_zone(unit);
+  unit.optimise();
+  return unit.object();
+}
+
+// As it is there, but for x86-64, whose other artefacts use memory below the stack's end.
+Bytes kernel_object(const BareModel& model, const PlanNames& names, size_t index) {
+  if (model.target.arch != Arch::X86_64) return model.objects.code.at(index + 1);
+  Unit unit(model.target, names.kernel(index));
+  emit_kernel(unit, model.plan.kernels[index]);
+  forbid_red_zone(unit);
+  unit.optimise();
+  return unit.object();
+}
+
+std::string label_of_kernel(const Plan& plan, size_t kernel) {
+  for (const PlanStep* step : all_steps(plan)) {
+    if (step->kind == PlanStep::Kind::Call && step->kernel == static_cast<int>(kernel)) return step->label;
+  }
+  return plan.kernels[kernel].kernel.name;
+}
+
+// Names of the functions that an object calls and does not have.
+std::set<std::string> missing_in(const Bytes& object, const std::string& path) {
+  const llvm::StringRef bytes(reinterpret_cast<const char*>(object.data()), object.size());
+  const auto file = must(llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, path)), path);
+  std::set<std::string> names;
+  for (const llvm::object::SymbolRef& symbol : file->symbols()) {
+    if (must(symbol.getFlags(), path) & llvm::object::SymbolRef::SF_Undefined) names.insert(must(symbol.getName(), path).str());
+  }
+  names.erase("");
+  return names;
+}
+
+void refuse_calls(const BareModel& model, size_t kernel, const Bytes& object, const std::string& path) {
+  for (const std::string& name : missing_in(object, path)) {
+    if (kMemoryFunctions.count(name)) continue;
+    fail(ErrorKind::Unsupported, "node '", label_of_kernel(model.plan, kernel), "' of model '", model.plan.model, "' calls '", name,
+         "', which a system without an OS lacks, so that there is no artefact of kind 'bare' for target ", model.target.name,
+         "; compile for a target whose instructions do this, or export kind 'static' or 'object'");
+  }
+}
+
+// Gives the shared names of the linked object the prefix, and takes all others out of the program's sight.
+void keep_only_the_face(const BareModel& model, const PlanNames& names, const std::string& path) {
+  namespace objcopy = llvm::objcopy;
+  objcopy::ConfigManager config;
+  objcopy::CommonConfig& common = config.Common;
+  const auto keep = [&](const std::string& name) {
+    must(common.SymbolsToKeepGlobal.addMatcher(objcopy::NameOrPattern::create(
+             name, objcopy::MatchStyle::Literal, [](llvm::Error error) { return error; })), path);
+  };
+  // The configuration refers to its texts.
+  const std::string run = model.prefix + "_run", arena = model.prefix + "_arena", weights = model.prefix + "_weights";
+  const std::string constants = names.constants(), section = ".rodata." + weights;
+  std::vector<std::string> kernels;
+  for (size_t i = 0; i < model.plan.kernels.size(); ++i) {
+    kernels.push_back(names.kernel(i));
+    kernels.push_back(text(model.prefix, "_kernel_", i));
+  }
+  keep(run);
+  keep(arena);
+  keep(constants);
+  common.SymbolsToRename[constants] = weights;
+  for (size_t i = 0; i < kernels.size(); i += 2) common.SymbolsToRename[kernels[i]] = kernels[i + 1];
+  objcopy::SectionRename& renamed = common.SectionsToRename[kObjectConstantsSection];
+  renamed.OriginalName = kObjectConstantsSection;
+  renamed.NewName = section;
+  common.OutputFilename = path;
+
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
+  if (!buffer) fail(ErrorKind::Device, "cannot read ", path, ": ", buffer.getError().message());
+  const auto object = must(llvm::object::ObjectFile::createObjectFile((*buffer)->getMemBufferRef()), path);
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  must(objcopy::executeObjcopyOnBinary(config, *object, stream), path);
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) fail(ErrorKind::Device, "cannot write ", path, ": is the disk full?");
+}
+
+}  // namespace
+
+int64_t plan_scratch_bytes(const Plan& plan) {
+  int64_t bytes = plan.scratch_bytes;
+  for (const ScheduledKernel& kernel : plan.kernels) bytes = std::max(bytes, scratch_bytes(kernel));
+  return bytes;
+}
+
+int64_t bare_scratch_offset(const Plan& plan) {
+  return (plan.arena_bytes.constant() + kBareArenaAlignment - 1) / kBareArenaAlignment * kBareArenaAlignment;
+}
+
+int64_t bare_arena_bytes(const Plan& plan) {
+  // Never empty: C has no such arrays.
+  return std::max(bare_scratch_offset(plan) + plan_scratch_bytes(plan), kBareArenaAlignment);
+}
+
+void link_bare(const BareModel& model, const std::string& path) {
+  const PlanNames names{model.descriptor_symbol};
+  ModelObjects objects{{plan_object(model, names)}, model.objects.constants};
+  for (size_t i = 0; i < model.plan.kernels.size(); ++i) {
+    objects.code.push_back(kernel_object(model, names, i));
+    refuse_calls(model, i, objects.code.back(), path);
+  }
+  link_object(objects, model.target, path);
+  keep_only_the_face(model, names, path);
+}
+
+}  // namespace tc
