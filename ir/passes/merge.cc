@@ -1,4 +1,4 @@
-// Makes one of what is there twice: chains of views and transposes, equal nodes, equal constants.
+// Makes one of what is there twice: chains of views and transposes, equal nodes, equal constants, two ways to choose.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -61,7 +61,68 @@ std::string key_of(const Node& node) {
   return key;
 }
 
+// The places along one axis of what tuples of constant indices choose of axes of these sizes, or nothing where they are not
+// known or one lies outside.
+TensorPtr places_of(const Value& tuples, const std::vector<int64_t>& sizes) {
+  if (!tuples.constant || tuples.constant->shape.empty()) return nullptr;
+  std::vector<int64_t> shape = tuples.constant->shape;
+  const int64_t depth = shape.back();
+  shape.pop_back();
+  if (depth < 1 || depth > static_cast<int64_t>(sizes.size())) return nullptr;
+  auto places = std::make_shared<Tensor>(DType::I64, shape);
+  for (int64_t i = 0; i < places->count(); ++i) {
+    int64_t place = 0;
+    for (int64_t axis = 0; axis < depth; ++axis) {
+      const int64_t size = sizes[axis], index = tuples.constant->as_int(i * depth + axis);
+      if (index < -size || index >= size) return nullptr;
+      place = place * size + (index < 0 ? index + size : index);
+    }
+    places->set_int(i, place);
+  }
+  return places;
+}
+
 }  // namespace
+
+void choose_by_place(Graph& graph) {
+  static const OpRow* const chooses = find_op("GatherND");
+  std::vector<Node> nodes;
+  for (Node& node : std::vector<Node>(std::move(graph.nodes))) {
+    const bool applies = node.op == chooses && int_attribute(node, "batch_dims") == 0 && is_constant(*graph[node.inputs[0]].shape);
+    const std::vector<int64_t> sizes = applies ? constant_shape(*graph[node.inputs[0]].shape) : std::vector<int64_t>();
+    const TensorPtr places = applies ? places_of(graph[node.inputs[1]], sizes) : nullptr;
+    if (!places) {
+      nodes.push_back(std::move(node));
+      continue;
+    }
+    // One axis of all that is chosen of, and one of what comes along.
+    const int64_t depth = graph[node.inputs[1]].constant->shape.back();
+    Shape flat = {Dim(1), Dim(1)}, chosen = shape_of(places->shape);
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      Dim& all = flat[static_cast<int64_t>(axis) < depth ? 0 : 1];
+      all = all * Dim(sizes[axis]);
+    }
+    chosen.push_back(flat[1]);
+    const Value result = graph[node.outputs[0]];
+    const ValueId rows = graph.fresh_value(result.name + "_rows", result.dtype, flat);
+    const ValueId which = graph.fresh_value(result.name + "_places", DType::I64, shape_of(places->shape));
+    const ValueId found = graph.fresh_value(result.name + "_chosen", result.dtype, chosen);
+    graph[which].constant = places;
+    const auto add = [&](const char* op, std::vector<ValueId> inputs, ValueId output, std::map<std::string, Attribute> attributes) {
+      Node made;
+      made.op = find_op(op);
+      made.inputs = std::move(inputs);
+      made.outputs = {output};
+      made.attributes = std::move(attributes);
+      made.origin = node.origin;
+      nodes.push_back(std::move(made));
+    };
+    add("Reshape", {node.inputs[0]}, rows, {{"shape", flat}, {"allowzero", int64_t{1}}});
+    add("Gather", {rows, which}, found, {{"axis", int64_t{0}}});
+    add("Reshape", {found}, node.outputs[0], {{"shape", *result.shape}, {"allowzero", int64_t{1}}});
+  }
+  graph.nodes = std::move(nodes);
+}
 
 void merge_views(Graph& graph) {
   const std::vector<int> producers = graph.producers();

@@ -50,6 +50,7 @@ const std::vector<Pass>& pass_table() {
       {"sink_constants", "Gives subgraphs the constants that they capture.", sink_constants},
       // Before batch normalisation is folded: dropouts and identities hide the pairs.
       {"eliminate", "Removes identities and whatever else gives back its operand.", eliminate},
+      {"choose_by_place", "Chooses along one axis what constant tuples choose.", choose_by_place},
       {"merge_views", "Makes one of chains of views and of transposes.", merge_views},
       // Pairs of transposes have become identities.
       {"eliminate_again", "Removes identities that merging left.", eliminate},
@@ -61,7 +62,7 @@ const std::vector<Pass>& pass_table() {
       {"repeat_dequantisation", "Dequantises a value for each node that reads it.", repeat_dequantisation},
       {"quantised_units", "Computes what becomes an integer in units of its scale.", quantised_units},
       {"bind_sizes_again", "Makes one of sizes that are computed from the same value.", bind_sizes},
-      {"recover_normalizations", "Recognises layer normalisation spelled out.", recover_normalizations},
+      {"recover_normalizations", "Recognises layer and local response normalisation spelled out.", recover_normalizations},
       {"dead_code", "Drops nodes and values that no output needs.", dead_code},
   };
   return table;

@@ -32,6 +32,9 @@ void bind_sizes(Graph& graph);
 // Readers take the source; a node that makes a graph output goes where its source can take the name.
 void eliminate(Graph& graph);
 
+// What GatherND chooses by constant tuples, Gather chooses along one axis.
+void choose_by_place(Graph& graph);
+
 // Chains of views become one Reshape, chains of transposes one Transpose, transposes that move only
 // axes of extent 1 a Reshape.
 void merge_views(Graph& graph);
@@ -63,7 +66,7 @@ void fold_batch_norm(Graph& graph);
 void merge_duplicates(Graph& graph);
 
 // (x - mean) / sqrt(mean of squares + epsilon) * scale + bias over the last axis becomes
-// LayerNormalization.
+// LayerNormalization, and local response normalisation by a pool over channels LRN.
 void recover_normalizations(Graph& graph);
 
 // Values that nothing mentions go too, and captures that a subgraph does not read.

@@ -1,5 +1,6 @@
-// Layer normalisation spelled out as primitive operators becomes one operator again.
+// Normalisations spelled out as primitive operators become one operator again.
 #include <algorithm>
+#include <map>
 
 #include "ir/error.h"
 #include "ir/ops/op.h"
@@ -10,6 +11,29 @@ namespace tc {
 namespace {
 
 bool is(const Node& node, BinaryOp op) { return node.op->traits.binary == op; }
+
+bool all_are(const Node& node, const char* name, int64_t value) {
+  const std::vector<int64_t> given = has_attribute(node, name) ? ints_attribute(node, name) : std::vector<int64_t>();
+  return std::all_of(given.begin(), given.end(), [&](int64_t each) { return each == value; });
+}
+
+// How many channels a pool takes the mean of, where it is one over the channels of a tensor of this shape that became the third
+// axis, as many zeros before as behind; else 0.
+int64_t channels_of_pool(const Graph& graph, const Node& pad, const Node& pool, const Shape& shape) {
+  const Shape& padded = *graph[pad.inputs[0]].shape;
+  const std::vector<int64_t> window = ints_attribute(pool, "kernel_shape");
+  if (shape.size() < 2 || padded.size() < 3 || padded[0] != shape[0] || padded[1] != Dim(1) || padded[2] != shape[1]) return 0;
+  const int64_t size = window[0];
+  if (size % 2 == 0 || std::any_of(window.begin() + 1, window.end(), [](int64_t each) { return each != 1; })) return 0;
+  if (!all_are(pool, "strides", 1) || !all_are(pool, "dilations", 1) || !all_are(pool, "pads", 0)) return 0;
+  if (string_attribute(pool, "auto_pad") != "NOTSET" || string_attribute(pad, "mode") != "constant" || !has_attribute(pad, "pads")) return 0;
+  if (pad.inputs.size() > 1 && pad.inputs[1] != kNoValue && scalar_of(graph, pad.inputs[1]) != 0.0) return 0;
+  const std::vector<Dim> pads = dims_attribute(pad, "pads");
+  for (size_t i = 0; i < pads.size(); ++i) {
+    if (pads[i] != Dim(i % padded.size() == 2 ? size / 2 : 0)) return 0;
+  }
+  return size;
+}
 
 // Follows the graph backwards from the last node of the pattern.
 class Matcher {
@@ -42,6 +66,25 @@ class Matcher {
       if (match_quotient(*quotient, match)) return match;
     }
     return std::nullopt;
+  }
+
+  // x / (bias + alpha * mean of x * x over `size` channels, with zeros beyond the first and last)^beta, as PyTorch spells it: the
+  // channels are an axis of their own in a pool.
+  std::optional<std::map<std::string, Attribute>> match_response(const Node& quotient) const {
+    if (!is(quotient, BinaryOp::Div)) return std::nullopt;
+    const ValueId input = quotient.inputs[0];
+    const auto power = with_constant(only(quotient.inputs[1]), BinaryOp::Pow);
+    const auto sum = power ? with_constant(only(power->first), BinaryOp::Add) : std::nullopt;
+    const auto scaled = sum ? with_constant(only(sum->first), BinaryOp::Mul) : std::nullopt;
+    const Node* flat = scaled ? only(scaled->first) : nullptr;
+    const Node* pool = flat && flat->op->kind == OpRow::Kind::View ? only(flat->inputs[0]) : nullptr;
+    const Node* pad = pool && pool->op->name == "AveragePool" ? only(pool->inputs[0]) : nullptr;
+    const Node* deep = pad && pad->op->name == "Pad" ? only(pad->inputs[0]) : nullptr;
+    const Node* square = deep && deep->op->kind == OpRow::Kind::View ? only(deep->inputs[0]) : nullptr;
+    if (!square || !is_square_of(*square, input)) return std::nullopt;
+    const int64_t size = channels_of_pool(graph_, *pad, *pool, *graph_[input].shape);
+    if (size == 0) return std::nullopt;
+    return std::map<std::string, Attribute>{{"size", size}, {"alpha", scaled->second}, {"bias", sum->second}, {"beta", power->second}};
   }
 
  private:
@@ -81,6 +124,16 @@ class Matcher {
     return false;
   }
 
+  // The operand and the constant of an operation with one, the constant second or, where that is the same, first.
+  std::optional<std::pair<ValueId, double>> with_constant(const Node* node, BinaryOp op) const {
+    if (!node || !is(*node, op)) return std::nullopt;
+    for (int i : {1, 0}) {
+      if (i == 0 && op == BinaryOp::Pow) break;
+      if (const auto number = scalar_of(graph_, node->inputs[i])) return std::make_pair(node->inputs[1 - i], *number);
+    }
+    return std::nullopt;
+  }
+
   bool is_mean(const Node& node) const {
     if (node.op->name != "ReduceMean" || !int_attribute(node, "keepdims") || !has_attribute(node, "axes")) return false;
     const std::vector<int64_t> axes = ints_attribute(node, "axes");
@@ -107,6 +160,16 @@ void recover_normalizations(Graph& graph) {
     const Node& node = graph.nodes[i];
     if (!is(node, BinaryOp::Add)) continue;
     if (auto match = matcher.match(node)) found.push_back({i, *match});
+  }
+  std::map<size_t, std::map<std::string, Attribute>> responses;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (auto attributes = matcher.match_response(graph.nodes[i])) responses[i] = std::move(*attributes);
+  }
+  for (auto& [index, attributes] : responses) {
+    Node& node = graph.nodes[index];
+    node.op = find_op("LRN");
+    node.inputs = {node.inputs[0]};
+    node.attributes = std::move(attributes);
   }
   for (const auto& [index, match] : found) {
     Node& node = graph.nodes[index];
