@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "ir/error.h"
+#include "ir/plan_steps.h"
 
 namespace tc {
 
@@ -25,24 +28,78 @@ void check_memory(const Graph& graph, ValueId id, int64_t limit) {
        limit, " at most; check the sizes that the model is given, or give it more by max_ram (default: the memory of this machine)");
 }
 
-void check_memory(const Plan& plan, int threads, int64_t limit) {
-  constexpr size_t kNamed = 3;
-  if (!plan.arena_bytes.is_constant()) return;
+std::optional<MemoryNeed> memory_need(const Plan& plan, int threads) {
+  if (!plan.arena_bytes.is_constant()) return std::nullopt;
+  constexpr __int128 kMost = INT64_MAX / 2;
   __int128 constants = 0;
   for (const PlanConstant& constant : plan.constants) constants += constant.byte_count();
   const __int128 working = plan.arena_bytes.constant() + static_cast<__int128>(plan.scratch_bytes) * threads;
-  if (constants + working <= limit) return;
+  return MemoryNeed{static_cast<int64_t>(std::min(constants, kMost)), static_cast<int64_t>(std::min(working, kMost))};
+}
+
+namespace {
+
+constexpr size_t kNamed = 6;
+
+// "'a' (4000 bytes), 'b' (64 bytes) and 3 more (96 bytes)", the largest first.
+std::string listed(std::vector<std::pair<int64_t, std::string>> tensors, size_t most) {
+  std::stable_sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string result;
+  int64_t rest = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (i < most) result += text(i ? ", '" : "'", tensors[i].second, "' (", tensors[i].first, " bytes)");
+    else rest += tensors[i].first;
+  }
+  return tensors.size() > most ? text(result, " and ", tensors.size() - most, " more (", rest, " bytes)") : result;
+}
+
+// The label of the first step that uses one of these blocks of the arena.
+std::string first_user(const Plan& plan, const std::set<int>& blocks) {
+  for (const PlanStep* step : all_steps(plan)) {
+    for (const Location& location : step->locations) {
+      if (location.kind == Location::Kind::Arena && blocks.count(location.index)) return step->label;
+    }
+  }
+  return "";
+}
+
+// "; most is in use in step 'b': 'a' (4000 bytes), …"
+std::string busiest_step(const Plan& plan) {
+  std::map<int, __int128> in_use;   // by the number of a step at which a block's life begins: there is the most
+  for (const ArenaBlock& block : plan.blocks) in_use[block.first] = 0;
+  const auto lives_at = [](const ArenaBlock& block, int step) {
+    return block.segment < 0 && block.bytes.is_constant() && block.first <= step && step <= block.last;
+  };
+  for (auto& [step, bytes] : in_use) {
+    for (const ArenaBlock& block : plan.blocks) {
+      if (lives_at(block, step)) bytes += block.bytes.constant();
+    }
+  }
+  if (in_use.empty()) return "";
+  const auto busiest = std::max_element(in_use.begin(), in_use.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   std::vector<std::pair<int64_t, std::string>> tensors;
-  for (const ArenaBlock& block : plan.blocks) {
-    if (block.bytes.is_constant()) tensors.emplace_back(-block.bytes.constant(), block.name);
+  std::set<int> new_blocks;
+  for (size_t i = 0; i < plan.blocks.size(); ++i) {
+    const ArenaBlock& block = plan.blocks[i];
+    if (lives_at(block, busiest->first)) tensors.emplace_back(block.bytes.constant(), block.name);
+    if (block.segment < 0 && block.first == busiest->first) new_blocks.insert(static_cast<int>(i));
   }
-  std::sort(tensors.begin(), tensors.end());
-  std::string largest;
-  for (size_t i = 0; i < tensors.size() && i < kNamed; ++i) {
-    largest += text(i ? ", '" : "; its largest tensors are '", tensors[i].second, "' (", -tensors[i].first, " bytes)");
+  return text("; most is in use in step '", first_user(plan, new_blocks), "': ", listed(tensors, kNamed));
+}
+
+}  // namespace
+
+void refuse_memory(const Plan& plan, const std::vector<std::string>& constant_names, int threads, int64_t limit) {
+  const MemoryNeed need = *memory_need(plan, threads);
+  std::string constants, scratch;
+  if (need.constants > need.working) {
+    std::vector<std::pair<int64_t, std::string>> tensors;
+    for (size_t i = 0; i < plan.constants.size(); ++i) tensors.emplace_back(plan.constants[i].byte_count(), constant_names.at(i));
+    constants = text("; its largest constants are ", listed(tensors, kNamed));
   }
-  fail(ErrorKind::Unsupported, "model '", plan.model, "' needs ", static_cast<int64_t>(constants), " bytes for constants and ",
-       static_cast<int64_t>(working), " to work in, but it may use ", limit, " at most", largest,
+  if (plan.scratch_bytes > 0) scratch = text(", and ", plan.scratch_bytes, " bytes for the intermediate results of each of ", threads, " threads");
+  fail(ErrorKind::Unsupported, "model '", plan.model, "' needs ", need.constants, " bytes for constants and ", need.working,
+       " to work in, but it may use ", limit, " at most", constants, busiest_step(plan), scratch,
        "; use smaller sizes or fewer threads, or give it more by max_ram (default: the memory of this machine)");
 }
 

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "ir/graph.h"
 #include "ir/plan.h"
@@ -15,8 +18,16 @@ int64_t machine_memory();
 // depend on symbols are judged when they are known, by the runtime.
 void check_memory(const Graph& graph, ValueId id, int64_t limit);
 
-// The same of everything that a run of the plan on so many threads holds at once, besides inputs and results; the error
-// names the largest tensors.
-void check_memory(const Plan& plan, int threads, int64_t limit);
+// Bytes that a run of the plan on so many threads holds at once, besides inputs and results; nothing where they depend on
+// symbols.
+struct MemoryNeed {
+  int64_t constants, working;
+  int64_t total() const { return constants + working; }
+};
+std::optional<MemoryNeed> memory_need(const Plan& plan, int threads);
+
+// Throws an Unsupported error that names the step in which most is in use, the tensors that are then, and the largest constants.
+// `constant_names` are of the plan's constants.
+[[noreturn]] void refuse_memory(const Plan& plan, const std::vector<std::string>& constant_names, int threads, int64_t limit);
 
 }  // namespace tc

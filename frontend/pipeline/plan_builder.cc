@@ -10,6 +10,7 @@
 #include "frontend/pipeline/kernel_schedules.h"
 #include "frontend/pipeline/layout.h"
 #include "frontend/pipeline/plan_control.h"
+#include "frontend/pipeline/step_order.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"
 #include "ir/passes/group.h"
@@ -19,6 +20,14 @@ namespace tc {
 namespace {
 
 using Movement = OpTraits::Movement;
+
+// What is given up for less memory; each has what stands before it.
+enum class Thrift : uint8_t {
+  None,
+  Order,        // steps in the order in which the fewest bytes are in use at once, not in the model's
+  Constants,    // no algorithm that stores more than the weights
+  Layouts,      // maps as the model has them: nothing fills the last block of channels
+};
 
 // The product of the dimensions before `axis` is 1, so that parts along it are contiguous.
 bool outermost(const Shape& shape, int64_t axis) {
@@ -30,7 +39,7 @@ bool outermost(const Shape& shape, int64_t axis) {
 
 class PlanBuilder final : public ControlSteps {
  public:
-  explicit PlanBuilder(const BuildOptions& options) : options_(options), schedules_(options, result_) {
+  PlanBuilder(const BuildOptions& options, Thrift thrift) : options_(options), thrift_(thrift), schedules_(options, result_) {
     result_.plan.target = options.target.name;
   }
 
@@ -49,7 +58,7 @@ class PlanBuilder final : public ControlSteps {
     for (ValueId id : graph.outputs) {
       plan.outputs.push_back({graph[id].name, graph[id].dtype, *graph[id].shape});
     }
-    frame.layouts = choose_layouts(graph, options_.target);
+    if (thrift_ < Thrift::Layouts) frame.layouts = choose_layouts(graph, options_.target);
     frame.places.resize(graph.values.size());
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const Value& value = graph[graph.inputs[i]];
@@ -62,7 +71,8 @@ class PlanBuilder final : public ControlSteps {
     storages_.finish(plan);
     if (plan.segments > 0) plan.memory_limit = options_.segment_limit;
     plan.constants = constants_.take();
-    check_memory(plan, options_.threads, options_.memory_limit);
+    result_.constant_names.resize(plan.constants.size());
+    for (const auto& [index, storage] : constant_storages_) result_.constant_names[static_cast<size_t>(index)] = storages_.name(storage);
     return std::move(result_);
   }
 
@@ -194,7 +204,14 @@ class PlanBuilder final : public ControlSteps {
   }
 
   void build_plain_steps(Frame& frame, bool top, PlanSteps& steps) {
-    const std::vector<Group> groups = fuse_groups(*frame.graph);
+    std::vector<Group> groups = fuse_groups(*frame.graph);
+    // Sizes that a run computes are known from some step on.
+    if (thrift_ >= Thrift::Order && frame.graph->data_symbols.empty() && frame.graph->relations.empty()) {
+      groups = order_for_memory(*frame.graph, groups, [&](ValueId id) {
+        const Dim bytes = stored_bytes(frame, id);
+        return bytes.is_constant() ? bytes.constant() : 0;
+      });
+    }
     frame.places.resize(frame.graph->values.size());
     alias_concats(frame, groups);
     if (top) assign_outputs(frame, groups);
@@ -363,6 +380,7 @@ class PlanBuilder final : public ControlSteps {
   }
 
   const BuildOptions& options_;
+  const Thrift thrift_;
   BuiltPlan result_;
   KernelSchedules schedules_;
   ConstantStore constants_;
@@ -372,6 +390,30 @@ class PlanBuilder final : public ControlSteps {
 
 }  // namespace
 
-BuiltPlan build_plan(Graph graph, const BuildOptions& options) { return PlanBuilder(options).run(std::move(graph)); }
+BuiltPlan build_plan(Graph graph, const BuildOptions& options) {
+  // What the machine has is no wish of the user's to save any of it.
+  const bool given = options.segment_limit > 0;
+  BuildOptions plain = options;
+  plain.tolerance = 0;
+  std::optional<BuiltPlan> least;
+  int64_t first = 0, fewest = 0;   // bytes
+  for (const Thrift thrift : {Thrift::None, Thrift::Order, Thrift::Constants, Thrift::Layouts}) {
+    BuiltPlan built = PlanBuilder(thrift < Thrift::Constants ? options : plain, thrift).run(given ? graph : std::move(graph));
+    const std::optional<MemoryNeed> need = memory_need(built.plan, options.threads);
+    const bool fits = !need || need->total() <= options.memory_limit;
+    if (thrift == Thrift::None) first = need ? need->total() : 0;
+    if (fits && thrift != Thrift::None) {
+      const char* how[] = {"", "runs its steps in another order", "uses no algorithm that stores more than its weights", "does not fill up blocks of channels"};
+      built.notes.push_back(text("for max_ram the model ", how[static_cast<size_t>(thrift)], ": it needs ", need->total(), " bytes, not ", first));
+    }
+    if (fits) return built;
+    if (!least || need->total() < fewest) {
+      fewest = need->total();
+      least = std::move(built);
+    }
+    if (!given) break;
+  }
+  refuse_memory(least->plan, least->constant_names, options.threads, options.memory_limit);
+}
 
 }  // namespace tc

@@ -44,9 +44,11 @@ struct BuiltPlan {
   Plan plan;
   std::vector<KernelReport> reports;   // one per call, in plan order
   std::vector<std::string> notes;      // in sentences: traces that were refused, and why
+  std::vector<std::string> constant_names;   // of the plan's constants
 };
 
-// The graph is simplified, shapes are inferred; it is consumed (layout choice inserts nodes).
+// The graph is simplified, shapes are inferred. Where the memory that the user gives is not enough, the model gives up speed for
+// it as far as it has to, and a note tells what; where nothing helps an Unsupported error lists what does not fit.
 BuiltPlan build_plan(Graph graph, const BuildOptions& options);
 
 }  // namespace tc

@@ -23,6 +23,7 @@ class Storages {
   // A new segment: the blocks in it are planned, or it is one block, which steps grow.
   int planned_segment();
   int own_segment() { return segments_++; }
+  const std::string& name(int storage) const { return storages_[static_cast<size_t>(storage)].name; }
   int segment(int storage) const { return storages_[static_cast<size_t>(storage)].index; }
   // Whether the place is in the memory of that output of the model.
   bool is_output(const Place& place, int index) const;

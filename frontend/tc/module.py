@@ -393,8 +393,8 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
     log        SQLite file of tuning records, read always; default $TC_LOG or the user's cache folder
                where it exists; False reads none
     build_threads  threads of the compiler; None takes all cores
-    max_ram    bytes that the model may use; None takes this machine's memory. A model that needs more is refused,
-               where its sizes are known
+    max_ram    bytes that the model may use, constants included; None takes this machine's memory. A model that needs more gives up
+               speed for it, and is refused where that is not enough and its sizes are known
     specialise  with sizes that are left open: so many versions are kept for sizes of the inputs that recur. The second run at a
                size compiles one, and is as fast as a model of that size from then on; 0 compiles none
     """

@@ -505,8 +505,9 @@ TEST(Sizes, OfTensorsAreLimitedToTheMachinesMemory) {
   EXPECT_EQ(build(lines, 39), "input 'x': tensor 'x' of shape [10, 1] takes 40 bytes, but a model may use 39 at most; check "
                               "the sizes that the model is given, or give it more by max_ram (default: the memory of this machine)");
   // Each tensor fits, but not all that live at once.
-  EXPECT_EQ(build(lines, 4000), "model 'g' needs 0 bytes for constants and 9856 to work in, but it may use 4000 at most; its largest "
-                                "tensors are 'a' (4000 bytes), 'b' (4000 bytes); use smaller sizes or fewer threads, or give it more by "
+  EXPECT_EQ(build(lines, 4000), "model 'g' needs 0 bytes for constants and 9856 to work in, but it may use 4000 at most; most is in "
+                                "use in step 'Softmax': 'a' (4000 bytes), 'b' (4000 bytes), and 1792 bytes for the intermediate results of each "
+                                "of 1 threads; use smaller sizes or fewer threads, or give it more by "
                                 "max_ram (default: the memory of this machine)");
   EXPECT_EQ(machine_memory() > int64_t{1} << 28, true);
 }

@@ -75,6 +75,21 @@ def keyword_network(path, seed=0):
     return sum(int(numpy.prod(each.dims)) for each in weights)
 
 
+def sounds(dtype, classify, count=3):
+    """Seeded inputs of MLPerf Tiny's keyword models, each of another class; `classify` tells the class of one."""
+    frames, features = numpy.mgrid[0:FRAMES, 0:FEATURES]
+    found = {}
+    for seed in range(100):
+        random = numpy.random.default_rng(seed)
+        tone = 20 * numpy.cos(random.uniform(0.05, 0.6) * frames + random.uniform(0.2, 2.5) * features + random.uniform(0, 6))
+        sample = tone * random.choice([0.3, 1, 3]) + numpy.where(features == 0, random.uniform(-100, 60), 0) + 5 * random.standard_normal(tone.shape)
+        sample = (numpy.clip(numpy.round(sample), -128, 127) if dtype == "int8" else sample).astype(dtype)[None, :, :, None]
+        found.setdefault(classify(sample), sample)
+        if len(found) == count:
+            return found
+    raise AssertionError(f"{count} sounds of different classes; found {len(found)}")
+
+
 def run_tool(tool, *arguments):
     done = subprocess.run([f"{LLVM}/{tool}", *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -9,8 +9,8 @@ from onnx.reference import ReferenceEvaluator
 
 import tc
 
-from ..support import worst_error
-from .bare_models import BARE, keyword_network, link_example, run_tool, said, words, write_samples
+from ..support import models_folder, worst_error
+from .bare_models import BARE, keyword_network, link_example, run_tool, said, sounds, words, write_samples
 
 EMULATOR = "qemu-system-riscv64"
 CORES = {"rv64gcv": "rv64,v=true,vlen=256,vext_spec=v1.0", "rv64gc": "rv64,v=false"}
@@ -48,6 +48,36 @@ def test_boots_and_tells_the_words(target, tmp_path):
     # The linker script has 256 KB of RAM for all but code and constants, 16 KB of them for the stack.
     assert arena < RAM and 90_000 < weights < 200_000 and 0 < stack < 16384
     print(f"{target}: arena {arena}, weights {weights}, stack {stack}, {ram_of(program)} bytes of RAM in all")
+    assert ram_of(program) <= RAM
+
+
+@pytest.mark.parametrize("name, dtype, tolerance", [("kws_ref_model_float32", "float32", 1e-2), ("kws_ref_model", "int8", 0)])
+def test_keyword_models_of_mlperf_tiny(name, dtype, tolerance, tmp_path):
+    """Files of TensorFlow Lite, the second one of 8-bit integers; the reference kernels say which class is right."""
+    path = models_folder() / "mlperf_tiny" / f"{name}.tflite"
+    for package in "tflite", "ai_edge_litert.interpreter":
+        pytest.importorskip(package)
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    interpreter = Interpreter(model_path=str(path), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    interpreter.allocate_tensors()
+
+    def reference(sample):
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], sample)
+        interpreter.invoke()
+        return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])[0]
+
+    samples = sounds(dtype, lambda sample: int(numpy.argmax(reference(sample))))
+    tc.compile(path, target="rv64gcv").export(tmp_path / "model.o", kind="bare")
+    write_samples(tmp_path, list(samples.values()))
+    program = linked(tmp_path, "rv64gcv")
+    code, output = boot(program, "rv64gcv")
+    assert code == 0, output
+    classes, outputs, (arena, weights, stack) = said(output, dtype)
+    print(f"{name}: arena {arena}, weights {weights}, stack {stack}, {ram_of(program)} bytes of RAM in all")
+    assert classes == list(samples)
+    for sample, found in zip(samples.values(), outputs):
+        assert worst_error(found, reference(sample)) <= tolerance
     assert ram_of(program) <= RAM
 
 
