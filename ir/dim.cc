@@ -75,26 +75,40 @@ std::string operand_text(const Dim& dim) {
   return simple ? text : "(" + text + ")";
 }
 
+// How often a proof may put an operand in the place of a minimum or maximum: enough for minima of minima.
+constexpr int kReplacements = 3;
+// Sums of more terms are not looked into: they come from generated or hostile models.
+constexpr size_t kMostProvedTerms = 16;
+
 // True where no values of the symbols make it negative; false where unknown.
-bool is_nonnegative(const Dim& dim);
-bool is_nonnegative(const Dim::Atom& atom) {
+bool is_nonnegative(const Dim& dim, int replacements = kReplacements);
+bool is_nonnegative(const Dim::Atom& atom, int replacements) {
   switch (atom.kind) {
     case Dim::AtomKind::Symbol:
     case Dim::AtomKind::Mod: return true;
     case Dim::AtomKind::FloorDiv:
-    case Dim::AtomKind::Min: return is_nonnegative(atom.left) && is_nonnegative(atom.right);
-    case Dim::AtomKind::Max: return is_nonnegative(atom.left) || is_nonnegative(atom.right);
+    case Dim::AtomKind::Min: return is_nonnegative(atom.left, replacements) && is_nonnegative(atom.right, replacements);
+    case Dim::AtomKind::Max: return is_nonnegative(atom.left, replacements) || is_nonnegative(atom.right, replacements);
   }
   return false;
 }
-bool is_nonnegative(const Dim& dim) {
-  for (const auto& term : dim.terms()) {
-    if (term.coefficient < 0) return false;
-    for (const auto& factor : term.factors) {
-      if (!is_nonnegative(*factor)) return false;
+bool is_nonnegative(const Dim& dim, int replacements) {
+  const bool plain = std::all_of(dim.terms().begin(), dim.terms().end(), [&](const Dim::Term& term) {
+    return term.coefficient > 0 && std::all_of(term.factors.begin(), term.factors.end(), [&](const Dim::AtomPtr& factor) { return is_nonnegative(*factor, replacements); });
+  });
+  if (plain) return true;
+  if (replacements == 0 || dim.terms().size() > kMostProvedTerms) return false;
+  // -min(a, b) is at least -a and at least -b; max(a, b) is at least a and at least b.
+  for (const Dim::Term& term : dim.terms()) {
+    const Dim::AtomKind replaceable = term.coefficient < 0 ? Dim::AtomKind::Min : Dim::AtomKind::Max;
+    if (term.factors.size() != 1 || term.factors[0]->kind != replaceable) continue;
+    const Dim::Atom& atom = *term.factors[0];
+    const Dim rest = dim - Dim(term.coefficient) * atom_dim(term.factors[0]);
+    for (const Dim& side : {atom.left, atom.right}) {
+      if (is_nonnegative(rest + Dim(term.coefficient) * side, replacements - 1)) return true;
     }
   }
-  return true;
+  return false;
 }
 
 // a / b where every factor of b is one of a.
@@ -210,16 +224,40 @@ Dim floor_div_constant(const Dim& a, int64_t b) {
   return quotient + make_atom(Dim::AtomKind::FloorDiv, "", left, right, text);
 }
 
+// The operands of minima (or maxima) of minima (or maxima).
+void collect_operands(Dim::AtomKind kind, const Dim& dim, std::vector<Dim>& operands) {
+  const bool nested = dim.terms().size() == 1 && dim.terms()[0].coefficient == 1 && dim.terms()[0].factors.size() == 1 && dim.terms()[0].factors[0]->kind == kind;
+  if (!nested) {
+    operands.push_back(dim);
+    return;
+  }
+  collect_operands(kind, dim.terms()[0].factors[0]->left, operands);
+  collect_operands(kind, dim.terms()[0].factors[0]->right, operands);
+}
+
+Dim make_bound(Dim::AtomKind kind, const Dim& a, const Dim& b) {
+  return make_atom(kind, "", a, b, (kind == Dim::AtomKind::Max ? "max(" : "min(") + a.str() + ", " + b.str() + ")");
+}
+
+// The minimum or maximum. It is commutative and associative, so the operands are kept in one order, each once and without
+// those that another one bounds: equal Dims have equal texts.
 Dim bound(Dim::AtomKind kind, const Dim& a, const Dim& b) {
-  bool want_larger = kind == Dim::AtomKind::Max;
-  if (is_nonnegative(a - b)) return want_larger ? a : b;
-  if (is_nonnegative(b - a)) return want_larger ? b : a;
-  std::string left = a.str(), right = b.str();
-  // Commutative: one order, so that equal Dims have equal texts.
-  bool swap = text_before(right, left);
-  std::string text = want_larger ? "max(" : "min(";
-  text += swap ? right + ", " + left : left + ", " + right;
-  return make_atom(kind, "", swap ? b : a, swap ? a : b, text + ")");
+  const auto covers = [&](const Dim& x, const Dim& y) { return is_nonnegative(kind == Dim::AtomKind::Max ? x - y : y - x); };
+  if (covers(a, b)) return a;
+  if (covers(b, a)) return b;
+  std::vector<Dim> given, kept;
+  collect_operands(kind, a, given);
+  collect_operands(kind, b, given);
+  if (given.size() > kMostProvedTerms) return make_bound(kind, a, b);
+  for (const Dim& operand : given) {
+    if (std::any_of(kept.begin(), kept.end(), [&](const Dim& other) { return covers(other, operand); })) continue;
+    std::erase_if(kept, [&](const Dim& other) { return covers(operand, other); });
+    kept.push_back(operand);
+  }
+  std::sort(kept.begin(), kept.end(), [](const Dim& x, const Dim& y) { return text_before(x.str(), y.str()); });
+  Dim result = kept[0];
+  for (size_t i = 1; i < kept.size(); ++i) result = make_bound(kind, result, kept[i]);
+  return result;
 }
 
 [[noreturn]] void division_by_zero(const Dim& a) {

@@ -205,7 +205,12 @@ void infer_scatter_nd(InferContext& context) {
   Shape expected(indices.begin(), indices.end() - 1);
   if (tuple < 1 || tuple > context.rank(0)) context.error("indices of shape ", str(indices), " do not fit data of shape ", str(data));
   expected.insert(expected.end(), data.begin() + tuple, data.end());
-  if (context.shape(2) != expected) context.error("the updates have shape ", str(context.shape(2)), "; ", str(expected), " is needed");
+  const Shape& updates = context.shape(2);
+  const std::string why = text("the updates have shape ", str(updates), "; ", str(expected), " is needed");
+  if (updates.size() != expected.size()) context.error(why);
+  for (size_t axis = 0; axis < expected.size(); ++axis) {
+    if (updates[axis] != expected[axis]) context.differ(updates[axis], expected[axis], why);
+  }
   infer_scatter(context);
 }
 

@@ -13,6 +13,14 @@ int64_t saturated(__int128 value) {
   return static_cast<int64_t>(std::clamp<__int128>(value, -kLargestDim, kLargestDim));
 }
 
+int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+
+Interval product(const Interval& a, const Interval& b) {
+  const __int128 corners[] = {static_cast<__int128>(a.low) * b.low, static_cast<__int128>(a.low) * b.high,
+                              static_cast<__int128>(a.high) * b.low, static_cast<__int128>(a.high) * b.high};
+  return {saturated(*std::min_element(std::begin(corners), std::end(corners))), saturated(*std::max_element(std::begin(corners), std::end(corners)))};
+}
+
 Interval range_of_atom(const Dim::Atom& atom, const Graph& graph) {
   if (atom.kind == Dim::AtomKind::Symbol) {
     auto found = graph.symbols.find(atom.name);
@@ -26,7 +34,11 @@ Interval range_of_atom(const Dim::Atom& atom, const Graph& graph) {
     case Dim::AtomKind::Min: return {std::min(a.low, b.low), std::min(a.high, b.high)};
     case Dim::AtomKind::Max: return {std::max(a.low, b.low), std::max(a.high, b.high)};
     case Dim::AtomKind::Mod: return {0, std::max<int64_t>(b.high - 1, 0)};
-    default: return {a.low < 0 ? a.low : a.low / std::max<int64_t>(b.high, 1), a.high / std::max<int64_t>(b.low, 1)};
+    default: {
+      // A size that divides is at least 1 wherever the division means something.
+      const int64_t least = std::max<int64_t>(b.low, 1), most = std::max<int64_t>(b.high, 1);
+      return {floor_quotient(a.low, a.low < 0 ? least : most), floor_quotient(a.high, a.high < 0 ? most : least)};
+    }
   }
 }
 
@@ -136,18 +148,14 @@ Interval dim_range(const Dim& dim, const Graph& graph) {
 
 namespace {
 
-// Factors are not negative.
+// Factors may be negative: floor((n - 3)/2) is -1 where n is 1.
 Interval range_of_sum(const Dim& dim, const Graph& graph) {
   __int128 low = 0, high = 0;
   for (const Dim::Term& term : dim.terms()) {
-    int64_t least = 1, most = 1;
-    for (const Dim::AtomPtr& atom : term.factors) {
-      const Interval range = range_of_atom(*atom, graph);
-      least = saturated(static_cast<__int128>(least) * std::max<int64_t>(range.low, 0));
-      most = saturated(static_cast<__int128>(most) * std::max<int64_t>(range.high, 0));
-    }
-    low += static_cast<__int128>(term.coefficient) * (term.coefficient < 0 ? most : least);
-    high += static_cast<__int128>(term.coefficient) * (term.coefficient < 0 ? least : most);
+    Interval factors{1, 1};
+    for (const Dim::AtomPtr& atom : term.factors) factors = product(factors, range_of_atom(*atom, graph));
+    low += static_cast<__int128>(term.coefficient) * (term.coefficient < 0 ? factors.high : factors.low);
+    high += static_cast<__int128>(term.coefficient) * (term.coefficient < 0 ? factors.low : factors.high);
   }
   return {saturated(low), saturated(high)};
 }

@@ -179,7 +179,10 @@ std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Grap
     const int64_t size = step < 0 ? (step == INT64_MIN ? INT64_MAX : -step) : step;
     Dim length = ceil_div(distance, Dim(size));
     if (length.is_constant() && length.constant() < 0) length = 0;
-    if (!length.is_constant() && dim_range(length, graph).low < 0) length = max(length, Dim(0));
+    if (!length.is_constant()) {
+      const Interval range = dim_range(length, graph);
+      length = range.high <= 0 ? Dim(0) : range.low < 0 ? max(length, Dim(0)) : length;
+    }
     ranges[axis] = {start, length, step};
     if (length == Dim(0)) ranges[axis].start = 0;
     if (length == Dim(0) || length == Dim(1)) ranges[axis].step = 1;

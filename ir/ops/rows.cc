@@ -260,7 +260,9 @@ Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::v
       // A window that would start in the padding after the input does not count.
       size = size - Dim(1);
     }
-    if (size.is_constant() && size.constant() < 1) {
+    // Nothing of nothing: a window of one element fits an empty axis no times.
+    const bool nothing = size == Dim(0) && spatial[i] == Dim(0);
+    if (size.is_constant() && size.constant() < 1 && !nothing) {
       fail(ErrorKind::Shape, node.origin.str(), ": a window that reaches over ", reach,
            " elements does not fit spatial axis ", i, " of size ", spatial[i].str(), " with padding ",
            before, " and ", after);
@@ -337,21 +339,42 @@ TensorPtr int_tensor(const std::vector<int64_t>& shape, const std::vector<int64_
   return tensor;
 }
 
+namespace {
+
+// Dims of which a size is not negative exactly where they are not: m * floor(a/c) + k >= 0 is a >= c * ceil(-k/m).
+std::optional<Dim> without_floor(const Dim& size) {
+  int64_t constant = 0;
+  const Dim::Term* rounded = nullptr;
+  for (const Dim::Term& term : size.terms()) {
+    if (term.factors.empty()) constant = term.coefficient;
+    else if (!rounded && term.factors.size() == 1 && term.factors[0]->kind == Dim::AtomKind::FloorDiv && term.coefficient > 0) rounded = &term;
+    else return std::nullopt;
+  }
+  if (!rounded || !rounded->factors[0]->right.is_constant() || rounded->factors[0]->right.constant() < 1) return std::nullopt;
+  return rounded->factors[0]->left - rounded->factors[0]->right * ceil_div(Dim(-constant), Dim(rounded->coefficient));
+}
+
+}  // namespace
+
 void require_not_negative(InferContext& context, const Dim& size, const std::string& what) {
   if (dim_range(size, context.graph()).low >= 0) return;
+  if (const auto simpler = without_floor(size)) return require_not_negative(context, *simpler, what);
   // factor * symbol + constant
   int64_t constant = 0;
   const Dim::Term* growing = nullptr;
+  bool linear = true;
   for (const Dim::Term& term : size.terms()) {
     if (term.factors.empty()) constant = term.coefficient;
     else if (!growing && term.factors.size() == 1 && term.factors[0]->kind == Dim::AtomKind::Symbol && term.coefficient > 0) growing = &term;
-    else return context.unsupported(what, " may be too small for some sizes; bind the symbols to numbers");
+    else linear = false;
   }
-  const auto symbol = growing ? context.graph().symbols.find(growing->factors[0]->name) : context.graph().symbols.end();
-  const int64_t least = growing ? (-constant + growing->coefficient - 1) / growing->coefficient : 0;
-  if (symbol == context.graph().symbols.end() || least > symbol->second.second) {
-    context.unsupported(what, " may be too small for some sizes; bind the symbols to numbers");
+  const auto symbol = linear && growing ? context.graph().symbols.find(growing->factors[0]->name) : context.graph().symbols.end();
+  if (symbol == context.graph().symbols.end()) {
+    // Not a bound of one symbol: every run looks.
+    return context.require_at_most(Dim(0), size, text(what, " is too small"));
   }
+  const int64_t least = (-constant + growing->coefficient - 1) / growing->coefficient;
+  if (least > symbol->second.second) context.unsupported(what, " may be too small for some sizes; bind the symbols to numbers");
   symbol->second.first = std::max(symbol->second.first, least);
 }
 

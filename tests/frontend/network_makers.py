@@ -28,6 +28,7 @@ KIND_SMALL = {
 _GPT = {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 128}
 # By name of the configuration.
 OWN = {
+    "Vits": {"noise_scale": 0.0, "noise_scale_duration": 0.0},   # what is drawn at random in a run can't be compared
     **dict.fromkeys(("GPT2", "GPTJ", "CodeGen", "GPTBigCode", "OpenAIGPT", "CTRL"), _GPT),
     "Bert": {}, "Roberta": {}, "DistilBert": {"dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128},
     "GPTJ": _GPT | {"rotary_dim": 8}, "CodeGen": _GPT | {"rotary_dim": 8}, "CTRL": _GPT | {"dff": 128},

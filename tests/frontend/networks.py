@@ -312,7 +312,7 @@ def table_text(rows):
         error = f"{what['error']:.1e}" if "error" in what else ""
         ratio = ratio_of(row.get("times", {}))
         reason = f": {what['reason'][:200]}".replace("|", "\\|").replace("\n", " ") if what["reason"] else ""
-        lines.append(f"| {label} | {row['export']['exporter']} | {row['export']['opset']} | {states[label]}{reason} | {error} | "
+        lines.append(f"| {label} | {row['export'].get('exporter', '')} | {row['export'].get('opset', '')} | {states[label]}{reason} | {error} | "
                      f"{f'{ratio:.2f}' if ratio else ''} |")
     return "\n".join(lines) + "\n"
 

@@ -1,16 +1,23 @@
 """Draws valid ONNX graphs over most operators, and compares what tc makes of them with a reference in float64.
 
-    python -m tests.frontend.random_graphs [--seeds 0 1000] [--target native] [--keep FOLDER]
+    python -m tests.frontend.random_graphs [--seeds 0 1000] [--target native] [--keep FOLDER] [--heap]
 
 A graph is drawn from a seed: inputs, then nodes that each take some values that are there, dead ends included, with odd
 sizes, sizes of 0 and of 1, and names in place of sizes. `exact` values are small multiples of 1/4 (or whole numbers), so that
 operators which jump (comparisons, rounding, ArgMax, casts to whole numbers) give one result only.
 A graph that fails is shrunk: to the first node that is wrong, and as few nodes before it as make it so.
+The command compiles and runs them in processes of their own, so that a crash and a graph of more than a minute are failures
+of their seeds like any other; with --heap glibc checks the heap at every call, and a write beyond a tensor ends the process.
 """
 
 import argparse
 import dataclasses
+import functools
+import os
+import signal
+import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -26,6 +33,9 @@ TYPES = (FLOAT, INT, BOOL, numpy.float64, numpy.float16, *(numpy.dtype(f"{sign}i
          numpy.uint64)
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17)
 MOST_ELEMENTS = 1500
+SEEDS_OF_A_PROCESS = 50
+MOST_SECONDS_OF_A_GRAPH = 60
+SHRUNK = "shrunk"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,8 +244,23 @@ def in_doubles(graph):
     return dict(zip(outputs, results))
 
 
+BY_ONNX_RUNTIME = "run by ONNX Runtime"
+
+
+def tell(doing):
+    """Called with what is done with a graph; a process that was given many prints it."""
+
+
 def by_onnx_runtime(graph):
     """Results of ONNX Runtime, or None where it has no kernel."""
+    tell(BY_ONNX_RUNTIME)
+    try:
+        return results_of_onnx_runtime(graph)
+    finally:
+        tell("compared")
+
+
+def results_of_onnx_runtime(graph):
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -368,25 +393,95 @@ def describe(graph):
     return onnx.printer.to_text(graph.model())
 
 
+def check(seed, target, keep):
+    """Prints what is wrong with a graph, and how the smallest part of it that fails reads; false where nothing is."""
+    tell("drawn")
+    graph = draw(seed)
+    tell("compiled and run")
+    wrong = what_is_wrong(graph, target)
+    if wrong is None:
+        return False
+    if keep:
+        keep.mkdir(parents=True, exist_ok=True)
+        onnx.save(graph.model(), keep / f"{seed}.onnx")
+    print(f"seed {seed}: {wrong}", flush=True)
+    tell(SHRUNK)
+    small = shrink(graph, lambda part: what_is_wrong(part, target) is not None)
+    print(describe(small), flush=True)
+    if keep:
+        onnx.save(small.model(), keep / f"{seed}.onnx")
+    return True
+
+
+class Child:
+    """A process that checks the seeds from `first` on, and tells before each what it does with it."""
+
+    def __init__(self, first, options):
+        environment = dict(os.environ)
+        if options.heap:
+            environment |= {"LD_PRELOAD": "libc_malloc_debug.so.0", "GLIBC_TUNABLES": "glibc.malloc.check=3"}
+        last = min(first + SEEDS_OF_A_PROCESS, options.seeds[1])
+        command = [sys.executable, "-m", __spec__.name, "--seeds", str(first), str(last), "--target", options.target, "--here"]
+        self.last = last
+        self.process = subprocess.Popen(command + (["--keep", str(options.keep)] if options.keep else []), env=environment,
+                                        stderr=subprocess.PIPE, text=True)
+        self.told, self.since = [f"{first} drawn"], time.monotonic()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stderr:
+            if line.split(" ")[0].isdigit():
+                self.told.append(line.strip())
+                self.since = time.monotonic()
+
+    def ended(self):
+        """How it ended, where not by itself: a signal, or the limit of time for one seed."""
+        while self.process.poll() is None:
+            if time.monotonic() - self.since > MOST_SECONDS_OF_A_GRAPH:
+                self.process.kill()
+                self.process.wait()
+                return f"took more than {MOST_SECONDS_OF_A_GRAPH} s"
+            time.sleep(0.05)
+        self.reader.join()
+        code = self.process.returncode
+        return None if code in (0, 1) else f"ended the process: {signal.Signals(-code).name if code < 0 else code}"
+
+
+def check_in_processes(options):
+    """The number of seeds that failed."""
+    failures, first = 0, options.seeds[0]
+    while first < options.seeds[1]:
+        child = Child(first, options)
+        ended = child.ended()
+        failures += sum(line.endswith(f" {SHRUNK}") for line in child.told)
+        first = child.last
+        if ended:
+            seed, what = child.told[-1].split(" ", maxsplit=1)
+            print(f"seed {seed}: {ended} when it was {what}", flush=True)
+            # What ends ONNX Runtime is not judged, and what fails was counted before it was shrunk.
+            failures += what != BY_ONNX_RUNTIME and f"{seed} {SHRUNK}" not in child.told
+            first = int(seed) + 1
+    return failures
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--seeds", nargs=2, type=int, default=(0, 1000))
     parser.add_argument("--target", default="native")
     parser.add_argument("--keep", type=Path, help="folder for models that fail")
+    parser.add_argument("--heap", action="store_true", help="glibc checks the heap")
+    parser.add_argument("--here", action="store_true", help="in this process")
     options = parser.parse_args()
-    failures = 0
-    for seed in range(*options.seeds):
-        graph = draw(seed)
-        wrong = what_is_wrong(graph, options.target)
-        if wrong is None:
-            continue
-        failures += 1
-        small = shrink(graph, lambda part: what_is_wrong(part, options.target) is not None)
-        print(f"seed {seed}: {wrong}\n{describe(small)}", flush=True)
-        if options.keep:
-            options.keep.mkdir(parents=True, exist_ok=True)
-            onnx.save(small.model(), options.keep / f"{seed}.onnx")
-    print(f"{failures} of {options.seeds[1] - options.seeds[0]} graphs failed")
+    if options.here:
+        failures = 0
+        global tell
+        for seed in range(*options.seeds):
+            tell = functools.partial(lambda seed, doing: print(f"{seed} {doing}", file=sys.stderr, flush=True), seed)
+            failures += check(seed, options.target, options.keep)
+    else:
+        failures = check_in_processes(options)
+        print(f"{failures} of {options.seeds[1] - options.seeds[0]} graphs failed")
     return 1 if failures else 0
 
 

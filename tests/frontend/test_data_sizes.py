@@ -399,3 +399,41 @@ def test_iterations_of_different_sizes_are_an_error_of_the_run():
     with pytest.raises(tc.ShapeError, match="node 'repeat' .*has to be"):
         module(np.float32([9, 2.5, 7]))
     check(loop("picked"), {"x": np.float32([9, 8, 7])}, module)
+
+
+# --- sizes that are nothing, and sizes that are the same ----------------------------------------
+
+
+@pytest.mark.parametrize("operator", ["Celu", "GlobalMaxPool"])
+def test_what_reads_an_empty_slice_writes_nothing(operator):
+    """x[-2:0:2] is empty for every n; the floor in its length is negative."""
+    symbol = ("x", FLOAT, ["n", 2, 3])
+    data = model([helper.make_node("Slice", ["x", "start", "end", "axis", "step"], ["part"]), helper.make_node(operator, ["part"], ["y"])],
+                 [symbol], [("y", FLOAT, None)], {"start": [-2], "end": [0], "axis": [0], "step": [2]})
+    module = tc.compile(data)
+    for n in (1, 2, 3, 5, 9):
+        assert module.run({"x": np.ones((n, 2, 3), np.float32)})["y"].shape[0] == 0
+
+
+def test_a_window_without_a_place_writes_nothing():
+    """Convolutions of images that are smaller than the window by one step are empty, whatever the size was when it was compiled."""
+    weights = np.ones((1, 1, 3), np.float32)
+    data = model([helper.make_node("Conv", ["x", "w"], ["y"], strides=[2])], [("x", FLOAT, [1, 1, "n"])], [("y", FLOAT, None)], {"w": weights})
+    module = tc.compile(data)
+    for n in (9, 1, 2, 4):
+        size = (n - 3) // 2 + 1
+        np.testing.assert_array_equal(module.run({"x": np.ones((1, 1, n), np.float32)})["y"], np.full((1, 1, size), 3, np.float32))
+
+
+def test_equal_nodes_find_equally_many():
+    """A mask as PyTorch's exporter writes it: a NonZero for each use, and sizes of both that have to be equal."""
+    nodes = [helper.make_node("NonZero", ["mask"], ["first"]), helper.make_node("NonZero", ["mask"], ["second"]),
+             helper.make_node("Shape", ["first"], ["s"]), helper.make_node("Gather", ["s", "one"], ["count"]),
+             helper.make_node("Min", ["count", "most"], ["k"]), helper.make_node("Min", ["k", "count"], ["again"]),
+             helper.make_node("Slice", ["first", "nought", "k", "one"], ["a"]), helper.make_node("Slice", ["second", "nought", "again", "one"], ["b"]),
+             helper.make_node("Add", ["a", "b"], ["y"])]
+    data = model(nodes, [("mask", BOOL, [9])], [("y", INT64, None)], {"one": [1], "nought": [0], "most": [4]})
+    module = tc.compile(data)
+    for mask in ([1, 0, 1, 0, 0, 0, 0, 0, 1], [1] * 9, [0] * 9):
+        where = np.nonzero(mask)[0][None, :4]
+        np.testing.assert_array_equal(module.run({"mask": np.array(mask, bool)})["y"], where + where)

@@ -1,6 +1,9 @@
 """Random graphs are right against a reference in float64, or refused by name; 500 of them, and 10,000 with --full.
 `python -m tests.frontend.random_graphs` draws others, and shrinks what fails."""
 
+import argparse
+import sys
+
 import numpy
 import pytest
 
@@ -54,3 +57,26 @@ def test_a_wrong_result_is_seen(monkeypatch):
     assert "has an error of" in random_graphs.what_is_wrong(graph)
     monkeypatch.setattr(tc.Module, "run", lambda self, inputs: {name: array[None] for name, array in run(self, inputs).items()})
     assert "has shape" in random_graphs.what_is_wrong(graph)
+
+
+def test_what_ends_a_process_fails_its_seed(tmp_path, monkeypatch, capsys):
+    """A process that ends at seed 1, one that ends within ONNX Runtime at seed 3: those after them are checked as well."""
+    program = tmp_path / "program"
+    program.write_text(f"""#!{sys.executable}
+import os, sys
+at = sys.argv.index("--seeds")
+for seed in range(int(sys.argv[at + 1]), int(sys.argv[at + 2])):
+    print(seed, "drawn", file=sys.stderr, flush=True)
+    if seed == 1:
+        os.abort()
+    if seed == 3:
+        print(seed, "run by ONNX Runtime", file=sys.stderr, flush=True)
+        os.abort()
+    print("checked", seed, flush=True)
+""")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    options = argparse.Namespace(seeds=(0, 5), target="native", keep=None, heap=False)
+    assert random_graphs.check_in_processes(options) == 1
+    assert capsys.readouterr().out.splitlines() == ["seed 1: ended the process: SIGABRT when it was drawn",
+                                                    "seed 3: ended the process: SIGABRT when it was run by ONNX Runtime"]

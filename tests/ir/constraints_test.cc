@@ -5,6 +5,7 @@
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/ops/op.h"
+#include "ir/ops/rows.h"
 
 namespace tc {
 namespace {
@@ -109,6 +110,19 @@ TEST(Constraints, OfSymbols) {
   EXPECT_EQ(graph.symbols.at("n").first, 5);
   EXPECT_EQ(refusal(inputs, "y f32[?], i i64[?] = TopK(x) {k = [500]}"),
             ": axis 1 of [2, n] may be too small for some sizes; bind the symbols to numbers");
+}
+
+// Floors of what is negative are negative, and are so in products.
+TEST(Constraints, RangesOfFloors) {
+  const Graph graph = parse_graph("graph g {\n  symbol n in [1, 10]\n  symbol m in [0, 4]\n  input x f32[n, m]\n  output x\n}\n");
+  const auto range = [&](const std::string& text) {
+    const Interval found = dim_range(parse_dim(text), graph);
+    return std::pair(found.low, found.high);
+  };
+  EXPECT_EQ(range("floor((3 - n)/2)"), (std::pair<int64_t, int64_t>(-4, 1)));
+  EXPECT_EQ(range("floor((0 - n)/2)"), (std::pair<int64_t, int64_t>(-5, -1)));
+  EXPECT_EQ(range("floor((0 - n)/2)*m"), (std::pair<int64_t, int64_t>(-20, 0)));
+  EXPECT_EQ(range("floor((n - 3)/2) + 1"), (std::pair<int64_t, int64_t>(0, 4)));
 }
 
 }  // namespace

@@ -287,5 +287,16 @@ TEST(Expressions, IdentitiesLeaveTheOtherOperand) {
   EXPECT_EQ(identity(Reduction::Product, DType::F64)->number, 1);
 }
 
+// Minima and maxima of several operands have one form, without those that others bound.
+TEST(Dim, MinimaOfMinima) {
+  const auto form = [](const std::string& text) { return parse_dim(text).str(); };
+  EXPECT_EQ(form("min(min(50, a), a)"), "min(50, a)");
+  EXPECT_EQ(form("min(a, min(50, b))"), form("min(min(b, a), 50)"));
+  EXPECT_EQ(form("min(min(50, a), min(60, b))"), form("min(min(50, a), b)"));
+  EXPECT_EQ(form("max(a, max(b, a + c))"), form("max(a + c, b)"));
+  EXPECT_EQ(form("max(min(a, b), a)"), "a");
+  EXPECT_EQ(form("a - min(a, b) - max(0, a - min(a, b))"), "0");
+}
+
 }  // namespace
 }  // namespace tc

@@ -235,7 +235,11 @@ class OnnxImporter final : public NodeImporter {
                     tc_onnx::GraphProto* spent = nullptr) {
     Graph& graph = *scope.graph;
     SizesOfValues outside = std::exchange(sizes_, {});
-    const std::shared_ptr<void> leave(nullptr, [&](void*) { sizes_ = std::move(outside); });
+    auto sized_outside = std::exchange(sized_, {});
+    const std::shared_ptr<void> leave(nullptr, [&](void*) {
+      sizes_ = std::move(outside);
+      sized_ = std::move(sized_outside);
+    });
     std::set<std::string> initializers;
     for (int i = 0; i < proto.initializer_size(); ++i) {
       const tc_onnx::TensorProto& tensor = proto.initializer(i);
@@ -380,7 +384,11 @@ class OnnxImporter final : public NodeImporter {
     const bool lacks_first = !node.outputs.empty() && node.outputs[0] == kNoValue && node.op->kind != OpRow::Kind::Expand;
     if (lacks_first) node.outputs[0] = graph.fresh_value("unnamed", DType::F32);
     const std::vector<ValueId> given = node.outputs;
+    const bool sized = node.op->attribute("symbol") != nullptr;
+    if (sized && define_as_before(node, outputs, scope)) return;
+    const Node as_given = sized ? node : Node();
     make_canonical(node, form, scope);
+    if (sized) sized_.emplace_back(as_given, node.outputs);
     // Beside those of the file a node may have outputs for sizes: a loop among them, others behind them.
     for (size_t i = 0; i < std::min(outputs.size(), node.outputs.size()); ++i) {
       const bool stays = i < given.size() && std::find(node.outputs.begin(), node.outputs.end(), given[i]) != node.outputs.end();
@@ -388,6 +396,22 @@ class OnnxImporter final : public NodeImporter {
       if (output != kNoValue && !outputs[i].empty()) define(outputs[i], output, scope);
     }
     if (!compute_at_once(graph, node)) graph.nodes.push_back(std::move(node));
+  }
+
+  // Where an equal node computed the sizes of its results before, they are these results: with symbols of their own nothing would
+  // prove that their sizes are equal. PyTorch's exporter writes a NonZero for each use of a mask.
+  bool define_as_before(const Node& node, const std::vector<std::string>& outputs, NameScope& scope) {
+    for (const auto& [other, results] : sized_) {
+      if (other.op != node.op || other.inputs != node.inputs || other.attributes != node.attributes || other.origin.opset != node.origin.opset) continue;
+      bool all = outputs.size() <= results.size();
+      for (size_t i = 0; all && i < outputs.size(); ++i) all = outputs[i].empty() || results[i] != kNoValue;
+      if (!all) continue;
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        if (!outputs[i].empty()) define(outputs[i], results[i], scope);
+      }
+      return true;
+    }
+    return false;
   }
 
   // --- attributes, constants, functions --------------------------------------------------------
@@ -476,6 +500,7 @@ class OnnxImporter final : public NodeImporter {
   int64_t imported_again_ = 0;     // nodes
   int64_t spent_ = 0;              // of kMostSpent
   SizesOfValues sizes_;            // of the graph that is being imported
+  std::vector<std::pair<Node, std::vector<ValueId>>> sized_;   // its nodes, as the file has them, that compute sizes; their results
 };
 
 tc_onnx::ModelProto message_of(const Source& source) {
