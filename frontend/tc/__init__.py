@@ -17,13 +17,13 @@ __version__ = "0.1.0"
 __all__ = [
     "DeviceError", "Error", "Kernel", "Log", "LogError", "Memory", "ModelError", "Module", "Port",
     "Schedule", "ScheduleError", "ShapeError", "TargetError", "Timing", "TuneResult", "UnsupportedError",
-    "Verification", "check", "compile", "kernels", "load", "targets", "tune", "verify",
+    "Verification", "check", "compile", "kernels", "load", "quantize", "targets", "tune", "verify",
 ]
 
 # What running a model does not need is imported when it is first asked for.
 _LATER = {
     "Kernel": "kernel", "Schedule": "kernel", "Timing": "kernel", "kernels": "kernel", "Log": "log",
-    "TuneResult": "tuning", "tune": "tuning", "Verification": "verifying", "verify": "verifying",
+    "Quantised": "quantising", "TuneResult": "tuning", "quantize": "quantising", "tune": "tuning", "Verification": "verifying", "verify": "verifying",
 }
 
 

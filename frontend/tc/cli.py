@@ -20,6 +20,7 @@ from .kernel import kernels, seeded_array, time_calls
 from .module import BIT_TYPES, KINDS, check, compile, load, targets
 from .native import compiler, runtime
 from .profile import limits_text, profile
+from .quantising_command import add_command as add_quantize
 from .tuning import tune
 
 _SUFFIXES = {"shared": ".so", "static": ".a", "executable": "", "object": ".o", "bare": ".o"}
@@ -542,6 +543,7 @@ def _parser():
         command(name, function, text)
     fleet.add_commands(command)
     log.add_command(command)
+    add_quantize(command)
     return parser
 
 

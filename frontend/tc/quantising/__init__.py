@@ -1,0 +1,13 @@
+"""A quantiser for those who have none: a float network and some of its inputs in, a network of 8-bit integers between QuantizeLinear and
+DequantizeLinear out. Imported when it is first asked for; it needs the package onnx (`pip install 'tc[quantize]'`)."""
+
+from ..errors import Error
+
+try:
+    import onnx  # noqa: F401
+except ImportError:
+    raise Error("quantising writes ONNX by the package onnx, which is not installed here: pip install 'tc[quantize]'") from None
+
+from .quantiser import Quantised, quantize
+
+__all__ = ["Quantised", "quantize"]

@@ -1,0 +1,255 @@
+"""tc.quantize: what is measured, and in which order."""
+
+import contextlib
+import dataclasses
+import sys
+import typing
+
+import numpy as np
+
+from ..errors import DeviceError, Error, UnsupportedError, bounded
+from . import prepare
+from .network import Network, attribute
+from .ranges import METHODS, Range, numbers_of
+from .rounding import MOVERS, Places, Rounded, float_values, sums_of, weight_scales, whole_weights
+from .samples import samples_of
+
+# Samples that the error of a single layer is measured on.
+MEASURED = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """One sum of products: the error of the outputs where it alone is rounded, relative to their size; None where it was not measured."""
+    node: str
+    op: str
+    error: typing.Optional[float]
+    integers: bool
+    why: str
+
+
+@dataclasses.dataclass
+class Quantised:
+    """A quantised network: `model` is the ONNX file's bytes. `error` (root of the mean square, relative), `cosine` (least of a sample) and
+    `agreement` (share of samples with the same largest element; None where the first output has no classes) are on the given samples."""
+    model: bytes
+    error: float
+    cosine: float
+    agreement: typing.Optional[float]
+    samples: int
+    layers: list
+    equalised: int
+
+    def save(self, path):
+        try:
+            with open(path, "wb") as file:
+                file.write(self.model)
+        except OSError as error:
+            raise DeviceError(f"'{path}' cannot be written: {error.strerror}") from None
+
+    def to_dict(self):
+        rows = [dataclasses.asdict(layer) for layer in self.layers]
+        return {"error": self.error, "cosine": self.cosine, "agreement": self.agreement, "samples": self.samples, "layers": rows,
+                "equalised": self.equalised}
+
+    def __str__(self):
+        whole = sum(layer.integers for layer in self.layers)
+        agreement = "" if self.agreement is None else f", the same class for {100 * self.agreement:.2f} %"
+        lines = [f"{whole} of {len(self.layers)} layers are integers; on {self.samples} samples the error is {self.error:.2e} of the outputs, "
+                 f"the least cosine {self.cosine:.6f}{agreement}"]
+        for layer in self.layers:
+            error = "" if layer.error is None else f"  error alone {layer.error:.2e}"
+            lines.append(f"  {'integers' if layer.integers else 'floats  '}  {layer.op} '{layer.node}'{error}" + (f"  ({layer.why})" if layer.why else ""))
+        return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def _steps(progress):
+    """A function that begins a phase of so many steps and gives back one that is called after each."""
+    if callable(progress) or progress is False or (progress is None and not sys.stderr.isatty()):
+        def begin(phase, total):
+            done = [0]
+
+            def step():
+                done[0] += 1
+                if callable(progress):
+                    progress({"phase": phase, "done": done[0], "total": total})
+            return step
+
+        yield begin
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as shown:
+        def begin(phase, total):
+            task = shown.add_task(phase, total=total)
+            return lambda: shown.advance(task)
+
+        yield begin
+
+
+class _Work:
+    """One quantisation: the network, the samples and what is known so far."""
+
+    def __init__(self, network, samples, options, begin):
+        self.network, self.samples, self.options, self.begin = network, samples, options, begin
+        self.shapes = {name: array.shape for name, array in samples[0].items()}
+        self.is_float = float_values(network)
+        self.sums = sums_of(network)
+        if not self.sums:
+            raise UnsupportedError(f"{network.name} has no Conv, ConvTranspose, Gemm or MatMul by constants in float32: nothing would become integers")
+        self.numbers, self.biases, self.expected = {}, {}, None
+
+    def run(self, data, phase, samples=None):
+        """The outputs for each sample, as lists of arrays."""
+        from ..module import compile
+
+        module = compile(data, self.options["target"], shapes=self.shapes, threads=self.options["threads"], log=False)
+        samples = self.samples if samples is None else samples
+        step = self.begin(phase, len(samples)) if phase else lambda: None
+        for sample in samples:
+            results = module.run(sample)
+            step()
+            yield results
+
+    def measure_ranges(self):
+        values = sorted(Places(self.network, self.sums, self.is_float).values)
+        taken = [name for name in values if name in self.shapes]
+        computed = [name for name in values if name not in self.shapes]
+        ranges = {name: Range() for name in values}
+        data = self.network.data(outputs=computed) if computed else None
+        for phase, see in (("ranges", lambda name, array: ranges[name].see_ends(array)),
+                           ("numbers", lambda name, array: ranges[name].see_numbers(array, self._axis(name, array)))):
+            found = self.run(data, phase) if computed else [{} for _ in self.samples]
+            for sample, results in zip(self.samples, found):
+                for name in values:
+                    see(name, sample[name] if name in taken else results[name])
+        for name, each in ranges.items():
+            if not each.is_finite:
+                raise UnsupportedError(f"value '{name}' of {self.network.name} becomes NaN or infinite on the samples: no range follows; "
+                                       "python -m tc verify names the node")
+            self.numbers[name] = numbers_of(*each.ends(self.options["method"], self.options["percentile"]))
+        for node in self.network.nodes:     # in order, so that chains of them have one scale
+            if node.op_type in MOVERS and node.input[0] in self.numbers:
+                self.numbers.update({name: self.numbers[node.input[0]] for name in node.output if name in self.numbers})
+        return ranges
+
+    def _axis(self, name, array):
+        """The axis that counts the input channels of the sums that read the value: the last one of products."""
+        product = any(node.op_type in ("Gemm", "MatMul") and node.input[0] == name for node in self.sums)
+        return array.ndim - 1 if product else min(1, array.ndim - 1)
+
+    def correct_biases(self, ranges):
+        """What rounded weights add to a layer's results on average is taken from its bias."""
+        for node in self.sums:
+            if node.op_type not in ("Conv", "Gemm") or attribute(node, "group", 1) != 1 or ranges[node.input[0]].mean is None:
+                continue
+            weights, bias = self.network.constant(node, 1), self.network.constant(node, 2)
+            if len(node.input) > 2 and node.input[2] and (bias is None or bias.ndim != 1):
+                continue
+            scales, axis = weight_scales(node, weights, self.options["per_channel"])
+            wrong = whole_weights(weights, np.asarray(scales, np.float32), axis)[1] - weights
+            wrong = wrong.reshape(*wrong.shape[:2], -1).sum(2) if node.op_type == "Conv" else wrong
+            means = ranges[node.input[0]].means()
+            rows = wrong if axis == 0 else wrong.T
+            if rows.shape[1] != len(means):
+                continue
+            added = rows @ means
+            self.biases[node.name] = ((0 if bias is None else bias) - added).astype(np.float32)
+
+    def rounded(self, names):
+        sums = [node for node in self.sums if node.name in names]
+        return Rounded(self.network, Places(self.network, sums, self.is_float), self.numbers, self.options["per_channel"], self.biases).data()
+
+    def compare(self, names, phase, samples=None):
+        """(error, least cosine, agreement) where these sums are of integers."""
+        if self.expected is None:
+            self.expected = list(self.run(self.network.data(), "floats"))
+        wrong = size = 0.0
+        least, same, counted = 1.0, 0, 0
+        for results, expected in zip(self.run(self.rounded(names), phase, samples), self.expected):
+            for number, (name, real) in enumerate(expected.items()):
+                if real.dtype.kind != "f" or real.size == 0:
+                    continue
+                made, real = results[name].astype(np.float64), real.astype(np.float64)
+                wrong, size = wrong + float(((made - real) ** 2).sum()), size + float((real ** 2).sum())
+                norms = np.linalg.norm(made) * np.linalg.norm(real)
+                least = min(least, float((made * real).sum() / norms) if norms else float(np.linalg.norm(made) == np.linalg.norm(real)))
+                if number == 0 and real.ndim == 2 and real.shape[1] > 1:
+                    same, counted = same + int((made.argmax(1) == real.argmax(1)).sum()), counted + len(real)
+        return float(np.sqrt(wrong / size)) if size else float(wrong > 0), least, same / counted if counted else None
+
+    def sensitivities(self):
+        """{sum: error of the outputs where it alone is rounded}."""
+        step, found = self.begin("layers", len(self.sums)), {}
+        for node in self.sums:
+            found[node.name] = self.compare({node.name}, None, self.samples[:MEASURED])[0]
+            step()
+        return found
+
+    def fewest_floats(self, ranked, most_error):
+        """Of ranked sums those that stay floats: as few of the worst as bring the error below the limit; all, where nothing does.
+        What is not among them stays floats anyway."""
+        names = set(ranked)
+
+        def enough(count):
+            return self.compare(names - set(ranked[:count]), f"{count} layers in floats")[0] <= most_error
+
+        low, high = 0, len(ranked)
+        if enough(0):
+            return set()
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return set(ranked[:high])
+
+
+@bounded
+def quantize(model, data, *, method="percentile", percentile=99.99, per_channel=True, equalise=True, correct_bias=True, most_error=None,
+             floats=(), sensitivity=None, target="native", threads=None, progress=None):
+    """Makes an ONNX network of floats one of 8-bit integers (QDQ: u8 activations, i8 weights), whose ranges are measured on samples.
+
+    data        samples: an array of them, or a list of arrays, tuples or dicts {input: array}; some hundred are usual
+    method      how ranges follow from the numbers that were seen: "minmax", "percentile" or "entropy"
+    percentile  of "percentile": the share of numbers, in percent, that is inside
+    per_channel a scale for each channel of the weights
+    equalise    balance the weights of neighbouring layers first
+    correct_bias  take what rounded weights add on average from the biases
+    most_error  mixed precision: the largest error of the outputs, relative; as few of the most sensitive layers as bring it below stay floats
+    floats      names of nodes that stay floats
+    sensitivity measure each layer's error alone; None does so where most_error is given
+    progress    a callable that gets a dict now and then, True or False; default: a bar on a terminal
+
+    Returns a Quantised: .model, .save(path), its error, cosine and agreement on the samples, and its layers, the most sensitive first."""
+    if method not in METHODS:
+        raise Error(f"method is '{method}'; the methods are {', '.join(METHODS)}")
+    if not 50 < percentile <= 100:
+        raise Error(f"percentile is {percentile}; give a number over 50, at most 100")
+    if most_error is not None and not most_error > 0:
+        raise Error(f"most_error is {most_error}; give a number over 0, as 0.01 for one hundredth of the outputs")
+    network = Network(model)
+    samples = samples_of(network, data)
+    options = {"method": method, "percentile": percentile, "per_channel": per_channel, "target": target, "threads": threads}
+    with _steps(progress) as begin:
+        prepare.fold_normalisations(network)
+        equalised = prepare.equalise(network) if equalise else 0
+        work = _Work(network, samples, options, begin)
+        names = {node.name for node in work.sums}
+        for name in floats:
+            if name not in names:
+                raise Error(f"floats: '{name}' is no Conv, ConvTranspose, Gemm or MatMul by constants of {network.name}")
+        ranges = work.measure_ranges()
+        if correct_bias:
+            work.correct_biases(ranges)
+        errors = work.sensitivities() if sensitivity or (sensitivity is None and most_error is not None) else {}
+        ranked = sorted(names, key=lambda name: (-errors.get(name, 0), name))
+        why = {name: "as asked for" for name in floats}
+        if most_error is not None:
+            left = work.fewest_floats([name for name in ranked if name not in why], most_error)
+            why |= {name: f"the error would be over {most_error:g}" for name in left}
+        error, cosine, agreement = work.compare(names - set(why), "result")
+        result = work.rounded(names - set(why))
+    layers = [Layer(node.name, node.op_type, errors.get(node.name), node.name not in why, why.get(node.name, ""))
+              for node in sorted(work.sums, key=lambda node: (-errors.get(node.name, 0), node.name) if errors else (0,))]
+    return Quantised(result, error, cosine, agreement, len(samples), layers, equalised)

@@ -1,0 +1,16 @@
+"""The comparison on quantised files: the quantiser's file compiles, and steps that stand alone are told."""
+
+import onnx
+
+from tests.bench import quantised
+
+
+def test_a_quantised_network(capsys, monkeypatch):
+    model = quantised.export("squeezenet1_1")
+    kinds = {node.op_type for node in onnx.load(model).graph.node}
+    assert {"QuantizeLinear", "DequantizeLinear"} <= kinds and model.with_suffix(".ref.npz").exists()
+    monkeypatch.setattr("sys.argv", ["quantised", "squeezenet1_1", "--standing"])
+    assert quantised.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    # The image becomes integers in the order of the file, and the scores floats.
+    assert lines == ["squeezenet1_1: 3 steps stand alone", "  image_QuantizeLinear", "  /0/0.0/Conv (reorder)", "  scores_DequantizeLinear"]
