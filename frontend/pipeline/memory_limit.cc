@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/constants.h"
 #include "ir/error.h"
 #include "ir/plan_steps.h"
 
@@ -31,8 +32,7 @@ void check_memory(const Graph& graph, ValueId id, int64_t limit) {
 std::optional<MemoryNeed> memory_need(const Plan& plan, int threads) {
   if (!plan.arena_bytes.is_constant()) return std::nullopt;
   constexpr __int128 kMost = INT64_MAX / 2;
-  __int128 constants = 0;
-  for (const PlanConstant& constant : plan.constants) constants += constant.byte_count();
+  const __int128 constants = constant_offsets(plan.constants).back();
   const __int128 working = plan.arena_bytes.constant() + static_cast<__int128>(plan.scratch_bytes) * threads;
   return MemoryNeed{static_cast<int64_t>(std::min(constants, kMost)), static_cast<int64_t>(std::min(working, kMost))};
 }

@@ -153,6 +153,35 @@ def test_results_that_the_machine_has_no_room_for():
     assert module(numpy.ones((2, 1), numpy.float32), numpy.ones((1, 3), numpy.float32)).shape == (2, 3)
 
 
+def test_gives_up_speed_for_memory():
+    """The least that is taken of three levels computes the same; one byte less is refused."""
+    random = numpy.random.default_rng(5)
+    info, weights = onnx.helper.make_tensor_value_info, []
+
+    def convolution(name, source, channels, outputs):
+        weights.append(onnx.numpy_helper.from_array(0.1 * random.standard_normal((outputs, channels, 3, 3)).astype(numpy.float32), f"w{name}"))
+        return onnx.helper.make_node("Conv", [source, f"w{name}"], [name], pads=[1, 1, 1, 1])
+
+    nodes = [convolution("a", "x", 3, 20), convolution("b", "a", 20, 84), convolution("c", "a", 20, 84), convolution("d", "b", 84, 20), convolution("e", "c", 84, 20),
+             onnx.helper.make_node("Add", ["d", "e"], ["y"])]
+    graph = onnx.helper.make_graph(nodes, "g", [info("x", 1, [1, 3, 24, 24])], [info("y", 1, [1, 20, 24, 24])], weights)
+    data = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+    x = random.standard_normal((1, 3, 24, 24)).astype(numpy.float32)
+    usual = tc.compile(data, threads=1, tolerance=1e-3)
+    expected, limit, notes = usual(x), usual.memory.peak - 1, []
+    while True:
+        try:
+            module = tc.compile(data, threads=1, tolerance=1e-3, max_ram=limit)
+        except tc.UnsupportedError as error:
+            assert f"but it may use {limit} at most" in str(error) and "most is in use in step" in str(error)
+            break
+        assert module.memory.peak <= limit
+        assert numpy.abs(module(x) - expected).max() <= 2e-3 * numpy.abs(expected).max()
+        notes += [line for line in module.explain().splitlines() if line.startswith("for max_ram the model ")]
+        limit = module.memory.peak - 1
+    assert len(notes) >= 2 and usual.memory.peak > 1.2 * limit, notes
+
+
 def test_more_memory_than_the_model_may_use(tmp_path, capsys):
     text = '<ir_version: 8, opset_import: ["" : 17]> g (float[64,64] x) => (float[64,64] y) { a = MatMul(x, x) b = Softmax(a) y = MatMul(b, x) }'
     model = onnx.parser.parse_model(text).SerializeToString()
