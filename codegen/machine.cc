@@ -19,6 +19,7 @@
 
 #include <mutex>
 
+#include "codegen/in_order.h"
 #include "ir/error.h"
 
 namespace tc {
@@ -128,7 +129,9 @@ void Unit::optimise() {
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
   for (llvm::Function& function : *module_) {
-    if (!function.isDeclaration()) passes.run(function, functions);
+    if (function.isDeclaration()) continue;
+    passes.run(function, functions);
+    if (!target_.reorders && target_.vector_bits > 0) order_for_core(function, target_);
   }
 }
 
@@ -137,6 +140,10 @@ std::string Unit::text() const {
   llvm::raw_string_ostream stream(result);
   module_->print(stream, nullptr);
   return stream.str();
+}
+
+bool Unit::in_order() const {
+  return std::any_of(module_->begin(), module_->end(), [](const llvm::Function& each) { return each.hasFnAttribute("tc-ordered"); });
 }
 
 Bytes Unit::emit(bool assembly) {
@@ -151,7 +158,7 @@ Bytes Unit::emit(bool assembly) {
   auto* functions = new llvm::MachineModuleInfoWrapperPass(&machine);
   llvm::TargetPassConfig* config = machine.createPassConfig(passes);
   // It moves products away from their loads, and sums then do not fit the registers.
-  if (target_.reorders) config->disablePass(&llvm::MachineSchedulerID);
+  if (target_.reorders || in_order()) config->disablePass(&llvm::MachineSchedulerID);
   config->setDisableVerify(true);
   passes.add(config);
   passes.add(functions);

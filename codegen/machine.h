@@ -38,6 +38,8 @@ class Unit {
   std::string assembly();
 
  private:
+  // Whether the order of instructions is ours.
+  bool in_order() const;
   Bytes emit(bool assembly);
 
   Target target_;

@@ -563,6 +563,10 @@ llvm::Value* TileEmitter::add_product(const Accumulator& accumulator, std::pair<
   if (both) zero = zero && (predicate.mask == nullptr || right.vector);
   if (zero) needed.clear();
   llvm::Value *x = shaped_like(accumulator, left), *y = shaped_like(accumulator, right);
+  // Zero need not be put in a register to begin with. (Zeros below it do not matter: a sum of them has the same value.)
+  const auto* before = llvm::dyn_cast<llvm::Constant>(accumulator.value);
+  const Target& target = context_.unit.target();
+  if (!target.reorders && target.vector_bits > 0 && before != nullptr && before->isNullValue()) return builder_.CreateFMul(x, y);
   return builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {accumulator.value->getType()}, {x, y, accumulator.value});
 }
 

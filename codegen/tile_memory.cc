@@ -418,8 +418,12 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
   } else {
     value = load_lanes(address, widen(scalar_type, lanes_), guard, element, align);
   }
+  // In order a vector is loaded again where it is needed, which costs a free turn of the memory port: LLVM would move it out
+  // of loops and keep it on the stack, where registers do not suffice.
+  const Target& target = context_.unit.target();
+  const bool again = !target.reorders && target.vector_bits > 0 && value->getType()->isVectorTy();
   if (auto* instruction = llvm::dyn_cast<llvm::LoadInst>(value);
-      instruction != nullptr && buffer.scope == Scope::Constant && !fills_registers()) {
+      instruction != nullptr && buffer.scope == Scope::Constant && !again && !fills_registers()) {
     instruction->setMetadata(llvm::LLVMContext::MD_invariant_load,
                              llvm::MDNode::get(builder_.getContext(), {}));
   }

@@ -22,7 +22,12 @@ class LayoutChooser {
   }
 
   Layouts run() {
-    for (const Node& node : graph_.nodes) choose(node);
+    for (Node& node : graph_.nodes) {
+      for (ValueId& input : node.inputs) {
+        if (const auto found = inside_.find(input); found != inside_.end()) input = found->second;
+      }
+      choose(node);
+    }
     insert_reorders();
     return layouts_;
   }
@@ -125,11 +130,28 @@ class LayoutChooser {
     return node.op->elementwise && elementwise_fits(node);
   }
 
-  void choose(const Node& node) {
+  // An elementwise node in front of an output of the graph whose operands are all in blocks: it is computed in blocks,
+  // by the kernel that makes them, and its result is reordered then instead of an operand before.
+  bool fits_before_output(const Node& node) const {
+    if (!node.op->elementwise || !fits_blocks(node)) return false;
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      return id == kNoValue || blocked(id) || broadcasts(id) || channel_constant(id);
+    });
+  }
+
+  void choose(Node& node) {
     if (node.outputs.empty() || node.outputs.size() != 1) return;
-    const ValueId out = node.outputs[0];
-    if (!worth(out) || fixed_.count(out)) return;
-    if (fits_blocks(node)) layouts_[out] = block_of(out);
+    ValueId out = node.outputs[0];
+    if (!worth(out)) return;
+    if (fixed_.count(out)) {
+      if (!fits_before_output(node)) return;
+      const ValueId inside = graph_.fresh_value(graph_[out].name + "_blocked", graph_[out].dtype, graph_[out].shape);
+      inside_[out] = inside;
+      node.outputs[0] = out = inside;
+      layouts_[out] = block_of(out);
+    } else if (fits_blocks(node)) {
+      layouts_[out] = block_of(out);
+    }
   }
 
   // True where the node reads this input in the layout `blocked_input`.
@@ -149,9 +171,19 @@ class LayoutChooser {
     return blocked(input);
   }
 
+  static void add_reorder(std::vector<Node>& nodes, ValueId from, ValueId to, const Node& near) {
+    Node copy;
+    copy.op = find_op("Reorder");
+    copy.inputs = {from};
+    copy.outputs = {to};
+    copy.origin = near.origin;
+    nodes.push_back(std::move(copy));
+  }
+
   void insert_reorders() {
-    const OpRow* reorder = find_op("Reorder");
     std::map<std::pair<ValueId, bool>, ValueId> made;
+    std::map<ValueId, ValueId> outputs;
+    for (const auto& [out, inside] : inside_) outputs[inside] = out;
     std::vector<Node> nodes;
     std::vector<Node> old = std::move(graph_.nodes);
     for (Node& node : old) {
@@ -164,16 +196,16 @@ class LayoutChooser {
           found->second = graph_.fresh_value(graph_[input].name + (want ? "_blocked" : "_plain"),
                                              graph_[input].dtype, graph_[input].shape);
           if (want) layouts_[found->second] = block_of(input);
-          Node copy;
-          copy.op = reorder;
-          copy.inputs = {input};
-          copy.outputs = {found->second};
-          copy.origin = node.origin;
-          nodes.push_back(std::move(copy));
+          add_reorder(nodes, input, found->second, node);
         }
         input = found->second;
       }
       nodes.push_back(std::move(node));
+      const auto output = nodes.back().outputs.size() == 1 ? outputs.find(nodes.back().outputs[0]) : outputs.end();
+      if (output == outputs.end()) continue;
+      const Node near = nodes.back();
+      add_reorder(nodes, output->first, output->second, near);
+      made[{output->first, false}] = output->second;
     }
     graph_.nodes = std::move(nodes);
   }
@@ -183,6 +215,7 @@ class LayoutChooser {
   int block_;                      // of the target; block_of() of a value
   bool shuffles_;                  // lanes can cheaply read each another one's element
   std::set<ValueId> fixed_;
+  std::map<ValueId, ValueId> inside_;   // of outputs that are computed in blocks: the values before the reorder
   Layouts layouts_;
 };
 

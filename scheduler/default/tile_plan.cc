@@ -10,7 +10,9 @@ namespace {
 
 constexpr double kMostCopies = 900;        // multiply-adds of one tile's straight-line code
 constexpr double kHeavyOfBytes = 600;      // operations of the epilogue of a tile that sums up bytes: such sums are short
+constexpr double kTaps = 3;                // of a window that is unrolled around the sum's copies
 constexpr double kMostOfWindow = 128;      // as kMostCopies, of a window whose elements are used once or twice
+constexpr double kMostOfStream = 256;      // the same where each column goes through its window before the next one
 // Terms of a sum that are added up apart. Blocks of 192 (144 of a window of 3 x 3) cost 0.7 % of the time over seven of the
 // zoo's networks and 1.1 % at most. Their error from float64 is that of ONNX Runtime, which sums up 128 or 144 terms apart
 // (python -m tests.bench.rounding); without blocks it was twice that.
@@ -43,6 +45,8 @@ class TilePlanner {
   // Whether each column goes through its window before the next one does: elements of the window are then loaded in turn
   // and leave their registers soon. A processor that reorders instructions does so itself.
   bool streams_window() const;
+  // Whether the processor executes vector instructions in order.
+  bool in_order() const { return !facts_.target().reorders && facts_.target().vector_bits > 0; }
   void place_epilogue(int64_t copies);
   void unroll(int64_t copies);
   // How the loop of an iterator is unrolled, as far as that is decided; null where it is not.
@@ -74,9 +78,27 @@ class TilePlanner {
   LoopPlan plan_;
 };
 
+// In order each trip of a rolled window waits for its loads (LLVM would keep all of an unrolled one's): the few channels
+// inside of it make trips longer.
+void put_channels_last(const ReductionFacts& facts, const IteratorPlan& iterators, const std::string& columns,
+                       std::vector<std::string>& order) {
+  constexpr int64_t kFewChannels = 8;
+  if (facts.target().reorders || facts.target().vector_bits == 0 || order.size() < 2) return;
+  if (!facts.is_window(order.back(), columns) || !facts.shares_broadcasts(order.back(), columns, iterators.lane)) return;
+  const std::vector<std::string> outputs = facts.outputs();
+  const auto channels = std::find_if(order.begin(), order.end(), [&](const std::string& name) {
+    const int64_t extent = facts.extent(name, 0);
+    return extent > 1 && extent <= kFewChannels && name != iterators.panel_part && name != iterators.members &&
+           std::none_of(outputs.begin(), outputs.end(), [&](const std::string& output) { return facts.is_window(name, output); });
+  });
+  if (channels != order.end()) std::rotate(channels, channels + 1, order.end());
+}
+
 std::vector<std::string> order_of_sums(const ReductionFacts& facts, const IteratorPlan& iterators, const std::string& columns,
                                        const ReductionKnobs& knobs) {
-  std::vector<std::string> sums = moved(facts.reduction_order(iterators.lane, columns), knobs.sum_order);
+  std::vector<std::string> order = facts.reduction_order(iterators.lane, columns);
+  put_channels_last(facts, iterators, columns, order);
+  std::vector<std::string> sums = moved(order, knobs.sum_order);
   sums.erase(std::remove(sums.begin(), sums.end(), iterators.members), sums.end());
   if (!iterators.panel_part.empty()) {
     sums.erase(std::find(sums.begin(), sums.end(), iterators.panel_part));
@@ -121,7 +143,7 @@ bool TilePlanner::panels_outermost(double others) const {
 }
 
 bool TilePlanner::panels_inside() const {
-  if (facts_.target().reorders || facts_.target().vector_bits == 0) return false;
+  if (!in_order()) return false;
   if (iterators_.panels.empty() || columns_.empty() || parts_ || outer_.size() != 1) return false;
   return !panels_outermost(others_);
 }
@@ -218,8 +240,7 @@ void TilePlanner::order_loops() {
 }
 
 bool TilePlanner::streams_window() const {
-  const Target& target = facts_.target();
-  if (target.reorders || target.vector_bits == 0 || outside_ || parts_) return false;
+  if (!in_order() || outside_ || parts_) return false;
   if (sums_.empty() || !facts_.is_window(sums_.back(), columns_)) return false;
   const std::vector<Access> loads = loads_of(facts_.sum());
   return std::all_of(loads.begin(), loads.end(), [&](const Access& load) { return depends_on(load, iterators_.lane); });
@@ -282,7 +303,10 @@ void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, do
   }
   const std::string& last = sums.back();
   if (facts_.is_window(last, columns_)) return;
-  const int64_t extent = facts_.extent(last, 0), wanted = knobs_.unroll > 0 ? knobs_.unroll : copies >= 16 ? 4 : 8;
+  // In order nothing of the next trip begins before the end of one: fewer trips wait less often.
+  int64_t few = in_order() ? 16 : copies >= 16 ? 4 : 8;
+  while (in_order() && few > 4 && copies * static_cast<double>(few) * kTaps > kMostCopies) few /= 2;
+  const int64_t extent = facts_.extent(last, 0), wanted = knobs_.unroll > 0 ? knobs_.unroll : few;
   if (wanted == 1 || copies * static_cast<double>(wanted) > kMostCopies) return;
   if (extent == 0 || extent >= wanted) {
     plan_.unrolled.push_back({loop(last), wanted});
@@ -341,12 +365,25 @@ void TilePlanner::unroll_windows(const std::vector<std::string>& sums, double co
     plan_.unrolled.push_back({loop(name), 0});
     copies *= static_cast<double>(size);
   }
+  if (!streams_window() || knobs_.windows == 1) return;
+  // All of a window in one stretch: its sums begin with a product and end where the last row of taps does.
+  for (const std::string& name : sums) {
+    const auto size = static_cast<double>(facts_.extent(name, 0));
+    if (unrolling_of(name) != nullptr || size == 0 || size > kTaps || copies * size > kMostOfStream) continue;
+    plan_.unrolled.push_back({loop(name), 0});
+    copies *= size;
+  }
 }
 
 // Loops whose conditions are worth a version without.
 void TilePlanner::isolate() {
   if (knobs_.isolate != 0) return;
   if (!around_.empty()) plan_.isolated.push_back(around_);
+  if (streams_window() && !outer_.empty()) {
+    const std::string rows = loop(outer_.back());
+    const bool splits = std::any_of(plan_.splits.begin(), plan_.splits.end(), [&](const Division& each) { return each.name == rows; });
+    if (rows != around_ && !splits && facts_.constrained(outer_.back())) plan_.isolated.push_back(rows);
+  }
   const std::string panels = loop(iterators_.panels);
   if (!iterators_.panels.empty() && panels != around_ && panels != plan_.tile) plan_.isolated.push_back(panels);
 }

@@ -1,0 +1,398 @@
+#include "codegen/in_order.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/BasicBlock.h>
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/InstrTypes.h>
+#include <llvm/IR/Instructions.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace tc {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Instruction;
+using llvm::Value;
+
+// Cycles until what the second cache holds is there; a load of an element waits for the first cache or for that one.
+constexpr double kAhead = 14;
+// Scalar floating-point registers that hold elements which are loaded early.
+constexpr int kScalars = 22;
+// Operations between a sum and its store that are worth moving; more need registers of their own.
+constexpr size_t kLongFinish = 8;
+// Groups of vector registers that stay free where more than one load is ahead.
+constexpr int kSpare = 2;
+
+// The attribute of functions whose order is to stay.
+constexpr const char* kOrdered = "tc-ordered";
+
+// A splat is an operand of vector instructions, no vector of its own.
+bool is_splat(const Value& value) {
+  if (const auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(&value)) {
+    return shuffle->isZeroEltSplat() && llvm::isa<llvm::InsertElementInst>(shuffle->getOperand(0));
+  }
+  return llvm::isa<llvm::InsertElementInst>(value) && value.hasOneUse() && is_splat(**value.user_begin());
+}
+
+// Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap.
+bool conflict(const Instruction& a, const Instruction& b) {
+  if (!a.mayReadOrWriteMemory() || !b.mayReadOrWriteMemory()) return false;
+  if (!a.mayWriteToMemory() && !b.mayWriteToMemory()) return false;
+  const Value *first = llvm::getLoadStorePointerOperand(&a), *second = llvm::getLoadStorePointerOperand(&b);
+  if (first == nullptr || second == nullptr) return true;
+  first = llvm::getUnderlyingObject(first);
+  second = llvm::getUnderlyingObject(second);
+  return first == second || !llvm::isIdentifiedObject(first) || !llvm::isIdentifiedObject(second);
+}
+
+bool is_touch(const Instruction& instruction) {
+  const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+  return load != nullptr && load->isVolatile() && load->use_empty();
+}
+
+// Registers that values take, at each place of each block.
+class Pressure {
+ public:
+  Pressure(llvm::Function& function, const Target& target) : target_(target) {
+    for (BasicBlock& block : function) {
+      for (Instruction& each : block) count(each);
+    }
+    for (llvm::Argument& each : function.args()) count(each);
+    find_live_ends(function);
+  }
+
+  // Of a value in vector registers; 0 of others.
+  int registers(const Value& value) const {
+    const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value.getType());
+    if (type == nullptr || is_splat(value)) return 0;
+    const double bits = static_cast<double>(type->getPrimitiveSizeInBits().getFixedValue());
+    int result = 1;
+    while (result * target_.vector_bits < bits) result *= 2;
+    return result;
+  }
+
+  // Vector registers that live values take before each of the block's instructions, and at its end.
+  std::vector<int> before_each(const BasicBlock& block, const std::vector<Instruction*>& order) const {
+    return walk(block, order, [&](const Value& value) { return registers(value); });
+  }
+  // The same of scalars.
+  std::vector<int> scalars_before_each(const BasicBlock& block, const std::vector<Instruction*>& order) const {
+    return walk(block, order, [](const Value& value) { return value.getType()->isFloatingPointTy() ? 1 : 0; });
+  }
+
+ private:
+  using Set = std::vector<bool>;
+
+  void count(Value& value) {
+    if (registers(value) == 0 && !value.getType()->isFloatingPointTy()) return;
+    number_.insert({&value, values_.size()});
+    values_.push_back(&value);
+  }
+
+  int64_t number(const Value* value) const {
+    const auto found = number_.find(value);
+    return found == number_.end() ? -1 : static_cast<int64_t>(found->second);
+  }
+
+  // A splat lives as the scalar that it spreads.
+  template <class Visit>
+  void for_each_operand(const Instruction& instruction, const Visit& visit) const {
+    for (const llvm::Use& use : instruction.operands()) {
+      if (const int64_t at = number(use.get()); at >= 0) visit(static_cast<size_t>(at));
+    }
+  }
+
+  void find_live_ends(llvm::Function& function) {
+    for (BasicBlock& block : function) live_in_[&block] = live_out_[&block] = Set(values_.size());
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (BasicBlock& block : llvm::reverse(function)) {
+        Set& out = live_out_[&block];
+        for (BasicBlock* next : llvm::successors(&block)) {
+          const Set& in = live_in_[next];
+          for (size_t i = 0; i < values_.size(); ++i) out[i] = out[i] || in[i];
+          for (const llvm::PHINode& phi : next->phis()) {
+            if (const int64_t at = number(phi.getIncomingValueForBlock(&block)); at >= 0) out[static_cast<size_t>(at)] = true;
+          }
+        }
+        Set live = out;
+        for (const Instruction& each : llvm::reverse(block)) {
+          if (const int64_t at = number(&each); at >= 0) live[static_cast<size_t>(at)] = false;
+          if (llvm::isa<llvm::PHINode>(each)) continue;
+          for_each_operand(each, [&](size_t at) { live[at] = true; });
+        }
+        if (live != live_in_[&block]) {
+          live_in_[&block] = std::move(live);
+          changed = true;
+        }
+      }
+    }
+  }
+
+  template <class Size>
+  std::vector<int> walk(const BasicBlock& block, const std::vector<Instruction*>& order, const Size& size) const {
+    Set live = live_out_.find(&block)->second;
+    int now = 0;
+    for (size_t i = 0; i < values_.size(); ++i) now += live[i] ? size(*values_[i]) : 0;
+    std::vector<int> result(order.size() + 1, now);
+    for (size_t i = order.size(); i-- > 0;) {
+      const auto change = [&](size_t at, bool lives) {
+        if (live[at] == lives) return;
+        live[at] = lives;
+        now += (lives ? 1 : -1) * size(*values_[at]);
+      };
+      if (const int64_t at = number(order[i]); at >= 0) change(static_cast<size_t>(at), false);
+      for_each_operand(*order[i], [&](size_t at) { change(at, true); });
+      result[i] = now;
+    }
+    return result;
+  }
+
+  const Target& target_;
+  llvm::DenseMap<const Value*, size_t> number_;
+  std::vector<const Value*> values_;
+  llvm::DenseMap<const BasicBlock*, Set> live_in_, live_out_;
+};
+
+// One block's instructions between its phi nodes and its end.
+class BlockOrder {
+ public:
+  BlockOrder(BasicBlock& block, const Pressure& pressure, const Target& target)
+      : block_(block), pressure_(pressure), target_(target) {
+    for (Instruction& each : block) {
+      if (llvm::isa<llvm::PHINode>(each) || each.isTerminator()) continue;
+      place_[&each] = order_.size();
+      order_.push_back(&each);
+    }
+  }
+
+  bool fits() const {
+    const std::vector<int> vectors = pressure_.before_each(block_, order_);
+    return *std::max_element(vectors.begin(), vectors.end()) <= target_.vector_registers;
+  }
+  // A tile of sums with broadcasts is even: groups of one size that live throughout.
+  bool broadcasts() const {
+    return std::any_of(order_.begin(), order_.end(), [](const Instruction* each) { return is_splat(*each); });
+  }
+
+  void run() {
+    measure();
+    raise_stores();
+    hoist_loads();
+    spread_touches();
+    rearrange();
+  }
+
+ private:
+  // Cycles of the unit for vector arithmetic, on a core that takes a register at a time.
+  double cycles(const Instruction& instruction) const {
+    if (llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction) || is_splat(instruction)) return 0;
+    return pressure_.registers(instruction);
+  }
+
+  void measure() {
+    keys_.resize(order_.size());
+    time_.resize(order_.size() + 1);
+    for (size_t i = 0; i < order_.size(); ++i) {
+      keys_[i] = static_cast<double>(i);
+      time_[i + 1] = time_[i] + cycles(*order_[i]);
+    }
+  }
+
+  // The first instruction of the block that needs the value as such; the block's end where there is none.
+  size_t first_use(const Value& value) const {
+    size_t result = order_.size();
+    for (const llvm::User* user : value.users()) {
+      const auto found = place_.find(llvm::dyn_cast<Instruction>(user));
+      if (found == place_.end()) continue;
+      result = std::min(result, is_splat(*user) ? first_use(*user) : found->second);
+    }
+    return result;
+  }
+
+  int largest_load() const {
+    int result = 0;
+    for (const Instruction* each : order_) {
+      if (llvm::isa<llvm::LoadInst>(each)) result = std::max(result, pressure_.registers(*each));
+    }
+    return result;
+  }
+
+  void hoist_loads() {
+    std::vector<int> vectors = pressure_.before_each(block_, order_);
+    std::vector<int> scalars = pressure_.scalars_before_each(block_, order_);
+    std::vector<bool> ahead(order_.size() + 1);   // where a vector is there early
+    const bool even = broadcasts();
+    // Where values do not fit as it is, loads ahead would only be kept on the stack.
+    const bool fits = *std::max_element(vectors.begin(), vectors.end()) + largest_load() <= target_.vector_registers;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const auto* load = llvm::dyn_cast<llvm::LoadInst>(order_[i]);
+      if (load == nullptr || load->isVolatile() || (!fits && !load->getType()->isFloatingPointTy())) continue;
+      const int size = pressure_.registers(*load);
+      const bool is_scalar = load->getType()->isFloatingPointTy();
+      if (size == 0 && !is_scalar) continue;
+      const size_t use = first_use(*load);
+      if (use == order_.size()) continue;
+      size_t to = i;
+      std::vector<int>& live = is_scalar ? scalars : vectors;
+      const int weight = is_scalar ? 1 : size;
+      // Several sizes of groups do not fill the registers, nor do groups that live for different times.
+      const auto most = [&](size_t at) {
+        if (is_scalar) return kScalars;
+        return target_.vector_registers - (ahead[at] || !even ? kSpare * size : 0);
+      };
+      // A chosen address ends a block of the machine's: LLVM makes a branch of it.
+      if (llvm::isa<llvm::SelectInst>(load->getPointerOperand())) continue;
+      const size_t least = std::max(free_from(i), earliest_operands(*load));
+      while (to > least && time_[use] - time_[to] < kAhead + cycles_of_load(size) && live[to] + weight <= most(to)) --to;
+      for (size_t at = to + 1; at <= i; ++at) {
+        live[at] += weight;
+        if (!is_scalar) ahead[at] = true;
+      }
+      if (to < i) move(*order_[i], static_cast<double>(to) - 0.5);
+    }
+  }
+
+  // The place from which on nothing stands in the way of the memory access at `i`.
+  size_t free_from(size_t i) const {
+    if (order_[i]->hasMetadata(llvm::LLVMContext::MD_invariant_load)) return 0;
+    size_t result = i;
+    while (result > 0 && (is_touch(*order_[result - 1]) || !conflict(*order_[result - 1], *order_[i]))) --result;
+    return result;
+  }
+
+  // What is made of a sum behind it comes as soon as the sum is there, so that its store waits for nothing.
+  void raise_stores() {
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const auto* store = llvm::dyn_cast<llvm::StoreInst>(order_[i]);
+      if (store == nullptr || store->isVolatile() || !store->getValueOperand()->getType()->isVectorTy()) continue;
+      const size_t least = std::max(free_from(i), earliest_operands(*store));
+      llvm::SmallPtrSet<const Instruction*, 16> finish;
+      collect_finish(store->getValueOperand(), finish);
+      if (finish.size() > kLongFinish) continue;
+      llvm::DenseMap<const Value*, double> known;
+      double ready = place_finishing(store->getValueOperand(), known);
+      ready = std::max(ready, static_cast<double>(least)) - 0.125;
+      if (ready < static_cast<double>(i)) move(*store, ready);
+    }
+  }
+
+  // A call is a multiply-add of a sum, mostly.
+  bool finishes(const Instruction& made) const {
+    return place_.contains(&made) && !llvm::isa<llvm::CallBase>(made) && !made.mayReadOrWriteMemory();
+  }
+
+  // What makes the value behind sums and loads.
+  void collect_finish(const Value* value, llvm::SmallPtrSetImpl<const Instruction*>& found) const {
+    const auto* made = llvm::dyn_cast<Instruction>(value);
+    if (made == nullptr || !finishes(*made) || found.size() > kLongFinish || !found.insert(made).second) return;
+    for (const llvm::Use& use : made->operands()) collect_finish(use.get(), found);
+  }
+
+  // Moves what makes the value behind its operands; returns the place where it is there.
+  double place_finishing(const Value* value, llvm::DenseMap<const Value*, double>& known) {
+    const auto found = place_.find(llvm::dyn_cast<Instruction>(value));
+    if (found == place_.end()) return 0;
+    if (const auto before = known.find(value); before != known.end()) return before->second;
+    const size_t own = found->second;
+    const Instruction& made = *order_[own];
+    double ready = 0;
+    if (llvm::isa<llvm::LoadInst>(made)) {
+      ready = static_cast<double>(std::max(free_from(own), earliest_operands(made)));
+    } else if (!finishes(made)) {
+      ready = behind(keys_[own]);
+    } else {
+      for (const llvm::Use& use : made.operands()) ready = std::max(ready, place_finishing(use.get(), known));
+      if (ready < keys_[own]) move(made, ready - 0.125);
+      ready = behind(ready);
+    }
+    known[value] = ready;
+    return ready;
+  }
+
+  // The place by which what is computed at `place` is there.
+  double behind(double place) const {
+    auto at = static_cast<size_t>(std::max(0.0, place));
+    const double start = time_[std::min(at, order_.size())];
+    while (at < order_.size() && time_[at] < start + target_.latency) ++at;
+    return static_cast<double>(at);
+  }
+
+  double cycles_of_load(int size) const { return size; }
+
+  // Addresses move along; what they are made of in other ways does not.
+  static bool is_address(const Instruction& instruction) { return llvm::isa<llvm::GetElementPtrInst>(instruction); }
+  size_t earliest_operands(const Instruction& instruction) const {
+    size_t result = 0;
+    for (const llvm::Use& use : instruction.operands()) {
+      const auto found = place_.find(llvm::dyn_cast<Instruction>(use.get()));
+      if (found == place_.end()) continue;
+      const Instruction& made = *order_[found->second];
+      result = std::max(result, is_address(made) ? earliest_operands(made) : found->second + 1);
+    }
+    return result;
+  }
+
+  void move(const Instruction& instruction, double key) {
+    double& own = keys_[place_.find(&instruction)->second];
+    own = std::min(own, key);
+    for (const llvm::Use& use : instruction.operands()) {
+      const auto found = place_.find(llvm::dyn_cast<Instruction>(use.get()));
+      if (found != place_.end() && keys_[found->second] > key) move(*order_[found->second], key);
+    }
+  }
+
+  void spread_touches() {
+    std::vector<size_t> touches;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (is_touch(*order_[i])) touches.push_back(i);
+    }
+    if (time_.back() == 0) return;
+    // Of a window's rows the last is the one that no other tile has brought near; stores come at the block's end.
+    std::reverse(touches.begin(), touches.end());
+    size_t place = 0;
+    for (size_t k = 0; k < touches.size(); ++k) {
+      const double wanted = time_.back() * (static_cast<double>(k) + 0.5) / static_cast<double>(touches.size());
+      while (place < order_.size() && time_[place] < wanted) ++place;
+      const size_t least = earliest_operands(*order_[touches[k]]);
+      keys_[touches[k]] = static_cast<double>(std::max(place, least)) - 0.25;
+      if (keys_[touches[k]] < static_cast<double>(touches[k])) move(*order_[touches[k]], keys_[touches[k]]);
+    }
+  }
+
+  void rearrange() {
+    std::vector<size_t> sorted(order_.size());
+    for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
+    std::stable_sort(sorted.begin(), sorted.end(), [&](size_t a, size_t b) { return keys_[a] < keys_[b]; });
+    for (const size_t i : sorted) order_[i]->moveBefore(block_.getTerminator());
+  }
+
+  BasicBlock& block_;
+  const Pressure& pressure_;
+  const Target& target_;
+  std::vector<Instruction*> order_;
+  llvm::DenseMap<const Instruction*, size_t> place_;
+  std::vector<double> keys_;         // of each instruction: places in the order, between which others go
+  std::vector<double> time_;         // cycles of vector arithmetic before each
+};
+
+}  // namespace
+
+void order_for_core(llvm::Function& function, const Target& target) {
+  const Pressure pressure(function, target);
+  std::vector<BlockOrder> blocks;
+  for (BasicBlock& block : function) blocks.emplace_back(block, pressure, target);
+  const bool fits = std::all_of(blocks.begin(), blocks.end(), [](const BlockOrder& each) { return each.fits(); });
+  const bool broadcasts = std::any_of(blocks.begin(), blocks.end(), [](const BlockOrder& each) { return each.broadcasts(); });
+  // LLVM's scheduler finds an order that needs fewer registers, at the price of loads right before their use.
+  if (!fits && !broadcasts) return;
+  for (BlockOrder& each : blocks) each.run();
+  function.addFnAttr(kOrdered);
+}
+
+}  // namespace tc

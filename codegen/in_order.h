@@ -1,0 +1,16 @@
+// The order of instructions for processors that execute them in order.
+#pragma once
+
+#include <llvm/IR/Function.h>
+
+#include "ir/target/target.h"
+
+namespace tc {
+
+// Moves loads so far ahead of what uses them that a core that runs in order does not wait for the second cache, as far as
+// registers allow: a vector is loaded early only where all vectors that live meanwhile fit the target's registers, in
+// groups (LMUL). Loads that only bring a line near are spread over their block, since a cache has few lines under way at a
+// time. LLVM keeps this order: its own scheduler, which knows neither, is off for such targets (`Unit::emit`).
+void order_for_core(llvm::Function& function, const Target& target);
+
+}  // namespace tc

@@ -1,0 +1,95 @@
+// The order of instructions for processors that execute them in order.
+#include "codegen/in_order.h"
+
+#include <gtest/gtest.h>
+#include <llvm/AsmParser/Parser.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/SourceMgr.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <string>
+
+namespace tc {
+namespace {
+
+// What a function consists of after the pass: the names of values, `store` and `touch`, by block.
+std::string order_of(const std::string& body) {
+  llvm::LLVMContext context;
+  llvm::SMDiagnostic error;
+  const std::string text =
+      "declare <16 x float> @llvm.fmuladd.v16f32(<16 x float>, <16 x float>, <16 x float>)\n"
+      "define void @kernel(ptr noalias %in, ptr noalias %weights, ptr noalias %out) {\n" + body + "  ret void\n}\n";
+  const std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, error, context);
+  if (module == nullptr) return error.getMessage().str();
+  llvm::Function& function = *module->getFunction("kernel");
+  order_for_core(function, parse_target("rv64gcv_zvl256b"));
+  std::string result;
+  for (const llvm::Instruction& each : function.getEntryBlock()) {
+    const auto* load = llvm::dyn_cast<llvm::LoadInst>(&each);
+    if (llvm::isa<llvm::StoreInst>(each)) result += "store ";
+    else if (load != nullptr && load->isVolatile()) result += "touch ";
+    else if (each.hasName()) result += each.getName().str() + " ";
+  }
+  return result;
+}
+
+std::string multiply_add(const std::string& name, const std::string& a, const std::string& sum) {
+  return "  %" + name + " = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %" + a + ", <16 x float> %" + a + ", <16 x float> %" + sum + ")\n";
+}
+
+TEST(InOrder, LoadsComeBeforeWorkThatDoesNotNeedThem) {
+  std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + multiply_add("s2", "a", "s1");
+  body += "  %place = getelementptr i8, ptr %weights, i64 64\n  %b = load <16 x float>, ptr %place\n";
+  body += multiply_add("s3", "b", "s2") + "  store <16 x float> %s3, ptr %out\n";
+  EXPECT_EQ(order_of(body), "place b a s1 s2 s3 store ");
+}
+
+TEST(InOrder, NoLoadPassesAStoreToItsBuffer) {
+  std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + "  store <16 x float> %s1, ptr %out\n";
+  body += "  %b = load <16 x float>, ptr %out\n" + multiply_add("s2", "b", "s1") + "  store <16 x float> %s2, ptr %out\n";
+  EXPECT_EQ(order_of(body), "a s1 store b s2 store ");
+}
+
+TEST(InOrder, VectorsThatFillTheRegistersAreNotLoadedEarly) {
+  // 14 sums and a vector of weights are 30 registers of 32 at 256 bits.
+  std::string body;
+  const auto number = [](const char* name, int i) { return name + std::to_string(i); };
+  for (int i = 0; i < 14; ++i) {
+    body += "  %" + number("p", i) + " = getelementptr i8, ptr %in, i64 " + std::to_string(64 * i) + "\n";
+    body += "  %" + number("a", i) + " = load volatile <16 x float>, ptr %" + number("p", i) + "\n";
+  }
+  for (const char* step : {"u", "v", "w"}) {
+    const std::string weights = std::string("weights_") + step;
+    body += "  %" + weights + " = load <16 x float>, ptr %weights\n";
+    for (int i = 0; i < 14; ++i) {
+      const std::string sum = *step == 'u' ? number("a", i) : number(*step == 'v' ? "u" : "v", i);
+      body += multiply_add(number(step, i), weights, sum);
+    }
+  }
+  for (int i = 0; i < 14; ++i) body += "  store volatile <16 x float> %" + number("w", i) + ", ptr %out\n";
+  const std::string order = order_of(body);
+  const size_t second = order.find("weights_v"), third = order.find("weights_w");
+  EXPECT_GT(second, order.find("u13"));
+  EXPECT_GT(third, order.find("v13"));
+}
+
+TEST(InOrder, WhatIsMadeOfASumFollowsIt) {
+  std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a");
+  for (int i = 2; i < 12; ++i) body += multiply_add("s" + std::to_string(i), "a", i == 2 ? "a" : "s" + std::to_string(i - 1));
+  body += "  %r = fadd <16 x float> %s1, %a\n  store <16 x float> %r, ptr %out\n";
+  body += "  %place = getelementptr i8, ptr %out, i64 64\n  store <16 x float> %s11, ptr %place\n";
+  const std::string order = order_of(body);
+  EXPECT_LT(order.find(" r "), order.find("s9"));
+}
+
+TEST(InOrder, TouchesAreSpread) {
+  std::string body = "  %t1 = load volatile i8, ptr %in\n  %t2 = load volatile i8, ptr %in\n  %a = load <16 x float>, ptr %in\n";
+  for (int i = 1; i < 9; ++i) body += multiply_add("s" + std::to_string(i), "a", i == 1 ? "a" : "s" + std::to_string(i - 1));
+  body += "  store <16 x float> %s8, ptr %out\n";
+  EXPECT_EQ(order_of(body), "a s1 s2 touch s3 s4 s5 s6 touch s7 s8 store ");
+}
+
+}  // namespace
+}  // namespace tc
