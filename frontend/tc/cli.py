@@ -541,9 +541,8 @@ def _parser():
     _add_inspect(command, either, (compiling, exemplified))
     for name, function, text in (("targets", _targets, "List the targets."), ("version", _version, "Tell the version.")):
         command(name, function, text)
-    fleet.add_commands(command)
-    log.add_command(command)
-    add_quantize(command)
+    for add in (fleet.add_commands, log.add_command, add_quantize):
+        add(command)
     return parser
 
 

@@ -250,3 +250,9 @@ def test_chains_of_what_only_moves_keep_one_scale():
     scales = {each.name: numpy_helper.to_array(each) for each in onnx.load_model_from_string(found.model).graph.initializer}
     assert scales["a_scale"] == scales["b_scale"] == scales["c_scale"]
     assert found.error < 0.05
+
+
+def test_an_unknown_option():
+    with pytest.raises(TypeError) as caught:
+        tc.quantize(small(), GOOD, bits=4)
+    assert str(caught.value).startswith("quantize() got an unexpected option 'bits'; the options are method, percentile, per_channel")

@@ -8,6 +8,6 @@ try:
 except ImportError:
     raise Error("quantising writes ONNX by the package onnx, which is not installed here: pip install 'tc[quantize]'") from None
 
-from .quantiser import Quantised, quantize
+from .quantiser import Options, Quantised, quantize
 
-__all__ = ["Quantised", "quantize"]
+__all__ = ["Options", "Quantised", "quantize"]

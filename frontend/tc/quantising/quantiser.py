@@ -205,12 +205,10 @@ class _Work:
         return set(ranked[:high])
 
 
-@bounded
-def quantize(model, data, *, method="percentile", percentile=99.99, per_channel=True, equalise=True, correct_bias=True, most_error=None,
-             floats=(), sensitivity=None, target="native", threads=None, progress=None):
-    """Makes an ONNX network of floats one of 8-bit integers (QDQ: u8 activations, i8 weights), whose ranges are measured on samples.
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How tc.quantize rounds.
 
-    data        samples: an array of them, or a list of arrays, tuples or dicts {input: array}; some hundred are usual
     method      how ranges follow from the numbers that were seen: "minmax", "percentile" or "entropy"
     percentile  of "percentile": the share of numbers, in percent, that is inside
     per_channel a scale for each channel of the weights
@@ -219,35 +217,65 @@ def quantize(model, data, *, method="percentile", percentile=99.99, per_channel=
     most_error  mixed precision: the largest error of the outputs, relative; as few of the most sensitive layers as bring it below stay floats
     floats      names of nodes that stay floats
     sensitivity measure each layer's error alone; None does so where most_error is given
+    target, threads   for which the network is compiled to be measured, as in tc.compile"""
+    method: str = "percentile"
+    percentile: float = 99.99
+    per_channel: bool = True
+    equalise: bool = True
+    correct_bias: bool = True
+    most_error: typing.Optional[float] = None
+    floats: typing.Sequence[str] = ()
+    sensitivity: typing.Optional[bool] = None
+    target: str = "native"
+    threads: typing.Optional[int] = None
+
+    @classmethod
+    def of(cls, given):
+        """Of keywords; a TypeError names one that there is not."""
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in given:
+            if name not in known:
+                raise TypeError(f"quantize() got an unexpected option '{name}'; the options are {', '.join(known)}")
+        options = cls(**given)
+        if options.method not in METHODS:
+            raise Error(f"method is '{options.method}'; the methods are {', '.join(METHODS)}")
+        if not 50 < options.percentile <= 100:
+            raise Error(f"percentile is {options.percentile}; give a number over 50, at most 100")
+        if options.most_error is not None and not options.most_error > 0:
+            raise Error(f"most_error is {options.most_error}; give a number over 0, as 0.01 for one hundredth of the outputs")
+        return options
+
+
+@bounded
+def quantize(model, data, *, progress=None, **options):
+    """Makes an ONNX network of floats one of 8-bit integers (QDQ: u8 activations, i8 weights), whose ranges are measured on samples.
+
+    data        samples: an array of them, or a list of arrays, tuples or dicts {input: array}; some hundred are usual
     progress    a callable that gets a dict now and then, True or False; default: a bar on a terminal
+    options     those of tc.quantising.Options
 
     Returns a Quantised: .model, .save(path), its error, cosine and agreement on the samples, and its layers, the most sensitive first."""
-    if method not in METHODS:
-        raise Error(f"method is '{method}'; the methods are {', '.join(METHODS)}")
-    if not 50 < percentile <= 100:
-        raise Error(f"percentile is {percentile}; give a number over 50, at most 100")
-    if most_error is not None and not most_error > 0:
-        raise Error(f"most_error is {most_error}; give a number over 0, as 0.01 for one hundredth of the outputs")
+    chosen = Options.of(options)
     network = Network(model)
     samples = samples_of(network, data)
-    options = {"method": method, "percentile": percentile, "per_channel": per_channel, "target": target, "threads": threads}
     with _steps(progress) as begin:
         prepare.fold_normalisations(network)
-        equalised = prepare.equalise(network) if equalise else 0
-        work = _Work(network, samples, options, begin)
+        equalised = prepare.equalise(network) if chosen.equalise else 0
+        work = _Work(network, samples, dataclasses.asdict(chosen), begin)
         names = {node.name for node in work.sums}
-        for name in floats:
+        for name in chosen.floats:
             if name not in names:
                 raise Error(f"floats: '{name}' is no Conv, ConvTranspose, Gemm or MatMul by constants of {network.name}")
         ranges = work.measure_ranges()
-        if correct_bias:
+        if chosen.correct_bias:
             work.correct_biases(ranges)
-        errors = work.sensitivities() if sensitivity or (sensitivity is None and most_error is not None) else {}
+        mixed = chosen.most_error is not None
+        errors = work.sensitivities() if chosen.sensitivity or (chosen.sensitivity is None and mixed) else {}
         ranked = sorted(names, key=lambda name: (-errors.get(name, 0), name))
-        why = {name: "as asked for" for name in floats}
-        if most_error is not None:
-            left = work.fewest_floats([name for name in ranked if name not in why], most_error)
-            why |= {name: f"the error would be over {most_error:g}" for name in left}
+        why = {name: "as asked for" for name in chosen.floats}
+        if mixed:
+            left = work.fewest_floats([name for name in ranked if name not in why], chosen.most_error)
+            why |= {name: f"the error would be over {chosen.most_error:g}" for name in left}
         error, cosine, agreement = work.compare(names - set(why), "result")
         result = work.rounded(names - set(why))
     layers = [Layer(node.name, node.op_type, errors.get(node.name), node.name not in why, why.get(node.name, ""))
