@@ -362,19 +362,16 @@ void require_not_negative(InferContext& context, const Dim& size, const std::str
   // factor * symbol + constant
   int64_t constant = 0;
   const Dim::Term* growing = nullptr;
-  bool linear = true;
   for (const Dim::Term& term : size.terms()) {
     if (term.factors.empty()) constant = term.coefficient;
     else if (!growing && term.factors.size() == 1 && term.factors[0]->kind == Dim::AtomKind::Symbol && term.coefficient > 0) growing = &term;
-    else linear = false;
+    else return context.unsupported(what, " may be too small for some sizes; bind the symbols to numbers");
   }
-  const auto symbol = linear && growing ? context.graph().symbols.find(growing->factors[0]->name) : context.graph().symbols.end();
-  if (symbol == context.graph().symbols.end()) {
-    // Not a bound of one symbol: every run looks.
-    return context.require_at_most(Dim(0), size, text(what, " is too small"));
+  const auto symbol = growing ? context.graph().symbols.find(growing->factors[0]->name) : context.graph().symbols.end();
+  const int64_t least = growing ? (-constant + growing->coefficient - 1) / growing->coefficient : 0;
+  if (symbol == context.graph().symbols.end() || least > symbol->second.second) {
+    context.unsupported(what, " may be too small for some sizes; bind the symbols to numbers");
   }
-  const int64_t least = (-constant + growing->coefficient - 1) / growing->coefficient;
-  if (least > symbol->second.second) context.unsupported(what, " may be too small for some sizes; bind the symbols to numbers");
   symbol->second.first = std::max(symbol->second.first, least);
 }
 
