@@ -70,6 +70,15 @@ def activation(name, x, attributes):
     return x * numpy.clip(x / 6 + 0.5, 0, 1)   # HardSwish
 
 
+def numbers_of_type(random, kind, shape, share_at_ends):
+    """Whole numbers over all that the type has; in this share of the arrays all are its least or its largest."""
+    info = numpy.iinfo(kind)
+    drawn = random.integers(info.min, info.max + 1, shape)
+    if random.random() < share_at_ends:
+        drawn = numpy.where(random.random(shape) < 0.5, info.min, info.max)
+    return drawn.astype(kind)
+
+
 class Graph:
     """Draws operators one after the other; each reads tensors drawn before."""
 
@@ -101,11 +110,7 @@ class Graph:
         return kind(self.random.choice([0, info.min, info.max, *self.random.integers(info.min, info.max + 1, 3)]))
 
     def numbers(self, kind, shape):
-        info = numpy.iinfo(kind)
-        drawn = self.random.integers(info.min, info.max + 1, shape)
-        if self.random.random() < 0.2:   # all at an end
-            drawn = numpy.where(self.random.random(shape) < 0.5, info.min, info.max)
-        return drawn.astype(kind)
+        return numbers_of_type(self.random, kind, shape, share_at_ends=0.2)
 
     def input(self, shape):
         name, kind = self.fresh("x"), self.random.choice([numpy.uint8, numpy.uint8, numpy.int8])

@@ -426,14 +426,18 @@ def test_a_window_without_a_place_writes_nothing():
 
 
 def test_equal_nodes_find_equally_many():
-    """A mask as PyTorch's exporter writes it: a NonZero for each use, and sizes of both that have to be equal."""
-    nodes = [helper.make_node("NonZero", ["mask"], ["first"]), helper.make_node("NonZero", ["mask"], ["second"]),
-             helper.make_node("Shape", ["first"], ["s"]), helper.make_node("Gather", ["s", "one"], ["count"]),
-             helper.make_node("Min", ["count", "most"], ["k"]), helper.make_node("Min", ["k", "count"], ["again"]),
-             helper.make_node("Slice", ["first", "nought", "k", "one"], ["a"]), helper.make_node("Slice", ["second", "nought", "again", "one"], ["b"]),
-             helper.make_node("Add", ["a", "b"], ["y"])]
-    data = model(nodes, [("mask", BOOL, [9])], [("y", INT64, None)], {"one": [1], "nought": [0], "most": [4]})
+    """Masks as PyTorch's exporter writes them: a NonZero for each use. One search of each, so that the sums of both uses are one size."""
+    nodes = []
+    for level in ("p", "q"):
+        nodes += [helper.make_node("NonZero", [f"mask_{level}"], [f"first_{level}"]), helper.make_node("NonZero", [f"mask_{level}"], [f"second_{level}"]),
+                  helper.make_node("Shape", [f"first_{level}"], [f"s_{level}"]), helper.make_node("Gather", [f"s_{level}", "one"], [f"count_{level}"]),
+                  helper.make_node("Min", [f"count_{level}", "most"], [f"k_{level}"]),
+                  helper.make_node("Slice", [f"first_{level}", "nought", f"k_{level}", "one"], [f"a_{level}"]),
+                  helper.make_node("Slice", [f"second_{level}", "nought", f"k_{level}", "one"], [f"b_{level}"])]
+    nodes += [helper.make_node("Concat", ["a_p", "a_q"], ["a"], axis=1), helper.make_node("Concat", ["b_p", "b_q"], ["b"], axis=1),
+              helper.make_node("Add", ["a", "b"], ["y"])]
+    data = model(nodes, [("mask_p", BOOL, [9]), ("mask_q", BOOL, [5])], [("y", INT64, None)], {"one": [1], "nought": [0], "most": [4]})
     module = tc.compile(data)
     for mask in ([1, 0, 1, 0, 0, 0, 0, 0, 1], [1] * 9, [0] * 9):
-        where = np.nonzero(mask)[0][None, :4]
-        np.testing.assert_array_equal(module.run({"mask": np.array(mask, bool)})["y"], where + where)
+        where = np.concatenate([np.nonzero(part)[0][None, :4] for part in (mask, mask[:5])], 1)
+        np.testing.assert_array_equal(module.run({"mask_p": np.array(mask, bool), "mask_q": np.array(mask[:5], bool)})["y"], where + where)

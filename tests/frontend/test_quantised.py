@@ -11,6 +11,7 @@ from tc.arguments import options_of, source_of
 from tc.native import compiler
 
 from ..support import count_under_qemu, output_file
+from .quantised_graphs import numbers_of_type
 
 TIE = 2e-3  # of a step of the output, from halfway between two: rounding may go either way there
 TYPES = {numpy.dtype(numpy.uint8): TensorProto.UINT8, numpy.dtype(numpy.int8): TensorProto.INT8}
@@ -36,11 +37,7 @@ class Layer:
         return kind(self.random.choice([0, 0, info.min, info.max, self.random.integers(info.min, info.max + 1)]))
 
     def numbers(self, kind, shape):
-        info = numpy.iinfo(kind)
-        drawn = self.random.integers(info.min, info.max + 1, shape)
-        if self.random.random() < 0.3:  # all at an end
-            drawn = numpy.where(self.random.random(shape) < 0.5, info.min, info.max)
-        return drawn.astype(kind)
+        return numbers_of_type(self.random, kind, shape, share_at_ends=0.3)
 
     def constant(self, name, array):
         self.constants.append(numpy_helper.from_array(numpy.asarray(array), name))

@@ -105,7 +105,7 @@ class _Work:
         """The outputs for each sample, as lists of arrays."""
         from ..module import compile
 
-        module = compile(data, self.options["target"], shapes=self.shapes, threads=self.options["threads"], log=False)
+        module = compile(data, self.options.target, shapes=self.shapes, threads=self.options.threads, log=False)
         samples = self.samples if samples is None else samples
         step = self.begin(phase, len(samples)) if phase else lambda: None
         for sample in samples:
@@ -129,7 +129,7 @@ class _Work:
             if not each.is_finite:
                 raise UnsupportedError(f"value '{name}' of {self.network.name} becomes NaN or infinite on the samples: no range follows; "
                                        "python -m tc verify names the node")
-            self.numbers[name] = numbers_of(*each.ends(self.options["method"], self.options["percentile"]))
+            self.numbers[name] = numbers_of(*each.ends(self.options.method, self.options.percentile))
         for node in self.network.nodes:     # in order, so that chains of them have one scale
             if node.op_type in MOVERS and node.input[0] in self.numbers:
                 self.numbers.update({name: self.numbers[node.input[0]] for name in node.output if name in self.numbers})
@@ -148,7 +148,7 @@ class _Work:
             weights, bias = self.network.constant(node, 1), self.network.constant(node, 2)
             if len(node.input) > 2 and node.input[2] and (bias is None or bias.ndim != 1):
                 continue
-            scales, axis = weight_scales(node, weights, self.options["per_channel"])
+            scales, axis = weight_scales(node, weights, self.options.per_channel)
             wrong = whole_weights(weights, np.asarray(scales, np.float32), axis)[1] - weights
             wrong = wrong.reshape(*wrong.shape[:2], -1).sum(2) if node.op_type == "Conv" else wrong
             means = ranges[node.input[0]].means()
@@ -160,7 +160,7 @@ class _Work:
 
     def rounded(self, names):
         sums = [node for node in self.sums if node.name in names]
-        return Rounded(self.network, Places(self.network, sums, self.is_float), self.numbers, self.options["per_channel"], self.biases).data()
+        return Rounded(self.network, Places(self.network, sums, self.is_float), self.numbers, self.options.per_channel, self.biases).data()
 
     def compare(self, names, phase, samples=None):
         """(error, least cosine, agreement) where these sums are of integers."""
@@ -261,7 +261,7 @@ def quantize(model, data, *, progress=None, **options):
     with _steps(progress) as begin:
         prepare.fold_normalisations(network)
         equalised = prepare.equalise(network) if chosen.equalise else 0
-        work = _Work(network, samples, dataclasses.asdict(chosen), begin)
+        work = _Work(network, samples, chosen, begin)
         names = {node.name for node in work.sums}
         for name in chosen.floats:
             if name not in names:
