@@ -105,7 +105,7 @@ def test_export_says_what_is_wrong(module, artefact, tmp_path):
     with pytest.raises(tc.TargetError) as raised:
         module.export(tmp_path / "x", kind="blob")
     assert str(raised.value) == ("unknown kind of artefact 'blob'; the kinds are shared, static, "
-                                 "executable, object")
+                                 "executable, object, bare")
     with pytest.raises(tc.DeviceError) as raised:
         module.export(tmp_path / "x", kind="executable")
     assert str(raised.value) == (f"'{artefact}' was loaded, and a loaded module can be written as "
