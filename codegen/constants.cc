@@ -225,8 +225,9 @@ Bytes constants_object(const ConstantsFile& constants, const Target& target, con
     put(bytes, headers_at + index * static_cast<int64_t>(sizeof(Elf64_Shdr)), result);
   };
   const uint32_t data_type = block == BlockIs::Following ? SHT_PROGBITS : SHT_NOBITS;
-  const bool huge = (block == BlockIs::Mapped || block == BlockIs::Kept) &&
-                    constants.byte_count() >= kLeastInHugePages;
+  // A board that runs an executable may have little storage, and the hole would be a good part of a small network's file.
+  const bool mapped = block == BlockIs::Mapped || (block == BlockIs::Kept && target.arch != Arch::RiscV64);
+  const bool huge = mapped && constants.byte_count() >= kLeastInHugePages;
   section(kData, data_type, SHF_ALLOC, data_at, constants.byte_count(), huge ? kHugePage : kAlignment);
   section(kEmpty, SHT_PROGBITS, SHF_ALLOC | (block == BlockIs::Kept ? kRetain : 0), data_at, 0, kAlignment);
   section(kSymbols, SHT_SYMTAB, 0, symbols_at, 2 * sizeof(Elf64_Sym), 8);

@@ -17,6 +17,8 @@ INSTRUCTIONS = 0.2
 INSTRUCTIONS_OF = {"mobilenet_v1": 0.5, "mobilenet_v2": 0.5}
 # Executed scalar floating-point multiplies per multiply-add of the graph, at most.
 SCALAR_MULTIPLIES = 0.01
+# Bytes of an executable beside its constants, at most: kernels, runtime and C library.
+BESIDE = 1e6
 # Seconds each; those of `LARGE` take minutes.
 SMALL = ["squeezenet1_1", "mobilenet_v2", "mobilenet_v1", "alexnet", "caffenet", "squeezenet1_0",
          "nin", "googlenet"]
@@ -45,6 +47,9 @@ def run(name, folder, target="rv64gcv"):
     compiled = sum(report["multiply_adds"] for report in module.kernels)
     assert 1 <= compiled / zoo.NETWORKS[name].multiply_adds < 1.003
     module.export(str(executable), kind="executable")
+    beside = executable.stat().st_size - module.memory.constants
+    print(f"{name} {target}: the executable has {beside / 1e3:.0f} KB beside its constants")
+    assert beside <= BESIDE
     outputs, counts = count_under_qemu(executable, inputs, folder, vlen=256,
                                        arguments=["--threads", "1"])
     check(f"{name} {target}", {key: outputs[output_file(key)] for key in expected}, expected)
