@@ -415,6 +415,15 @@ def test_what_reads_an_empty_slice_writes_nothing(operator):
         assert module.run({"x": np.ones((n, 2, 3), np.float32)})["y"].shape[0] == 0
 
 
+def test_an_empty_axis_backwards_is_empty():
+    nodes = [helper.make_node("NonZero", ["mask"], ["found"]), helper.make_node("Slice", ["found", "start", "end", "axis", "step"], ["y"])]
+    data = model(nodes, [("mask", BOOL, [5])], [("y", INT64, None)], {"start": [1], "end": [-1000], "axis": [1], "step": [-2]})
+    module = tc.compile(data)
+    for count in (0, 1, 2, 5):
+        mask = np.arange(5) < count
+        np.testing.assert_array_equal(module.run({"mask": mask})["y"], np.nonzero(mask)[0][None, 1::-2])
+
+
 def test_a_window_without_a_place_writes_nothing():
     """Convolutions of images that are smaller than the window by one step are empty, whatever the size was when it was compiled. What
     one wrote all the same would be the first number that comes behind it, which is there before."""
