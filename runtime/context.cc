@@ -221,7 +221,7 @@ tc_status bind_shapes(tc_context& context, const tc_shape* shapes) {
   if (status != TC_OK) return status;
   const int64_t arena_bytes = d.bind(context.symbols, context.output_dims);
   if (arena_bytes < 0 || arena_bytes > kMaxBytes)
-    return fail(TC_ERROR_SHAPE, "model '%s': these shapes are too large", d.model);
+    return fail(TC_ERROR_SHAPE, "model '%s': these shapes are too large, or too small for a window", d.model);
   status = count_bytes(d.inputs, d.input_count, context.input_dims, context.input_bytes, "input");
   if (status != TC_OK) return status;
   status =

@@ -102,7 +102,9 @@ def compared(name, dtype, actual, reference, budget, from_floats=False):
     if not np.isfinite(is_) and np.isfinite(wanted):
         over = abs(wanted) > FLOATS[dtype][2]
         why = f"{abs(wanted):.6g} is more than {dtype} holds, {FLOATS[dtype][2]:.6g}" if over else "not a finite number"
-    return result(worst <= budget * scale, why, absolute=worst, relative=worst / scale, ulp=worst / ulp_of(wanted, dtype),
+    # Below the smallest normal number, units in the last place are no share of the number any more.
+    allowed = max(budget * scale, ROUNDING * ulp_of(scale, dtype))
+    return result(worst <= allowed, why, absolute=worst, relative=worst / scale, ulp=worst / ulp_of(wanted, dtype),
                   index=tuple(int(i) for i in at), actual=is_, reference=wanted)
 
 

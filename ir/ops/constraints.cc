@@ -220,7 +220,7 @@ void check_result(const InferContext& context, const Shape& shape) {
     if (dim.is_constant() && dim.constant() < 0) {
       context.error("the result would have shape ", str(shape), ", with a negative dimension");
     }
-    if (mentions_data(dim, context.graph())) context.require_at_most(Dim(0), dim, text("the result would have shape ", str(shape), ", with a negative dimension"));
+    context.require_at_most(Dim(0), dim, text("the result would have shape ", str(shape), ", with a negative dimension"));
   }
   check_size(context, shape);
 }

@@ -118,6 +118,10 @@ void infer_gather_nd(InferContext& context) {
   if (tuple < 1 || batch + tuple > context.rank(0) || batch >= context.rank(1)) {
     context.error("indices of shape ", str(indices), " with batch_dims ", batch, " do not fit data of shape ", str(data));
   }
+  for (int64_t axis = 0; axis < batch; ++axis) {
+    if (indices[axis] == data[axis]) continue;
+    context.differ(indices[axis], data[axis], text("axis ", axis, " of indices of shape ", str(indices), " and of data of shape ", str(data), " is one of the batch, and not the same"));
+  }
   Shape shape(indices.begin(), indices.end() - 1);
   shape.insert(shape.end(), data.begin() + batch + tuple, data.end());
   context.set_output(0, context.dtype(0), shape);

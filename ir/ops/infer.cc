@@ -147,6 +147,11 @@ void InferContext::require_at_most(const Dim& left, const Dim& right, const std:
   const Interval range = dim_range(right - left, graph_);
   if (range.low >= 0) return;
   if (range.high < 0) fail_at(ErrorKind::Shape, message);
+  // The least of the second and others, and what a run computes that is bound to be at most the second.
+  if (min(left, right) == left) return;
+  for (const auto& [name, symbol] : graph_.data_symbols) {
+    if (left == Dim::symbol(name) && symbol.bound == right) return;
+  }
   relate(graph_, node_, left, right, false);
 }
 

@@ -179,6 +179,8 @@ std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Grap
     const int64_t size = step < 0 ? (step == INT64_MIN ? INT64_MAX : -step) : step;
     Dim length = ceil_div(distance, Dim(size));
     if (length.is_constant() && length.constant() < 0) length = 0;
+    // Backwards an empty axis has no place for the start, which lies at 0 at least.
+    if (step < 0 && !shape[axis].is_constant() && dim_range(shape[axis], graph).low < 1) length = min(length, shape[axis]);
     if (!length.is_constant()) {
       const Interval range = dim_range(length, graph);
       length = range.high <= 0 ? Dim(0) : range.low < 0 ? max(length, Dim(0)) : length;

@@ -225,7 +225,11 @@ void infer_top_k(InferContext& context) {
   if (k[0].is_constant() && shape[axis].is_constant() && k[0].constant() > shape[axis].constant()) {
     context.error("k is ", k[0].str(), " but axis ", axis, " has ", shape[axis].str(), " elements");
   }
-  if (k[0].is_constant()) require_not_negative(context, shape[axis] - k[0], text("axis ", axis, " of ", str(shape)));
+  if (k[0].is_constant()) {
+    require_not_negative(context, shape[axis] - k[0], text("axis ", axis, " of ", str(shape)));
+  } else {
+    context.require_at_most(k[0], shape[axis], text("k is ", k[0].str(), " but axis ", axis, " has ", shape[axis].str(), " elements"));
+  }
   shape[axis] = k[0];
   context.set_output(0, context.dtype(0), shape);
   context.set_output(1, DType::I64, shape);
@@ -309,8 +313,15 @@ std::vector<Node> expand_top_k(Graph& graph, const Node& node) {
   const bool moved = axis != rank - 1;
   const ValueId data = moved ? build.add("Transpose", {node.inputs[0]}, {{"perm", order}}) : node.inputs[0];
   const ValueId sorted = sorted_order(build, data, int_attribute(node, "largest") != 0);
-  const ValueId best = build.add("Slice", {sorted}, {{"starts", std::vector<Dim>{Dim(0)}}, {"ends", std::vector<Dim>{dims_attribute(node, "k")[0]}},
+  const Dim k = dims_attribute(node, "k")[0];
+  ValueId best = build.add("Slice", {sorted}, {{"starts", std::vector<Dim>{Dim(0)}}, {"ends", std::vector<Dim>{k}},
                                                      {"axes", std::vector<int64_t>{rank - 1}}});
+  Shape kept = build.shape(best);
+  if (kept.back() != k) {
+    // A slice takes what is there: k elements have to be, which this node is to check where the other one did.
+    kept.back() = k;
+    best = build.add("Reshape", {best}, {{"shape", std::vector<Dim>(kept)}, {"allowzero", int64_t{1}}});
+  }
   auto give = [&](size_t output, ValueId value) {
     if (moved) value = build.add("Transpose", {value}, {{"perm", order}});
     build.give(output, value);

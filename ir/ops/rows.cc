@@ -259,6 +259,9 @@ Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::v
     if (ceil_mode && size.is_constant() && (size.constant() - 1) * stride >= spatial[i].constant() + before) {
       // A window that would start in the padding after the input does not count.
       size = size - Dim(1);
+    } else if (ceil_mode && !size.is_constant() && after + stride > reach) {
+      // Of open sizes likewise: as many as start before the padding.
+      size = ceil_div(spatial[i] + Dim(before), Dim(stride));
     }
     // Nothing of nothing: a window of one element fits an empty axis no times.
     const bool nothing = size == Dim(0) && spatial[i] == Dim(0);
@@ -365,7 +368,7 @@ void require_not_negative(InferContext& context, const Dim& size, const std::str
   for (const Dim::Term& term : size.terms()) {
     if (term.factors.empty()) constant = term.coefficient;
     else if (!growing && term.factors.size() == 1 && term.factors[0]->kind == Dim::AtomKind::Symbol && term.coefficient > 0) growing = &term;
-    else return context.unsupported(what, " may be too small for some sizes; bind the symbols to numbers");
+    else return context.require_at_most(Dim(0), size, text(what, " is too small"));   // no bound of one symbol: every run looks
   }
   const auto symbol = growing ? context.graph().symbols.find(growing->factors[0]->name) : context.graph().symbols.end();
   const int64_t least = growing ? (-constant + growing->coefficient - 1) / growing->coefficient : 0;

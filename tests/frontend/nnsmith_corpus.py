@@ -74,14 +74,23 @@ def outcome(data, inputs, expected):
     if error <= LIMIT:
         return "right", ""
     judged = tc.verify(data, inputs=inputs, threads=1, budget=LIMIT, log=False)
-    if all(each.within for each in judged.outputs):
-        return "right", "within the limit of float64"
-    # None: where shapes or what is no number differ.
-    own = max(math.inf if each.relative is None else each.relative for each in judged.outputs)
-    peers = [math.inf if each["relative"] is None else each["relative"] for each in (judged.peer or {}).get("outputs", ())]
-    if peers and own <= 2 * max(peers) < math.inf:
-        return "right", f"{own:.1e} from float64, ONNX Runtime {max(peers):.1e}"
-    return "wrong", f"{own:.1e} from float64, ONNX Runtime {peers}; {judged.culprit and judged.culprit['detail']}"
+    return judgement(judged.outputs, (judged.peer or {}).get("outputs", ()), judged.culprit)
+
+
+def judgement(outputs, peers, culprit):
+    """("right" | "wrong", why) of the differences that tc.verify found; those of ONNX Runtime are rows of its report."""
+    peers = {each["name"]: each["relative"] for each in peers}
+    beyond, wrong = [], []
+    for each in outputs:
+        if each.within:
+            continue
+        # None: where shapes or what is no number differ.
+        own, peer = (math.inf if relative is None else relative for relative in (each.relative, peers.get(each.name)))
+        far = f"{each.name} is {own:.1e} from float64, ONNX Runtime's {peer:.1e}"
+        (beyond if own <= 2 * peer < math.inf else wrong).append(far)
+    if wrong:
+        return "wrong", "; ".join(wrong) + f"; {culprit and culprit['detail']}"
+    return "right", "; ".join(beyond) or "within the limit of float64"
 
 
 def run(first, count, nodes, keep=None, say=print):

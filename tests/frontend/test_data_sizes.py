@@ -415,14 +415,27 @@ def test_what_reads_an_empty_slice_writes_nothing(operator):
         assert module.run({"x": np.ones((n, 2, 3), np.float32)})["y"].shape[0] == 0
 
 
+def test_an_empty_axis_backwards_is_empty():
+    nodes = [helper.make_node("NonZero", ["mask"], ["found"]), helper.make_node("Slice", ["found", "start", "end", "axis", "step"], ["y"])]
+    data = model(nodes, [("mask", BOOL, [5])], [("y", INT64, None)], {"start": [1], "end": [-1000], "axis": [1], "step": [-2]})
+    module = tc.compile(data)
+    for count in (0, 1, 2, 5):
+        mask = np.arange(5) < count
+        np.testing.assert_array_equal(module.run({"mask": mask})["y"], np.nonzero(mask)[0][None, 1::-2])
+
+
 def test_a_window_without_a_place_writes_nothing():
-    """Convolutions of images that are smaller than the window by one step are empty, whatever the size was when it was compiled."""
+    """Convolutions of images that are smaller than the window by one step are empty, whatever the size was when it was compiled. What
+    one wrote all the same would be the first number that comes behind it, which is there before."""
     weights = np.ones((1, 1, 3), np.float32)
-    data = model([helper.make_node("Conv", ["x", "w"], ["y"], strides=[2])], [("x", FLOAT, [1, 1, "n"])], [("y", FLOAT, None)], {"w": weights})
+    nodes = [helper.make_node("Relu", ["u"], ["behind"]), helper.make_node("Conv", ["x", "w"], ["windows"], strides=[2]),
+             helper.make_node("Concat", ["windows", "behind"], ["y"], axis=2)]
+    data = model(nodes, [("x", FLOAT, [1, 1, "n"]), ("u", FLOAT, [1, 1, 4])], [("y", FLOAT, None)], {"w": weights})
     module = tc.compile(data)
     for n in (9, 1, 2, 4):
         size = (n - 3) // 2 + 1
-        np.testing.assert_array_equal(module.run({"x": np.ones((1, 1, n), np.float32)})["y"], np.full((1, 1, size), 3, np.float32))
+        found = module.run({"x": np.ones((1, 1, n), np.float32), "u": np.full((1, 1, 4), 7, np.float32)})["y"]
+        np.testing.assert_array_equal(found.ravel(), [3] * size + [7] * 4)
 
 
 def test_equal_nodes_find_equally_many():
@@ -438,6 +451,8 @@ def test_equal_nodes_find_equally_many():
               helper.make_node("Add", ["a", "b"], ["y"])]
     data = model(nodes, [("mask_p", BOOL, [9]), ("mask_q", BOOL, [5])], [("y", INT64, None)], {"one": [1], "nought": [0], "most": [4]})
     module = tc.compile(data)
+    steps = module._compiled.plan.split("\nsteps\n")[1].split("\nkernel ")[0].splitlines()
+    assert not [step for step in steps if "second" in step]
     for mask in ([1, 0, 1, 0, 0, 0, 0, 0, 1], [1] * 9, [0] * 9):
         where = np.concatenate([np.nonzero(part)[0][None, :4] for part in (mask, mask[:5])], 1)
         np.testing.assert_array_equal(module.run({"mask_p": np.array(mask, bool), "mask_q": np.array(mask[:5], bool)})["y"], where + where)

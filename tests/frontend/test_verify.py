@@ -438,6 +438,12 @@ def test_distances():
     assert ulp_of(1.5, "bf16") == 2.0 ** -7
     near = compared("x", "f32", np.array([1.0, 2.0 + 2.0 ** -22]), np.array([1.0, 2.0]), 1e-4)
     assert (near.within, near.absolute, near.relative, near.ulp, near.index) == (True, 2.0 ** -22, 2.0 ** -23, 1.0, (1,))
+    # Less than half of the smallest number of a type is 0 in it: all of the magnitude, and not half a unit in the last place.
+    none, least = np.array([0.0]), 2.0 ** -24
+    assert compared("x", "f16", none, np.array([1.5e-10]), 1e-3).within
+    assert compared("x", "f16", 5 * np.array([least]), np.array([least]), 1e-3).within
+    assert not compared("x", "f16", 6 * np.array([least]), np.array([least]), 1e-3).within
+    assert not compared("x", "f32", none, np.array([1.5e-10]), 1e-3).within
     assert not compared("x", "f32", np.array([1.0, np.nan]), np.array([1.0, 2.0]), 1e-4).within
     assert compared("x", "f32", np.array([np.inf, np.nan]), np.array([np.inf, np.nan]), 0).within
     assert not compared("x", "f32", np.array([np.inf]), np.array([-np.inf]), 1e-4).within

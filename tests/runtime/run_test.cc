@@ -76,7 +76,7 @@ TEST(Run, ShapesThatNoMachineHasRoomFor) {
   EXPECT_NE(said.find("MB of working memory for these shapes, which cannot be had (this machine has "), std::string::npos) << said;
   EXPECT_EQ(bind_fake(context.get(), int64_t{1} << 44, int64_t{1} << 44), TC_ERROR_SHAPE);
   said = tc_last_error();
-  EXPECT_EQ(said, "model 'fake': these shapes are too large");
+  EXPECT_EQ(said, "model 'fake': these shapes are too large, or too small for a window");
 }
 
 TEST(Run, ContextInUseIsBusy) {
@@ -203,7 +203,7 @@ TEST(Create, TellsMemoryThatCannotBeHad) {
   d.bind = [](const int64_t*, int64_t*) { return int64_t{-1}; };
   const ModelPtr overflowing = open_linked(d);
   EXPECT_EQ(tc_context_create(overflowing.get(), 1, &context), TC_ERROR_SHAPE);
-  EXPECT_STREQ(tc_last_error(), "model 'fake': these shapes are too large");
+  EXPECT_STREQ(tc_last_error(), "model 'fake': these shapes are too large, or too small for a window");
 }
 
 TEST(Run, BlocksAreAligned) {
