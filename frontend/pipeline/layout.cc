@@ -35,7 +35,8 @@ class LayoutChooser {
  private:
   bool is_map(ValueId id) const {
     return id != kNoValue && graph_[id].shape && graph_[id].shape->size() == 4 &&
-           (graph_[id].dtype == DType::F32 || graph_[id].dtype == DType::I32 || is_byte(id));
+           (graph_[id].dtype == DType::F32 || graph_[id].dtype == DType::I32 ||
+            graph_[id].dtype == DType::I64 || is_byte(id));
   }
   bool is_byte(ValueId id) const { return graph_[id].dtype == DType::I8 || graph_[id].dtype == DType::U8; }
   // Whether the products of all channels are summed up together.

@@ -79,11 +79,11 @@ class TilePlanner {
 };
 
 // In order each trip of a rolled window waits for its loads (LLVM would keep all of an unrolled one's): the few channels
-// inside of it make trips longer.
+// inside of it make trips longer. So they do where the members of a channel block are summed up at once, whose trips are short.
 void put_channels_last(const ReductionFacts& facts, const IteratorPlan& iterators, const std::string& columns,
                        std::vector<std::string>& order) {
   constexpr int64_t kFewChannels = 8;
-  if (facts.target().reorders || facts.target().vector_bits == 0 || order.size() < 2) return;
+  if ((facts.target().reorders && iterators.members.empty()) || facts.target().vector_bits == 0 || order.size() < 2) return;
   if (!facts.is_window(order.back(), columns) || !facts.shares_broadcasts(order.back(), columns, iterators.lane)) return;
   const std::vector<std::string> outputs = facts.outputs();
   const auto channels = std::find_if(order.begin(), order.end(), [&](const std::string& name) {
