@@ -122,6 +122,10 @@ class LayoutChooser {
       return blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out);
     }
     if (traits.blocks == OpTraits::Blocks::Neighbours) return blocked(node.inputs[0]) && whole_blocks(out);
+    // Around what quantised convolutions read.
+    if (traits.movement == OpTraits::Movement::Pad) {
+      return is_byte(out) && blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out) && whole_blocks(out);
+    }
     if (traits.movement == OpTraits::Movement::Join) {
       return int_attribute(node, "axis") == 1 &&
              std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
