@@ -45,6 +45,7 @@ class Arithmetic {
   llvm::Value* truncate(llvm::Value* a);
   llvm::Value* float_to_integer_by_sum(DType to, llvm::Value* a);
   llvm::Value* float_to_short_integer(DType to, llvm::Value* a);
+  llvm::Value* low_bits_of_rounded(llvm::Value* a);
   llvm::Value* round_to_integer(llvm::Value* a);
   llvm::Value* float_to_half(llvm::Value* a);
   llvm::Value* half_to_float(llvm::Value* a);

@@ -69,6 +69,12 @@ KernelContext::KernelContext(Unit& unit, const ScheduledKernel& scheduled)
   declare_function();
 }
 
+// Whether products of integers are summed up.
+static bool adds_up_integers(const Statement& statement) {
+  const Expr& value = *statement.value;
+  return statement.reduction == Reduction::Sum && value.dtype == DType::I32 && value.kind == Expr::Kind::Binary && value.binary == BinaryOp::Mul;
+}
+
 // void NAME(buffer pointers..., const int64_t* parameters, uint8_t* scratch, i32 thread, i32
 // threads); binds parameters, pointers and strides in the entry block.
 void KernelContext::declare_function() {
@@ -90,6 +96,8 @@ void KernelContext::declare_function() {
                                     llvm::Function::ExternalLinkage, unit.module().getName(),
                                     unit.module());
   unit.set_attributes(*function);
+  // Added up in another order, they wait for one another in more registers than there are.
+  if (std::any_of(kernel.statements.begin(), kernel.statements.end(), adds_up_integers)) function->addFnAttr("tc-sums-in-order");
   builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
 
   const unsigned count = static_cast<unsigned>(arguments.size());

@@ -203,8 +203,28 @@ llvm::Value* Arithmetic::to_short_integer(DType from, DType to, llvm::Value* a) 
   return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, whole, same_int(whole, -limit));
 }
 
+// Of what `round_to_integer` gives, with constants added: the same in the low 16 bits, without the zero in the place of a NaN.
+// The instruction makes the least i32 of it, whose low bits are zero as well.
+llvm::Value* Arithmetic::low_bits_of_rounded(llvm::Value* a) {
+  auto* sum = llvm::dyn_cast<llvm::BinaryOperator>(a);
+  if (sum != nullptr && sum->getOpcode() == llvm::Instruction::Add && llvm::isa<llvm::Constant>(sum->getOperand(1))) {
+    llvm::Value* rounded = low_bits_of_rounded(sum->getOperand(0));
+    return rounded == sum->getOperand(0) ? a : builder_.CreateAdd(rounded, sum->getOperand(1));
+  }
+  auto* chosen = llvm::dyn_cast<llvm::SelectInst>(a);
+  const auto* call = chosen == nullptr ? nullptr : llvm::dyn_cast<llvm::IntrinsicInst>(chosen->getTrueValue());
+  if (call == nullptr || !llvm::isa<llvm::ConstantAggregateZero>(chosen->getFalseValue())) return a;
+  switch (call->getIntrinsicID()) {
+    case llvm::Intrinsic::x86_avx_cvt_ps2dq_256:
+    case llvm::Intrinsic::x86_sse2_cvtps2dq:
+    case llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512: return chosen->getTrueValue();
+    default: return a;
+  }
+}
+
 llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   if (from == to) return a;
+  if (from == DType::I32 && is_integer(to) && size_of(to) <= 2) a = low_bits_of_rounded(a);
   llvm::LLVMContext& context = builder_.getContext();
   const int lanes = lanes_of(a);
   if (is_storage(from) && !is_float(from)) return cast(computed_type(from), to, short_integer(from, a));

@@ -142,8 +142,8 @@ std::string Unit::text() const {
   return stream.str();
 }
 
-bool Unit::in_order() const {
-  return std::any_of(module_->begin(), module_->end(), [](const llvm::Function& each) { return each.hasFnAttribute("tc-ordered"); });
+bool Unit::any_function(const char* attribute) const {
+  return std::any_of(module_->begin(), module_->end(), [&](const llvm::Function& each) { return each.hasFnAttribute(attribute); });
 }
 
 Bytes Unit::emit(bool assembly) {
@@ -158,7 +158,8 @@ Bytes Unit::emit(bool assembly) {
   auto* functions = new llvm::MachineModuleInfoWrapperPass(&machine);
   llvm::TargetPassConfig* config = machine.createPassConfig(passes);
   // It moves products away from their loads, and sums then do not fit the registers.
-  if (target_.reorders || in_order()) config->disablePass(&llvm::MachineSchedulerID);
+  if (target_.reorders || any_function("tc-ordered")) config->disablePass(&llvm::MachineSchedulerID);
+  if (any_function("tc-sums-in-order")) config->disablePass(&llvm::MachineCombinerID);
   config->setDisableVerify(true);
   passes.add(config);
   passes.add(functions);

@@ -38,8 +38,8 @@ class Unit {
   std::string assembly();
 
  private:
-  // Whether the order of instructions is ours.
-  bool in_order() const;
+  // Whether a function of the module has it.
+  bool any_function(const char* attribute) const;
   Bytes emit(bool assembly);
 
   Target target_;

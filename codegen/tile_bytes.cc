@@ -108,8 +108,7 @@ llvm::Value* TileEmitter::load_bytes(const Expr& load, const Address& address, c
 // By an instruction where there is one for unsigned times signed numbers; else even and odd members apart, as numbers of
 // 16 bits, whose products are summed up in pairs: no such sum leaves 32 bits.
 llvm::Value* TileEmitter::add_bytes(llvm::Value* sums, llvm::Value* shared, DType shared_type, llvm::Value* apart, DType apart_type) {
-  const bool has_instruction = context_.unit.has_feature("avx512vnni") || (context_.unit.has_feature("avxvnni") && lanes_ == 8);
-  if (has_instruction && is_signed(shared_type) != is_signed(apart_type)) {
+  if (has_byte_instruction(context_.target, lanes_, shared_type, apart_type)) {
     llvm::Value* whole = is_signed(shared_type) ? apart : shared;
     llvm::Value* integer = is_signed(shared_type) ? shared : apart;
     return call_intrinsic(builder_, text("llvm.x86.avx512.vpdpbusd.", 32 * lanes_).c_str(), sums->getType(), {sums, whole, integer});

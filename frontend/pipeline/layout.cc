@@ -35,7 +35,8 @@ class LayoutChooser {
  private:
   bool is_map(ValueId id) const {
     return id != kNoValue && graph_[id].shape && graph_[id].shape->size() == 4 &&
-           (graph_[id].dtype == DType::F32 || graph_[id].dtype == DType::I32 || is_byte(id));
+           (graph_[id].dtype == DType::F32 || graph_[id].dtype == DType::I32 ||
+            graph_[id].dtype == DType::I64 || is_byte(id));
   }
   bool is_byte(ValueId id) const { return graph_[id].dtype == DType::I8 || graph_[id].dtype == DType::U8; }
   // Whether the products of all channels are summed up together.
@@ -121,6 +122,10 @@ class LayoutChooser {
       return blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out);
     }
     if (traits.blocks == OpTraits::Blocks::Neighbours) return blocked(node.inputs[0]) && whole_blocks(out);
+    // Around what quantised convolutions read.
+    if (traits.movement == OpTraits::Movement::Pad) {
+      return is_byte(out) && blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out) && whole_blocks(out);
+    }
     if (traits.movement == OpTraits::Movement::Join) {
       return int_attribute(node, "axis") == 1 &&
              std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {

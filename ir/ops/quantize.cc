@@ -208,14 +208,6 @@ ValueId centred(NodeBuilder& build, ValueId value, ValueId zero, int64_t axis) {
 
 ValueId optional_input(const Node& node, int input) { return input_given(node, input) ? node.inputs[input] : kNoValue; }
 
-std::vector<Node> expand_conv_integer(Graph& graph, const Node& node) {
-  NodeBuilder build(graph, node);
-  const ValueId x = centred(build, node.inputs[0], optional_input(node, 2), 0);
-  const ValueId w = centred(build, node.inputs[1], optional_input(node, 3), 0);
-  build.add_to("Conv", {x, w}, {node.outputs[0]}, node.attributes);
-  return build.take();
-}
-
 // Weights less their zero point, a constant, where these are 8-bit integers with a sign; else null.
 TensorPtr signed_weights(const Graph& graph, const Node& node, int weights, int zero) {
   const Value& from = graph[node.inputs[weights]];
@@ -231,13 +223,30 @@ TensorPtr signed_weights(const Graph& graph, const Node& node, int weights, int 
   return result;
 }
 
+constexpr int64_t kMostTerms = int64_t{1} << 15;   // of bytes, whose sums stay within 32 bits
+
+std::vector<Node> expand_conv_integer(Graph& graph, const Node& node) {
+  NodeBuilder build(graph, node);
+  // By constant weights, of numbers whose zero point is 0, which padding adds: sums of the bytes as they are.
+  const TensorPtr weights = signed_weights(graph, node, 1, 3);
+  const ValueId zero = optional_input(node, 2);
+  const bool centre = zero == kNoValue || (graph[zero].constant && graph[zero].constant->count() == 1 && graph[zero].constant->as_int(0) == 0);
+  if (weights && centre && weights->count() <= kMostTerms * weights->shape[0]) {
+    build.add_to("IntegerConv", {node.inputs[0], build.constant(weights)}, {node.outputs[0]}, node.attributes);
+    return build.take();
+  }
+  const ValueId x = centred(build, node.inputs[0], optional_input(node, 2), 0);
+  const ValueId w = centred(build, node.inputs[1], optional_input(node, 3), 0);
+  build.add_to("Conv", {x, w}, {node.outputs[0]}, node.attributes);
+  return build.take();
+}
+
 // By a constant matrix: the products of the numbers as they are, less the zero point times the columns' sums.
 bool expand_by_constant(NodeBuilder& build, const Node& node) {
-  constexpr int64_t kMostRows = int64_t{1} << 15;   // whose sums stay within 32 bits
   const TensorPtr weights = signed_weights(build.graph(), node, 1, 3);
   const ValueId zero = optional_input(node, 2);
   const bool one = zero == kNoValue || element_count(build.shape(zero)) == Dim(1);
-  if (!weights || !one || weights->shape.size() != 2 || build.shape(node.inputs[0]).size() < 2 || weights->shape[0] > kMostRows) return false;
+  if (!weights || !one || weights->shape.size() != 2 || build.shape(node.inputs[0]).size() < 2 || weights->shape[0] > kMostTerms) return false;
   const ValueId b = build.constant(weights);
   if (zero == kNoValue) {
     build.add_to("IntegerMatMul", {node.inputs[0], b}, {node.outputs[0]});

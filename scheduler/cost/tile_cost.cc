@@ -35,6 +35,17 @@ double hiding_latency(double issue, const Target& target) {
   return std::pow(std::pow(issue, sharpness) + std::pow(target.latency, sharpness), 1 / sharpness);
 }
 
+// What products of bytes take where they are no single instruction: each is two products and two additions. Both halves
+// of each operand are made from its load, and wait in registers with the mask of one half and a product.
+struct Halves {
+  double issue = 0, registers = 0;   // beyond those of multiply-adds
+};
+
+Halves halves_of(const TileProblem& problem, double vectors, double columns) {
+  if (!problem.halves) return {};
+  return {vectors * columns + columns + 1.5 * vectors, vectors + 3};
+}
+
 double one_tile(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns,
                 double panel_bytes) {
   const double parts = parts_of(problem, target);
@@ -63,7 +74,8 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
       if (!target.broadcast_operand) held += 1;
     }
   }
-  double step = std::max(hiding_latency((accumulators * parts + shuffles) / target.multiply_adds, target),
+  const Halves halves = halves_of(problem, static_cast<double>(vectors), static_cast<double>(columns));
+  double step = std::max(hiding_latency((accumulators * parts + shuffles + halves.issue) / target.multiply_adds, target),
                          loads / target.loads);
   // Packed constants larger than the cache come from the next level, step by step.
   if (panel_bytes > static_cast<double>(target.l1_bytes) / 2) {
@@ -73,7 +85,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   // whose latency a small tile does not hide.
   if (afar > 0) step = overlapped(step, afar / target.l2_bandwidth);
   const double each = std::max(1.0, parts);
-  const double registers = (accumulators + std::max(held + problem.held, 1 + problem.epilogue_loads)) * each;
+  const double registers = (accumulators + std::max(held + halves.registers + problem.held, 1 + problem.epilogue_loads)) * each;
   if (registers > target.vector_registers) {
     step *= 1 + calibration::kSpillPerRegister * (registers - target.vector_registers) / each / std::max(1.0, accumulators / 4);
   }

@@ -48,7 +48,11 @@ TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, 
   constexpr double kLongEpilogue = 20;   // of so many operations: it has constants that LLVM keeps in registers
   problem.held = epilogue_weight(facts) > kLongEpilogue ? 1 : 0;
   problem.threads = facts.reduction().builder.threads();
-  if (facts.byte_members(vector)) problem.steps /= static_cast<double>(byte_products(facts.target()));
+  if (facts.byte_members(vector)) {
+    problem.steps /= static_cast<double>(byte_products(facts.target()));
+    const std::vector<Access> loads = loads_of(facts.sum());
+    problem.halves = !has_byte_instruction(facts.target(), lanes, facts.buffer(loads[0]).dtype, facts.buffer(loads[1]).dtype);
+  }
   for (const Iterator& iterator : facts.sum().iterators) {
     const auto extent = static_cast<double>(facts.extent(iterator.name, kAssumedSymbolic));
     if (iterator.name == vector) {

@@ -79,16 +79,16 @@ class TilePlanner {
 };
 
 // In order each trip of a rolled window waits for its loads (LLVM would keep all of an unrolled one's): the few channels
-// inside of it make trips longer.
+// inside of it make trips longer. So they do where the members of a channel block are summed up at once, whose trips are short.
 void put_channels_last(const ReductionFacts& facts, const IteratorPlan& iterators, const std::string& columns,
                        std::vector<std::string>& order) {
   constexpr int64_t kFewChannels = 8;
-  if (facts.target().reorders || facts.target().vector_bits == 0 || order.size() < 2) return;
+  if ((facts.target().reorders && iterators.members.empty()) || facts.target().vector_bits == 0 || order.size() < 2) return;
   if (!facts.is_window(order.back(), columns) || !facts.shares_broadcasts(order.back(), columns, iterators.lane)) return;
   const std::vector<std::string> outputs = facts.outputs();
   const auto channels = std::find_if(order.begin(), order.end(), [&](const std::string& name) {
     const int64_t extent = facts.extent(name, 0);
-    return extent > 1 && extent <= kFewChannels && name != iterators.panel_part && name != iterators.members &&
+    return extent > 1 && extent <= kFewChannels && name != iterators.panel_part &&
            std::none_of(outputs.begin(), outputs.end(), [&](const std::string& output) { return facts.is_window(name, output); });
   });
   if (channels != order.end()) std::rotate(channels, channels + 1, order.end());
@@ -97,9 +97,9 @@ void put_channels_last(const ReductionFacts& facts, const IteratorPlan& iterator
 std::vector<std::string> order_of_sums(const ReductionFacts& facts, const IteratorPlan& iterators, const std::string& columns,
                                        const ReductionKnobs& knobs) {
   std::vector<std::string> order = facts.reduction_order(iterators.lane, columns);
+  order.erase(std::remove(order.begin(), order.end(), iterators.members), order.end());
   put_channels_last(facts, iterators, columns, order);
   std::vector<std::string> sums = moved(order, knobs.sum_order);
-  sums.erase(std::remove(sums.begin(), sums.end(), iterators.members), sums.end());
   if (!iterators.panel_part.empty()) {
     sums.erase(std::find(sums.begin(), sums.end(), iterators.panel_part));
     sums.insert(sums.begin(), iterators.panel_part);

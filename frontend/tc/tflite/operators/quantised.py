@@ -1,17 +1,18 @@
 """Operators on integers of 8 bits, bit for bit as TensorFlow Lite's reference kernels compute them.
 
 Sums are exact in 32 bits. They are brought to the result's scale by a multiplier of 31 bits and a power of two. Fully connected layers
-round the product of 64 bits once, halves up; all others in two steps: the product, doubled, to its upper 32 bits, and the division by
-the power of two, halves away from 0. Both are written here in integers of 64 bits. Functions of one element are tables.
+round the product of 64 bits once, halves up; all others in two steps: the product, doubled, to its upper 32 bits, halves up, and the division by
+the power of two, halves away from 0. The product is one of 64 bits here, what follows of 32 wherever it has room. Functions of one element are tables.
 """
 
 import math
 
 import numpy as np
 
-from ..describe import Refusal
+from ..describe import NUMPY_TYPES, ONNX_NUMBERS, Refusal
 
 _LEAST, _MOST = -128, 127
+_FARTHEST = _MOST - _LEAST   # from a zero point
 
 
 def is_quantised(value):
@@ -44,34 +45,41 @@ def multiplier_of(real):
     return (0, 0) if exponent < -31 else (integer, exponent)
 
 
-def rescaled(g, name, reals, shape=(), once=False):
-    """i64: an i32 or i64 times real numbers, one or a list that broadcasts in that shape; rounded once or in two steps."""
+def rescaled(g, name, reals, most, shape=(), once=False):
+    """i32: an i32 whose magnitude is at most `most` times real numbers, one or a list that broadcasts in that shape; rounded once or in two steps.
+
+    The shifts keep the sign, so that adding half of what they cut off rounds halves up; of negative numbers one less, away from 0."""
     found = [multiplier_of(real) for real in np.atleast_1d(reals)]
-    name = g.node("Cast", [name], to=7)
 
-    def constant(numbers):
-        numbers = np.array(numbers, np.int64)
-        return g.constant(numbers.reshape(shape) if len(numbers) > 1 else numbers.reshape(()))
+    def constant(numbers, dtype):
+        numbers = np.array(numbers, NUMPY_TYPES[dtype])
+        return g.constant(numbers[0].reshape(()) if np.all(numbers == numbers[0]) else numbers.reshape(shape))
 
+    def narrow(value, largest):
+        if largest >= 1 << 31:
+            value = g.node("Min", [g.node("Max", [value, g.number(-(1 << 31), "i64")]), g.number((1 << 31) - 1, "i64")])
+        return g.node("Cast", [value], to=ONNX_NUMBERS["i32"])
+
+    largest = max(most * (integer << max(exponent, 0)) for integer, exponent in found) >> 31
+    value = g.node("Cast", [name], to=ONNX_NUMBERS["i64"])
     if once:
         shifts = [31 - exponent for _, exponent in found]
-        shifts = shifts[:1] if len(set(shifts)) == 1 else shifts
-        value = g.node("Mul", [name, constant([integer for integer, _ in found])])
-        value = g.node("Add", [value, constant([1 << shift >> 1 for shift in shifts])])
-        # The quotient rounded down: Div rounds towards 0.
-        divisor = constant([1 << shift for shift in shifts])
-        return g.node("Div", [g.node("Sub", [value, g.node("Mod", [value, divisor])]), divisor])
-    product = g.node("Mul", [name, constant([integer << max(exponent, 0) for integer, exponent in found])])
-    negative = g.node("Less", [product, g.number(0, "i64")])
-    nudge = g.node("Where", [negative, g.number(1 - (1 << 30), "i64"), g.number(1 << 30, "i64")])
-    high = g.node("Div", [g.node("Add", [product, nudge]), g.number(1 << 31, "i64")])
+        value = g.node("Mul", [value, constant([integer for integer, _ in found], "i64")])
+        value = g.node("Add", [value, constant([1 << shift >> 1 for shift in shifts], "i64")])
+        return narrow(g.node("BitShift", [value, constant(shifts, "i64")], direction="RIGHT"), largest + 1)
+    value = g.node("Mul", [value, constant([integer << max(exponent, 0) for integer, exponent in found], "i64")])
+    high = g.node("BitShift", [g.node("Add", [value, g.number(1 << 30, "i64")]), g.number(31, "i64")], direction="RIGHT")
     shifts = [max(-exponent, 0) for _, exponent in found]
-    if not any(shifts):
-        return high
-    if len(set(shifts)) == 1:
-        shifts = shifts[:1]
-    away = g.node("Mul", [g.node("Sign", [high]), constant([(1 << shift) >> 1 for shift in shifts])])
-    return g.node("Div", [g.node("Add", [high, away]), constant([1 << shift for shift in shifts])])
+    dtype = "i64"
+    if largest < (1 << 30) - 1:
+        high, dtype = narrow(high, largest), "i32"
+    if any(shifts):
+        sign = g.node("BitShift", [high, g.number(31 if dtype == "i32" else 63, dtype)], direction="RIGHT")
+        if not all(shifts):
+            sign = g.node("Mul", [sign, constant([int(shift > 0) for shift in shifts], dtype)])
+        away = g.node("Add", [g.node("Add", [high, constant([1 << shift >> 1 for shift in shifts], dtype)]), sign])
+        high = g.node("BitShift", [away, constant(shifts, dtype)], direction="RIGHT")
+    return high if dtype == "i32" else narrow(high, largest + 1)
 
 
 def ends(call, value):
@@ -88,15 +96,16 @@ def ends(call, value):
     return (_LEAST if low is None else max(_LEAST, integer(low))), (_MOST if high is None else min(_MOST, integer(high)))
 
 
-def stored(g, name, dtype, zero, limits):
-    """i8 of an integer with the zero point added, within limits."""
-    name = g.node("Add", [name, g.number(zero, dtype)]) if zero else name
-    name = g.node("Min", [g.node("Max", [name, g.number(limits[0], dtype)]), g.number(limits[1], dtype)])
+def stored(g, name, zero, limits):
+    """i8 of an i32 with the zero point added, within limits."""
+    low, high = limits[0] - zero, limits[1] - zero
+    name = g.node("Min", [g.node("Max", [name, g.number(low, "i32")]), g.number(high, "i32")])
+    name = g.node("Add", [name, g.number(zero, "i32")]) if zero else name
     return g.node("Cast", [name], to=3)
 
 
 def _sums_of(call, numbers, axis):
-    """(multipliers, constants added to the sums) of a layer whose weights are `numbers` with output channels first."""
+    """(multipliers, constants added to the sums, the largest sum's magnitude) of a layer whose weights are `numbers` with output channels first."""
     x, weights, bias = call.inputs
     need_bytes(x, call.out)
     found = weights.tensor.quantisation
@@ -109,11 +118,12 @@ def _sums_of(call, numbers, axis):
         if bias.dtype != "i32" or bias.shape != (len(numbers),):
             raise Refusal(f"the bias is {bias.dtype} of shape {list(bias.shape)}")
         added = added + call.constant(2, "the bias").astype(np.int64)
-    if np.any(np.abs(rows).sum(1) * 128 + np.abs(added) >= 1 << 31):
+    most = int(np.max(np.abs(rows).sum(1) * 128 + np.abs(added)))
+    if most >= 1 << 31:
         raise Refusal("its sums have no room in 32 bits")
     if call.name == "FULLY_CONNECTED" and len(found.scale) == 1:
-        return [np.float64(scale * found.scale[0]) / np.float64(out_scale)], added.astype(np.int32)
-    return [np.float64(scale) * np.float64(each) / np.float64(out_scale) for each in found.scale], added.astype(np.int32)
+        return [np.float64(scale * found.scale[0]) / np.float64(out_scale)], added.astype(np.int32), most
+    return [np.float64(scale) * np.float64(each) / np.float64(out_scale) for each in found.scale], added.astype(np.int32), most
 
 
 def _padded(g, call, attributes):
@@ -136,25 +146,25 @@ def _padded(g, call, attributes):
 
 def convolution(g, call, kernel, axis, attributes):
     """A convolution; `kernel` has the weights as ONNX has them, `axis` counts their output channels in the file."""
-    reals, added = _sums_of(call, kernel, axis)
+    reals, added, most = _sums_of(call, kernel, axis)
     name, attributes = _padded(g, call, attributes)
     sums = g.node("ConvInteger", [name, g.constant(kernel)], **attributes)
     sums = g.node("Add", [sums, g.constant(added.reshape(1, -1, 1, 1))])
-    name = rescaled(g, sums, reals, (1, -1, 1, 1))
-    g.give(call.out, stored(g, name, "i64", units(call.out)[1], ends(call, call.out)), channels_first=True)
+    name = rescaled(g, sums, reals, most, (1, -1, 1, 1))
+    g.give(call.out, stored(g, name, units(call.out)[1], ends(call, call.out)), channels_first=True)
 
 
 def fully_connected(g, call, rows):
     """The name of a matrix: the rows times the weights."""
     weights = call.constant(1, "the list of weights")
-    reals, added = _sums_of(call, weights, 0)
+    reals, added, most = _sums_of(call, weights, 0)
     sums = g.node("Add", [g.node("MatMulInteger", [rows, g.constant(np.ascontiguousarray(weights.T))]), g.constant(added)])
-    return stored(g, rescaled(g, sums, reals, (-1,), once=True), "i64", units(call.out)[1], ends(call, call.out))
+    return stored(g, rescaled(g, sums, reals, most, (-1,), once=True), units(call.out)[1], ends(call, call.out))
 
 
 def _centred(g, name, zero):
-    whole = g.node("Cast", [name], to=7)
-    return g.node("Sub", [whole, g.number(zero, "i64")]) if zero else whole
+    whole = g.node("Cast", [name], to=ONNX_NUMBERS["i32"])
+    return g.node("Sub", [whole, g.number(zero, "i32")]) if zero else whole
 
 
 def two_operands(g, call):
@@ -164,13 +174,13 @@ def two_operands(g, call):
     (a, a_zero), (b, b_zero), (out, zero) = units(call.inputs[0]), units(call.inputs[1]), units(call.out)
     operands = [_centred(g, names[0], a_zero), _centred(g, names[1], b_zero)]
     if call.name == "MUL":
-        name = rescaled(g, g.node("Mul", operands), np.float64(a * b / out))
+        name = rescaled(g, g.node("Mul", operands), np.float64(a * b / out), _FARTHEST * _FARTHEST)
     else:
         twice = 2 * np.float64(max(a, b))
-        shift = g.number(1 << 20, "i64")
-        parts = [rescaled(g, g.node("Mul", [each, shift]), np.float64(scale) / twice) for each, scale in zip(operands, (a, b))]
-        name = rescaled(g, g.node("Add" if call.name == "ADD" else "Sub", parts), twice / (np.float64(1 << 20) * np.float64(out)))
-    g.give(call.out, stored(g, name, "i64", zero, ends(call, call.out)), images)
+        shift = g.number(1 << 20, "i32")
+        parts = [rescaled(g, g.node("Mul", [each, shift]), np.float64(scale) / twice, _FARTHEST << 20) for each, scale in zip(operands, (a, b))]
+        name = rescaled(g, g.node("Add" if call.name == "ADD" else "Sub", parts), twice / (np.float64(1 << 20) * np.float64(out)), _FARTHEST << 20)
+    g.give(call.out, stored(g, name, zero, ends(call, call.out)), images)
 
 
 def average_pool(g, call, attributes):
@@ -186,9 +196,11 @@ def average_pool(g, call, attributes):
         begins = np.arange(result) * stride - before
         inside = np.maximum(np.minimum(begins + kernel, size) - np.maximum(begins, 0), 1)
         counts = counts * inside.reshape((1, 1, -1, 1) if axis == 0 else (1, 1, 1, -1))
+    if np.all(counts == counts.flat[0]):
+        counts = counts.flat[0].reshape(())
     half = g.node("Mul", [g.node("Sign", [sums]), g.constant((counts // 2).astype(np.int32))])
     name = g.node("Div", [g.node("Add", [sums, half]), g.constant(counts.astype(np.int32))])
-    g.give(call.out, stored(g, name, "i32", 0, ends(call, call.out)), channels_first=True)
+    g.give(call.out, stored(g, name, 0, ends(call, call.out)), channels_first=True)
 
 
 def _rounded(values):
@@ -225,7 +237,7 @@ def softmax(g, call, beta):
         total = g.node("Add", [total, part])
     inverse = g.node("Div", [g.number(1, "f32"), g.node("Mul", [total, g.number(out, "f32")])])
     steps = g.node("Floor", [g.node("Add", [g.node("Mul", [powers, inverse]), g.number(0.5, "f32")])])
-    g.give(call.out, stored(g, g.node("Cast", [steps], to=6), "i32", zero, (_LEAST, _MOST)))
+    g.give(call.out, stored(g, g.node("Cast", [steps], to=6), zero, (_LEAST, _MOST)))
 
 
 def quantize(g, call):
@@ -238,9 +250,9 @@ def quantize(g, call):
         steps = g.node("Div", [name, g.number(out, "f32")])
         away = g.node("Floor", [g.node("Add", [g.node("Abs", [steps]), g.number(0.5, "f32")])])
         away = g.node("Clip", [g.node("Mul", [g.node("Sign", [steps]), away]), g.number(-1e6, "f32"), g.number(1e6, "f32")])
-        name, dtype = g.node("Cast", [away], to=6), "i32"
+        name = g.node("Cast", [away], to=6)
     else:
         need_bytes(x)
         scale, own = units(x)
-        name, dtype = rescaled(g, _centred(g, name, own), np.float64(scale) / np.float64(out), once=False), "i64"
-    g.give(call.out, stored(g, name, dtype, zero, (_LEAST, _MOST)), images)
+        name = rescaled(g, _centred(g, name, own), np.float64(scale) / np.float64(out), _FARTHEST)
+    g.give(call.out, stored(g, name, zero, (_LEAST, _MOST)), images)
