@@ -78,8 +78,9 @@ std::set<std::string> missing_in(const Bytes& object, const std::string& path) {
 }
 
 void refuse_calls(const BareModel& model, size_t kernel, const Bytes& object, const std::string& path) {
+  const std::string versions = PlanNames{model.descriptor_symbol}.kernel(kernel) + "_";
   for (const std::string& name : missing_in(object, path)) {
-    if (kMemoryFunctions.count(name)) continue;
+    if (kMemoryFunctions.count(name) || name.rfind(versions, 0) == 0) continue;
     fail(ErrorKind::Unsupported, "node '", label_of_kernel(model.plan, kernel), "' of model '", model.plan.model, "' calls '", name,
          "', which a system without an OS lacks, so that there is no artefact of kind 'bare' for target ", model.target.name,
          "; compile for a target whose instructions do this, or export kind 'static' or 'object'");
@@ -130,6 +131,9 @@ void keep_only_the_face(const BareModel& model, const PlanNames& names, const st
 int64_t plan_scratch_bytes(const Plan& plan) {
   int64_t bytes = plan.scratch_bytes;
   for (const ScheduledKernel& kernel : plan.kernels) bytes = std::max(bytes, scratch_bytes(kernel));
+  for (const auto& [index, versions] : plan.versions) {
+    for (const KernelVersion& version : versions) bytes = std::max(bytes, scratch_bytes(version.kernel));
+  }
   return bytes;
 }
 
@@ -149,6 +153,8 @@ void link_bare(const BareModel& model, const std::string& path) {
     objects.code.push_back(kernel_object(model, names, i));
     refuse_calls(model, i, objects.code.back(), path);
   }
+  // Versions of kernels for longer vectors follow.
+  for (size_t i = model.plan.kernels.size() + 1; i < model.objects.code.size(); ++i) objects.code.push_back(model.objects.code[i]);
   link_object(objects, model.target, path);
   keep_only_the_face(model, names, path);
 }

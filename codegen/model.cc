@@ -1,4 +1,7 @@
 // All objects of a model: kernels compiled and constants packed in parallel.
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Intrinsics.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -21,13 +24,75 @@ Bytes plan_object(const Plan& plan, const Target& target, const PlanNames& names
   return unit.object();
 }
 
-Bytes hidden_kernel_object(const ScheduledKernel& kernel, const Target& target,
-                           const std::string& name) {
+// A kernel's version, by the length of vectors that it needs.
+struct Choice {
+  int bits;
+  std::string name;
+};
+
+// Puts in the place of the unit's function, which is called `..._any` from now on, one that asks the machine for the length
+// of its vectors and calls the version for the longest that fit. The question is one instruction, and calls are long.
+void choose_by_length(Unit& unit, const std::string& name, const std::vector<Choice>& choices) {
+  llvm::Function* any = unit.module().getFunction(name);
+  any->setName(name + "_any");
+  any->setLinkage(llvm::GlobalValue::InternalLinkage);
+  auto declare = [&](const std::string& symbol) {
+    auto* function = llvm::Function::Create(any->getFunctionType(), llvm::GlobalValue::ExternalLinkage, symbol, unit.module());
+    function->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    unit.set_attributes(*function);
+    return function;
+  };
+  llvm::Function* face = declare(name);
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(unit.context(), "entry", face));
+  auto call = [&](llvm::Function* version) {
+    std::vector<llvm::Value*> arguments;
+    for (llvm::Argument& argument : face->args()) arguments.push_back(&argument);
+    builder.CreateCall(version, arguments)->setTailCallKind(llvm::CallInst::TCK_Tail);
+    builder.CreateRetVoid();
+  };
+  // Parts of 64 bits: RISC-V's vlenb, by what LLVM counts scalable vectors in.
+  llvm::Value* parts = builder.CreateIntrinsic(builder.getInt64Ty(), llvm::Intrinsic::vscale, {});
+  for (size_t i = choices.size(); i-- > 0;) {
+    auto* longer = llvm::BasicBlock::Create(unit.context(), "longer", face);
+    auto* shorter = llvm::BasicBlock::Create(unit.context(), "shorter", face);
+    builder.CreateCondBr(builder.CreateICmpUGE(parts, builder.getInt64(static_cast<uint64_t>(choices[i].bits / 64))), longer, shorter);
+    builder.SetInsertPoint(longer);
+    call(declare(choices[i].name));
+    builder.SetInsertPoint(shorter);
+  }
+  call(any);
+}
+
+Bytes hidden_kernel_object(const ScheduledKernel& kernel, const Target& target, const std::string& name,
+                           const std::vector<Choice>& choices = {}) {
   Unit unit(target, name);
   emit_kernel(unit, kernel);
   unit.module().getFunction(name)->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  if (!choices.empty()) choose_by_length(unit, name, choices);
   unit.optimise();
   return unit.object();
+}
+
+// What is compiled of a plan beside its steps: kernels in order, and then their versions.
+struct KernelCode {
+  const ScheduledKernel* kernel;
+  Target target;
+  std::string name;
+  std::vector<Choice> choices;
+};
+
+std::vector<KernelCode> kernels_of(const Plan& plan, const Target& target, const PlanNames& names) {
+  std::vector<KernelCode> all;
+  for (size_t i = 0; i < plan.kernels.size(); ++i) all.push_back({&plan.kernels[i], target, names.kernel(i), {}});
+  for (const auto& [index, versions] : plan.versions) {
+    for (const KernelVersion& version : versions) {
+      const Target longer = parse_target(version.target);
+      const std::string name = names.version(static_cast<size_t>(index), longer.vector_bits);
+      all.at(static_cast<size_t>(index)).choices.push_back({longer.vector_bits, name});
+      all.push_back({&version.kernel, longer, name, {}});
+    }
+  }
+  return all;
 }
 
 // Bytes that constants in packing may have together; a larger one is packed alone.
@@ -79,8 +144,9 @@ ModelObjects model_objects(const Plan& plan, const Target& target, const std::st
   const PlanNames names{descriptor_symbol};
   auto constants = std::make_shared<ConstantsFile>(names.constants(), constant_offsets(plan.constants).back());
   ConstantWriter writer(plan.constants, *constants);
-  // Object 0 is the plan, the others the kernels in order.
-  std::vector<Bytes> code(plan.kernels.size() + 1);
+  // Object 0 is the plan, the others the kernels in order, and then their versions.
+  const std::vector<KernelCode> kernels = kernels_of(plan, target, names);
+  std::vector<Bytes> code(kernels.size() + 1);
   const size_t count = code.size() + plan.constants.size();
   std::vector<std::exception_ptr> errors(count);
   std::atomic<size_t> next{0};
@@ -88,8 +154,10 @@ ModelObjects model_objects(const Plan& plan, const Target& target, const std::st
     for (size_t i = next++; i < count; i = next++) {
       try {
         if (i == 0) code[i] = plan_object(plan, target, names);
-        else if (i < code.size()) code[i] = hidden_kernel_object(plan.kernels[i - 1], target, names.kernel(i - 1));
-        else writer.write(i - code.size());
+        else if (i < code.size()) {
+          const KernelCode& kernel = kernels[i - 1];
+          code[i] = hidden_kernel_object(*kernel.kernel, kernel.target, kernel.name, kernel.choices);
+        } else writer.write(i - code.size());
       } catch (...) {
         errors[i] = std::current_exception();
       }

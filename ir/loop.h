@@ -279,5 +279,7 @@ const std::string& original_of(const Kernel& kernel, const std::string& buffer);
 bool keeps_order(const Packing& packing, const Kernel& kernel);
 // Text that is equal for packings that make equal bytes of equal originals.
 std::string recipe(const Packing& packing, const Kernel& kernel);
+// Whether two packings make equal bytes of one original, also where their loops are divided differently.
+bool packs_alike(const Packing& a, const Kernel& of_a, const Packing& b, const Kernel& of_b);
 
 }  // namespace tc

@@ -332,6 +332,50 @@ Tensor placed(const Packing& packing, const Kernel& kernel, const Tensor& origin
   return result;
 }
 
+std::string combinations_text(const Packing& packing) {
+  std::string result;
+  for (const Combination& combination : packing.combinations) {
+    result += text(" combining ", combination.dimension);
+    for (const std::vector<double>& row : combination.rows) {
+      for (double factor : row) result += text(" ", factor);
+    }
+  }
+  return result;
+}
+
+// A loop over packed elements: how many there are, and how far apart they lie in each dimension of the original.
+struct PackedLoop {
+  int64_t size;
+  std::vector<int64_t> steps;
+  bool operator==(const PackedLoop& other) const { return size == other.size && steps == other.steps; }
+};
+
+// Where its first element lies in the original.
+std::vector<int64_t> first_of(const Packing& packing) {
+  std::vector<int64_t> place;
+  for (const Affine& index : packing.index) place.push_back(index.constant());
+  return place;
+}
+
+// The loops of a packing, outermost first. A loop that goes on where the one inside it ends is one with it.
+std::vector<PackedLoop> loops_of(const Packing& packing, const Kernel& kernel) {
+  const std::vector<int64_t> shape = shape_of(packing, kernel);
+  std::vector<PackedLoop> loops;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    PackedLoop loop{shape[i], {}};
+    for (const Affine& index : packing.index) loop.steps.push_back(index.coefficient(packing.iterators[i]));
+    bool goes_on = !loops.empty();
+    for (size_t d = 0; goes_on && d < loop.steps.size(); ++d) goes_on = loops.back().steps[d] == loop.size * loop.steps[d];
+    if (goes_on) {
+      loop.size *= loops.back().size;
+      loops.pop_back();
+    }
+    loops.push_back(std::move(loop));
+  }
+  return loops;
+}
+
 }  // namespace
 
 double largest_of_digits(int64_t digits) { return std::ldexp(127.0, static_cast<int>(8 * (digits - 1))); }
@@ -401,16 +445,17 @@ std::string recipe(const Packing& packing, const Kernel& kernel) {
     result += text(" fill ", each.fill);
     if (!each.terms.empty()) result += text(" terms ", position_of(each, each.terms));
     for (const std::string& iterator : each.scaled) result += text(" scaled ", position_of(each, iterator));
-    for (const Combination& combination : each.combinations) {
-      result += text(" combining ", combination.dimension);
-      for (const std::vector<double>& row : combination.rows) {
-        for (double factor : row) result += text(" ", factor);
-      }
-    }
-    return result;
+    return result + combinations_text(each);
   };
   if (packing.scales_of.empty()) return part_of(packing);
   return "scales of " + part_of(*packing_of(kernel, packing.scales_of));
+}
+
+bool packs_alike(const Packing& a, const Kernel& of_a, const Packing& b, const Kernel& of_b) {
+  const auto plain = [](const Packing& packing) { return packing.terms.empty() && packing.scaled.empty() && packing.scales_of.empty(); };
+  if (!plain(a) || !plain(b)) return recipe(a, of_a) == recipe(b, of_b);
+  return buffer_of(a, of_a).dtype == buffer_of(b, of_b).dtype && a.fill == b.fill && a.original_shape == b.original_shape &&
+         combinations_text(a) == combinations_text(b) && first_of(a) == first_of(b) && loops_of(a, of_a) == loops_of(b, of_b);
 }
 
 }  // namespace tc

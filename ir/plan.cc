@@ -97,6 +97,11 @@ std::string str(const Plan& plan) {
   print_steps(plan.steps, plan, 1, result);
   for (size_t i = 0; i < plan.kernels.size(); ++i) {
     result += text("kernel ", i, ":\n") + str(plan.kernels[i]);
+    const auto versions = plan.versions.find(static_cast<int>(i));
+    if (versions == plan.versions.end()) continue;
+    for (const KernelVersion& version : versions->second) {
+      result += text("kernel ", i, " for ", version.target, ":\n") + str(version.kernel);
+    }
   }
   return result;
 }

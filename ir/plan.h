@@ -68,6 +68,12 @@ struct ArenaBlock {
   int segment = -1;                // -1: the arena
 };
 
+// A kernel of a plan by another schedule, for machines that can run it. It takes the same arguments, packed constants included.
+struct KernelVersion {
+  std::string target;              // with longer vectors than the plan's
+  ScheduledKernel kernel;
+};
+
 struct Plan {
   std::string model;
   std::string target;              // canonical target string
@@ -79,6 +85,7 @@ struct Plan {
   std::vector<PortInfo> inputs, outputs;
   std::vector<PlanConstant> constants;    // each stored once
   std::vector<ScheduledKernel> kernels;   // unique ones; calls refer to them
+  std::map<int, std::vector<KernelVersion>> versions;  // of some of them, shortest vectors first
   PlanSteps steps;
   Dim arena_bytes;                 // function of the symbols
   int segments = 0;                // memory beside the arena that steps of kind Grow size

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <optional>
+#include <sstream>
 
 #include "codegen/codegen.h"
 #include "ir/error.h"
@@ -92,6 +94,44 @@ std::optional<std::string> refuse_scratch(ScheduledKernel recorded, const std::f
   return text("it needs ", bytes, " bytes of scratch memory per thread, more than the default");
 }
 
+// The trace with each panel of several vectors packed as panels of one: `pack c : f_ot k f_on f_i` as `f_ot f_on k f_i`.
+std::vector<std::string> with_narrow_panels(std::vector<std::string> trace) {
+  for (std::string& line : trace) {
+    if (line.rfind("pack ", 0) != 0) continue;
+    std::istringstream words(line);
+    std::vector<std::string> order{std::istream_iterator<std::string>(words), {}};
+    for (size_t i = 0; i < order.size(); ++i) {
+      const std::string& word = order[i];
+      if (word.size() < 4 || word.compare(word.size() - 3, 3, "_on") != 0) continue;
+      const auto tiles = std::find(order.begin(), order.end(), word.substr(0, word.size() - 1) + "t");
+      const auto panel = order.begin() + static_cast<std::ptrdiff_t>(i);
+      if (tiles < panel) std::rotate(tiles + 1, panel, panel + 1);
+    }
+    line.clear();
+    for (const std::string& word : order) line += (line.empty() ? "" : " ") + word;
+  }
+  return trace;
+}
+
+// Whether two versions of one kernel can be called alike: the same buffers, packed into the same bytes, for the same sizes.
+bool takes_same_arguments(const Kernel& a, const Kernel& b) {
+  std::vector<const Buffer*> of_a, of_b;
+  for_each_argument(a, [&](const Buffer& buffer, size_t) { of_a.push_back(&buffer); });
+  for_each_argument(b, [&](const Buffer& buffer, size_t) { of_b.push_back(&buffer); });
+  if (of_a.size() != of_b.size()) return false;
+  for (size_t i = 0; i < of_a.size(); ++i) {
+    if (of_a[i]->name != of_b[i]->name || of_a[i]->dtype != of_b[i]->dtype) return false;
+    const Packing* packing_a = packing_of(a, of_a[i]->name);
+    const Packing* packing_b = packing_of(b, of_b[i]->name);
+    if ((packing_a == nullptr) != (packing_b == nullptr)) return false;
+    if (packing_a != nullptr ? !packs_alike(*packing_a, a, *packing_b, b) : of_a[i]->shape != of_b[i]->shape) return false;
+  }
+  for (size_t i = 0; i < a.parameters.size(); ++i) {
+    if (b.parameters.at(i).maximum < a.parameters[i].maximum) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, const std::vector<std::string>& layout_lines,
@@ -177,7 +217,28 @@ const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
   entry.index = static_cast<int>(result_.plan.kernels.size());
   result_.plan.scratch_bytes = std::max(result_.plan.scratch_bytes, scratch_bytes(finished));
   result_.plan.kernels.push_back(std::move(finished));
+  if (!options_.target.longer.empty()) add_versions(kernel, layout_lines, entry);
   return scheduled_.emplace(key, entry).first->second;
+}
+
+void KernelSchedules::add_versions(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Entry& entry) {
+  for (const std::string& name : options_.target.longer) {
+    const Target target = parse_target(name);
+    Schedule by_default = default_schedule(kernel, target, options_.threads, layout_lines, options_.tolerance);
+    // Where its panels are wider than those of shorter vectors, the parts of a panel can lie apart as they do there; else
+    // the kernel's own schedule takes fewer registers of longer vectors.
+    for (const std::vector<std::string>& trace : {by_default.trace(), with_narrow_panels(by_default.trace()), entry.trace}) {
+      Schedule schedule(kernel, target);
+      if (schedule.replay(trace) || schedule.check()) continue;
+      ScheduledKernel finished = schedule.finish();
+      limit_sizes(finished);
+      if (!takes_same_arguments(result_.plan.kernels.at(static_cast<size_t>(entry.index)).kernel, finished.kernel)) continue;
+      if (scratch_bytes(finished) > std::max(kManyScratchBytes, result_.plan.scratch_bytes)) continue;
+      result_.plan.scratch_bytes = std::max(result_.plan.scratch_bytes, scratch_bytes(finished));
+      result_.plan.versions[entry.index].push_back({name, std::move(finished)});
+      break;
+    }
+  }
 }
 
 void KernelSchedules::report(const Kernel& kernel, const Entry& entry,

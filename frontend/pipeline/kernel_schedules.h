@@ -38,6 +38,8 @@ class KernelSchedules {
                                             const std::string& workload);
   // That one, else the default.
   Schedule choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, Entry& entry);
+  // Versions of the entry's kernel for the target's longer vectors: those that take the same arguments.
+  void add_versions(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Entry& entry);
 
   const BuildOptions& options_;
   BuiltPlan& result_;

@@ -101,13 +101,34 @@ std::vector<std::string> with_extras(std::vector<std::string> features, const Ex
   return features;
 }
 
+// A wish in the place of a feature: versions for longer vectors.
+constexpr const char* kLengths = "lengths";
+
+// Adds the targets of longer vectors to one of the row `name`, with the same features.
+void add_longer(Target& target, const std::string& name) {
+  const std::string extras = target.name.substr(name.size());
+  for (const Row& row : all_rows()) {
+    const bool same = row.target.arch == target.arch && row.target.name.rfind("rv64gcv", 0) == 0 && name.rfind("rv64gcv", 0) == 0;
+    if (same && row.target.vector_bits > target.vector_bits) target.longer.push_back(row.target.name + extras);
+  }
+  if (target.longer.empty()) {
+    fail(ErrorKind::Target, "target '", name, "' has no versions for longer vectors; '+lengths' is for 'rv64gcv' and 'rv64gcv_zvl256b'");
+  }
+  target.name += (extras.empty() ? "+" : ",+") + std::string(kLengths);
+}
+
 // The target of a name without `native`.
 Target parse_resolved(const std::string& text) {
   size_t end = std::min(text.find_first_of("+,"), text.size());
   std::string name = text.substr(0, end);
   const Row* row = &row_of(name);
   Extras extras;
+  bool lengths = false;
   for (const auto& [sign, feature] : split_features(text.substr(end), text)) {
+    if (feature == kLengths) {
+      lengths = sign == '+';
+      continue;
+    }
     const std::vector<std::string> known = features_of(row->target.arch);
     if (!contains(known, feature)) {
       fail(ErrorKind::Target, "unknown feature '", feature, "' of target '", name, "'; did you mean ",
@@ -145,6 +166,7 @@ Target parse_resolved(const std::string& text) {
     target.name += (bare ? "" : ",") + feature;
     target.features += (target.features.empty() ? "" : ",") + feature;
   }
+  if (lengths) add_longer(target, row->target.name);
   return target;
 }
 

@@ -68,6 +68,8 @@ struct Target {
   bool masked_memory = false;      // AVX-512, RVV: cheap masked loads and stores
   bool broadcast_operand = false;  // multiply-add takes a broadcast scalar (memory on AVX-512,
                                    // register on RVV)
+  // Targets of longer vectors that an artefact has versions of its kernels for, shortest first (`+lengths`).
+  std::vector<std::string> longer;
   bool prefetches = false;         // kernels bring lines near that they will read
   bool prefetches_by_loads = false;  // by loads into the zero register: there is no instruction for it
   bool halves = false;             // half a vector takes half of its time: wide vectors take two turns

@@ -74,6 +74,27 @@ TEST(Target, FeaturesFollowTheName) {
   EXPECT_EQ(parse_target("rv64gcv+zfh").name, "rv64gcv+zfh");
 }
 
+TEST(Target, LengthsAreVersionsForLongerVectors) {
+  const Target target = parse_target("rv64gcv+lengths");
+  EXPECT_EQ(target.name, "rv64gcv+lengths");
+  EXPECT_EQ(target.features, parse_target("rv64gcv").features);
+  EXPECT_EQ(target.longer, (std::vector<std::string>{"rv64gcv_zvl256b", "rv64gcv_zvl512b"}));
+  const Target more = parse_target("rv64gcv_zvl256b+zfh,+lengths");
+  EXPECT_EQ(more.longer, std::vector<std::string>{"rv64gcv_zvl512b+zfh"});
+  EXPECT_EQ(parse_target(more.name).name, more.name);
+  EXPECT_EQ(parse_target("rv64gcv+lengths,-lengths").name, "rv64gcv");
+  EXPECT_TRUE(parse_target("rv64gcv").longer.empty());
+  for (const char* name : {"rv64gcv_zvl512b+lengths", "x86-64-v3+lengths", "rv64gc+lengths"}) {
+    try {
+      parse_target(name);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()), "target '" + std::string(name).substr(0, std::string(name).find('+')) +
+                "' has no versions for longer vectors; '+lengths' is for 'rv64gcv' and 'rv64gcv_zvl256b'");
+    }
+  }
+}
+
 TEST(Target, MatrixUnitFollowsTheFeatures) {
   const std::map<std::string, std::vector<DType>> formats = {
       {"sapphirerapids", {DType::BF16, DType::I8}}, {"x86-64-v4+amx-tile,+amx-bf16", {DType::BF16}},

@@ -1,0 +1,49 @@
+"""One artefact for RISC-V has versions of its kernels for longer vectors, and shares one copy of its constants among them."""
+
+import tc
+
+from .. import zoo
+from ..support import count_under_qemu, output_file, worst_error
+
+NETWORK = "squeezenet1_1"
+# Instructions that the artefact executes on a length, for each that one for this length alone does: some kernels pack their
+# constants as shorter vectors ask for.
+MOST = 1.06
+# Bytes that the versions take, at most.
+SIZE = 350e3
+
+
+def executed(target, folder, lengths):
+    """Instructions of the whole process at each length of vectors, and the executable's bytes beside its constants."""
+    inputs, expected = zoo.reference(NETWORK)
+    module = tc.compile(str(zoo.export(NETWORK)), target, threads=1)
+    executable = folder / target
+    module.export(str(executable), kind="executable")
+    counts = {}
+    for length in lengths:
+        outputs, classes = count_under_qemu(executable, inputs, folder, vlen=length, arguments=["--threads", "1"])
+        worst = max(worst_error(outputs[output_file(name)], array) for name, array in expected.items())
+        print(f"{target} at {length} bits: {classes['total'] / 1e6:.1f} M instructions, worst error {worst:.1e} of the largest output")
+        assert worst <= 1e-4
+        counts[length] = classes["total"]
+    return counts, module.memory.constants, executable.stat().st_size
+
+
+def test_each_length_has_its_version(tmp_path):
+    every, constants, size = executed("rv64gcv+lengths", tmp_path, [128, 256, 512, 1024])
+    short, shared, least = executed("rv64gcv", tmp_path, [128])
+    assert constants == shared
+    assert least < size <= least + SIZE
+    alone = {128: short[128]}
+    for length in 256, 512:
+        alone.update(executed(f"rv64gcv_zvl{length}b", tmp_path, [length])[0])
+    alone[1024] = alone[512]   # there is no target of longer ones
+    for length, count in every.items():
+        assert count <= MOST * alone[length], length
+    assert every[512] < 0.9 * every[256] < 0.8 * every[128]
+
+
+def test_the_plan_tells_versions(tmp_path):
+    module = tc.compile(str(zoo.export("nsnet2_step")), "rv64gcv+lengths", threads=1)
+    plan = module._compiled.plan
+    assert "\nkernel 0:\n" in plan and "\nkernel 0 for rv64gcv_zvl256b:\n" in plan and "\nkernel 0 for rv64gcv_zvl512b:\n" in plan
