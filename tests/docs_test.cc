@@ -114,7 +114,7 @@ std::string passes_page() {
 std::string targets_page() {
   std::ostringstream page;
   page << "# Targets\n\nGenerated from the target tables (`ir/target`) by `./check --update`. After a name, "
-          "`+feature,-feature` adds and removes features.\n\n| target | description |\n|---|---|\n";
+          "`+feature,-feature` adds and removes features; `rv64gcv+lengths` has versions for longer vectors (riscv.md).\n\n| target | description |\n|---|---|\n";
   for (const auto& [name, description] : known_targets()) {
     // What this machine has is in no page.
     page << "| " << name << " | " << (name == "native" ? "this machine, with what it has" : cell(description)) << " |\n";
