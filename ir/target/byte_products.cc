@@ -8,9 +8,7 @@ int byte_products(const Target& target) {
 }
 
 bool has_byte_instruction(const Target& target, int64_t lanes, DType a, DType b) {
-  constexpr int kOfEight = 8;
-  const auto has = [&](const char* feature) { return ("," + target.features + ",").find(std::string(",+") + feature + ",") != std::string::npos; };
-  return is_signed(a) != is_signed(b) && (has("avx512vnni") || (has("avxvnni") && lanes == kOfEight));
+  return is_signed(a) != is_signed(b) && lanes <= target.byte_lanes;
 }
 
 }  // namespace tc

@@ -70,6 +70,7 @@ struct Target {
                                    // register on RVV)
   // Targets of longer vectors that an artefact has versions of its kernels for, shortest first (`+lengths`).
   std::vector<std::string> longer;
+  int byte_lanes = 0;              // i32 sums in the widest vectors that one instruction adds four products of bytes to; 0: none does
   bool prefetches = false;         // kernels bring lines near that they will read
   bool prefetches_by_loads = false;  // by loads into the zero register: there is no instruction for it
   bool halves = false;             // half a vector takes half of its time: wide vectors take two turns

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ir/error.h"
+#include "ir/target/byte_products.h"
 #include "ir/target/tables.h"
 
 namespace tc {
@@ -72,6 +73,19 @@ TEST(Target, FeaturesFollowTheName) {
   EXPECT_EQ(parse_target("rv64gcv+zvl256b").name, "rv64gcv_zvl256b");
   EXPECT_EQ(parse_target("rv64gc+v").name, "rv64gcv");
   EXPECT_EQ(parse_target("rv64gcv+zfh").name, "rv64gcv+zfh");
+}
+
+TEST(Target, ByteInstructionsFollowTheFeatures) {
+  const std::map<std::string, int> lanes = {{"znver4", 16}, {"znver5", 16}, {"sapphirerapids", 16}, {"x86-64-v4+avx512vnni", 16},
+                                            {"x86-64-v3+avxvnni", 8}, {"x86-64-v3", 0}, {"x86-64-v4", 0}, {"znver4,-avx512vnni", 0},
+                                            {"rv64gcv", 0}, {"aarch64", 0}};
+  for (const auto& [name, widest] : lanes) {
+    const Target target = parse_target(name);
+    EXPECT_EQ(target.byte_lanes, widest) << name;
+    EXPECT_EQ(has_byte_instruction(target, 8, DType::U8, DType::I8), widest >= 8) << name;
+    EXPECT_EQ(has_byte_instruction(target, 16, DType::U8, DType::I8), widest >= 16) << name;
+    EXPECT_FALSE(has_byte_instruction(target, 8, DType::I8, DType::I8)) << name;
+  }
 }
 
 TEST(Target, LengthsAreVersionsForLongerVectors) {
