@@ -132,7 +132,7 @@ int64_t plan_scratch_bytes(const Plan& plan) {
   int64_t bytes = plan.scratch_bytes;
   for (const ScheduledKernel& kernel : plan.kernels) bytes = std::max(bytes, scratch_bytes(kernel));
   for (const auto& [index, versions] : plan.versions) {
-    for (const KernelVersion& version : versions) bytes = std::max(bytes, scratch_bytes(version.kernel));
+    for (const VectorVersion& version : versions) bytes = std::max(bytes, scratch_bytes(version.kernel));
   }
   return bytes;
 }

@@ -85,7 +85,7 @@ std::vector<KernelCode> kernels_of(const Plan& plan, const Target& target, const
   std::vector<KernelCode> all;
   for (size_t i = 0; i < plan.kernels.size(); ++i) all.push_back({&plan.kernels[i], target, names.kernel(i), {}});
   for (const auto& [index, versions] : plan.versions) {
-    for (const KernelVersion& version : versions) {
+    for (const VectorVersion& version : versions) {
       const Target longer = parse_target(version.target);
       const std::string name = names.version(static_cast<size_t>(index), longer.vector_bits);
       all.at(static_cast<size_t>(index)).choices.push_back({longer.vector_bits, name});

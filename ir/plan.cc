@@ -99,7 +99,7 @@ std::string str(const Plan& plan) {
     result += text("kernel ", i, ":\n") + str(plan.kernels[i]);
     const auto versions = plan.versions.find(static_cast<int>(i));
     if (versions == plan.versions.end()) continue;
-    for (const KernelVersion& version : versions->second) {
+    for (const VectorVersion& version : versions->second) {
       result += text("kernel ", i, " for ", version.target, ":\n") + str(version.kernel);
     }
   }

@@ -69,7 +69,7 @@ struct ArenaBlock {
 };
 
 // A kernel of a plan by another schedule, for machines that can run it. It takes the same arguments, packed constants included.
-struct KernelVersion {
+struct VectorVersion {
   std::string target;              // with longer vectors than the plan's
   ScheduledKernel kernel;
 };
@@ -85,7 +85,7 @@ struct Plan {
   std::vector<PortInfo> inputs, outputs;
   std::vector<PlanConstant> constants;    // each stored once
   std::vector<ScheduledKernel> kernels;   // unique ones; calls refer to them
-  std::map<int, std::vector<KernelVersion>> versions;  // of some of them, shortest vectors first
+  std::map<int, std::vector<VectorVersion>> versions;  // of some of them, shortest vectors first
   PlanSteps steps;
   Dim arena_bytes;                 // function of the symbols
   int segments = 0;                // memory beside the arena that steps of kind Grow size
