@@ -96,7 +96,7 @@ void KernelContext::declare_function() {
                                     llvm::Function::ExternalLinkage, unit.module().getName(),
                                     unit.module());
   unit.set_attributes(*function);
-  // Added up in another order, they wait for one another in more registers than there are.
+  // LLVM's MachineCombiner would reassociate these sums: more partial sums would be live than there are registers.
   if (std::any_of(kernel.statements.begin(), kernel.statements.end(), adds_up_integers)) function->addFnAttr("tc-sums-in-order");
   builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
 

@@ -30,8 +30,9 @@ struct Choice {
   std::string name;
 };
 
-// Puts in the place of the unit's function, which is called `..._any` from now on, one that asks the machine for the length
-// of its vectors and calls the version for the longest that fit. The question is one instruction, and calls are long.
+// Renames the unit's kernel to `NAME_any` and adds a function NAME that reads the machine's vector length and calls the
+// version for the longest vectors that the machine has, or `NAME_any`. Reading it takes one instruction for each call of a
+// kernel, so that the runtime need not know of versions.
 void choose_by_length(Unit& unit, const std::string& name, const std::vector<Choice>& choices) {
   llvm::Function* any = unit.module().getFunction(name);
   any->setName(name + "_any");
@@ -50,7 +51,7 @@ void choose_by_length(Unit& unit, const std::string& name, const std::vector<Cho
     builder.CreateCall(version, arguments)->setTailCallKind(llvm::CallInst::TCK_Tail);
     builder.CreateRetVoid();
   };
-  // Parts of 64 bits: RISC-V's vlenb, by what LLVM counts scalable vectors in.
+  // LLVM's vscale is the vector length in units of 64 bits: RISC-V's CSR vlenb divided by 8.
   llvm::Value* parts = builder.CreateIntrinsic(builder.getInt64Ty(), llvm::Intrinsic::vscale, {});
   for (size_t i = choices.size(); i-- > 0;) {
     auto* longer = llvm::BasicBlock::Create(unit.context(), "longer", face);
