@@ -21,6 +21,7 @@ say() { printf '== %s\n' "$*"; }
 # Debian packages, with sudo where that is needed and there.
 install_packages() {
   local package missing=() sudo=()
+  mkdir -p "$ROOT/build"
   for package in "${PACKAGES[@]}"; do
     [[ $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) == *' installed' ]] ||
       missing+=("$package")
@@ -112,10 +113,12 @@ install_tc() {
   (cd "$ROOT" && "$VENV/bin/pip" install -qq --disable-pip-version-check .)
 }
 
+# What bazel builds while Python packages are installed: nothing, or options and targets.
+BUILD_AHEAD=()
+
 # What a build needs; the arguments are files of Python requirements.
 prepare() {
-  local file
-  mkdir -p "$ROOT/build"
+  local file ahead=
   install_packages
   lay_out_riscv64 SYSROOT sysroot-riscv64 "$ROOT/build_rules/riscv64_packages.lock" \
     "the agent of riscv64 boards"
@@ -127,9 +130,15 @@ prepare() {
     "$python" -m venv "$VENV"
   fi
   export TC_PYTHON=$VENV/bin/python
+  if ((${#BUILD_AHEAD[@]})); then
+    (cd "$ROOT" && exec bazel build --noshow_progress "${BUILD_AHEAD[@]}") >"$ROOT/build/ahead.log" 2>&1 &
+    ahead=$!
+  fi
   for file in "$@"; do
     stamped "$(basename "$file")" "$(sha256sum <"$file")" install_requirements "$file"
   done
+  # What fails to build is told by whoever needs it.
+  [[ -z $ahead ]] || wait "$ahead" || true
 }
 
 # The same, and tc in .venv.

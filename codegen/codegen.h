@@ -30,8 +30,10 @@ std::string target_features(const Target& target);
 // Those that this plan's kernels ask of a machine: of a matrix unit only what they use.
 std::string plan_features(const Plan& plan, const Target& target);
 
-// Bytes of per-thread scratch that the kernel's Stack buffers need.
+// Bytes of per-thread scratch that the kernel's Stack buffers need for the largest sizes; 0 where each call's sizes tell.
 int64_t scratch_bytes(const ScheduledKernel& kernel);
+// The same for these values of the kernel's parameters.
+Dim sized_scratch(const Kernel& kernel, const std::vector<Dim>& parameters);
 
 // The same of the plan's most demanding kernel, or what the plan says where that is more.
 int64_t plan_scratch_bytes(const Plan& plan);

@@ -54,7 +54,25 @@ std::map<int, int64_t> scratch_layout(const Kernel& kernel) {
   return offsets;
 }
 
-int64_t scratch_bytes(const ScheduledKernel& kernel) { return scratch_layout(kernel.kernel).at(-1); }
+int64_t scratch_bytes(const ScheduledKernel& kernel) { return kernel.scratch_by_sizes ? 0 : scratch_layout(kernel.kernel).at(-1); }
+
+Dim sized_scratch(const Kernel& kernel, const std::vector<Dim>& parameters) {
+  Dim total;
+  for (const Buffer& buffer : kernel.buffers) {
+    if (buffer.scope != Scope::Stack) continue;
+    Dim bytes = static_cast<int64_t>(size_of(buffer.dtype));
+    for (const Affine& extent : buffer.shape) {
+      Dim size = extent.constant();
+      for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+        const int64_t coefficient = extent.coefficient(kernel.parameters[i].name);
+        if (coefficient != 0) size = size + coefficient * parameters.at(i);
+      }
+      bytes = bytes * max(size, 0);
+    }
+    total = total + 64 * ceil_div(bytes, 64);
+  }
+  return total;
+}
 
 KernelContext::KernelContext(Unit& unit, const ScheduledKernel& scheduled)
     : unit(unit),
@@ -116,12 +134,16 @@ void KernelContext::declare_function() {
 
   buffers.resize(kernel.buffers.size());
   const std::map<int, int64_t> offsets = scratch_layout(kernel);
+  llvm::Value* next = scratch;   // where sizes decide
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     const Buffer& buffer = kernel.buffers[i];
     BufferSlot& slot = buffers[i];
     slot.shape = buffer.shape;
     if (buffer.scope == Scope::Register) continue;
-    if (buffer.scope == Scope::Stack) {
+    if (buffer.scope == Scope::Stack && scheduled.scratch_by_sizes) {
+      slot.pointer = next;
+      next = builder.CreateInBoundsGEP(builder.getInt8Ty(), next, rounded_bytes(buffer), buffer.name + ".end");
+    } else if (buffer.scope == Scope::Stack) {
       slot.pointer = builder.CreateConstInBoundsGEP1_64(
           builder.getInt8Ty(), scratch, static_cast<uint64_t>(offsets.at(static_cast<int>(i))),
           buffer.name);
@@ -155,6 +177,15 @@ void KernelContext::declare_function() {
     argument->addAttr(llvm::Attribute::NoCapture);
     if (buffer.scope != Scope::Output) argument->addAttr(llvm::Attribute::ReadOnly);
   }
+}
+
+llvm::Value* KernelContext::rounded_bytes(const Buffer& buffer) {
+  llvm::Value* bytes = i64(static_cast<int64_t>(size_of(buffer.dtype)));
+  for (const Affine& extent : buffer.shape) {
+    llvm::Value* size = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smax, value_of(extent), i64(0));
+    bytes = builder.CreateNSWMul(bytes, size);
+  }
+  return builder.CreateAnd(builder.CreateNSWAdd(bytes, i64(63)), i64(-64));
 }
 
 llvm::ConstantInt* KernelContext::i64(int64_t value) {

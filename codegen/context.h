@@ -64,6 +64,8 @@ class KernelContext {
   // unknown variable.
   llvm::Value* value_of(const Affine& affine);
   llvm::Value* value_of(const LoopExpr& expr);   // conditions as i1
+  // What a Stack buffer takes of the scratch memory for these sizes: a multiple of 64.
+  llvm::Value* rounded_bytes(const Buffer& buffer);
   // Adds and multiplies without wrapping; folds zeros and ones.
   llvm::Value* add(llvm::Value* a, llvm::Value* b);
   llvm::Value* multiply(llvm::Value* a, int64_t factor);
@@ -97,7 +99,7 @@ class KernelContext {
 };
 
 // Byte offsets of the kernel's Stack buffers in the scratch memory, by buffer index, and their sum
-// under -1. Symbolic sizes take the parameters' maximum. Throws an Internal error above 1 GiB.
+// under -1. Symbolic sizes take the parameters' maximum.
 std::map<int, int64_t> scratch_layout(const Kernel& kernel);
 
 }  // namespace tc

@@ -41,6 +41,7 @@ class PlanEmitter {
   void emit() {
     emit_shared();
     emit_bind();
+    if (sized()) emit_scratch();
     emit_run();
     emit_descriptor();
   }
@@ -176,6 +177,19 @@ class PlanEmitter {
     llvm::Value* arena = size(plan_.arena_bytes);
     if (dims.overflowed() != nullptr) bad = builder_.CreateOr(bad, dims.overflowed());
     builder_.CreateRet(builder_.CreateSelect(bad, i64(-1), arena));
+  }
+
+  // Whether the sizes of a run tell how much scratch memory it takes.
+  bool sized() const { return plan_.sized_scratch != Dim(0); }
+
+  // int64_t scratch(const int64_t* symbols)
+  void emit_scratch() {
+    sized_scratch_ = function("scratch", i64_, {pointer_});
+    builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", sized_scratch_));
+    DimEmitter dims(builder_, true);
+    load_symbols(dims, sized_scratch_->getArg(0));
+    llvm::Value* bytes = dims.emit(plan_.sized_scratch);
+    builder_.CreateRet(dims.overflowed() == nullptr ? bytes : builder_.CreateSelect(dims.overflowed(), i64(-1), bytes));
   }
 
   // void run(const tc_frame* frame)
@@ -494,16 +508,20 @@ class PlanEmitter {
     }
     for (const PlanStep* item : all_steps(plan_)) labels.push_back(string(item->label));
     auto count = [&](size_t value) { return number(static_cast<int32_t>(value)); };
-    llvm::Constant* descriptor = record({
-        number(static_cast<int32_t>(TC_ABI_MAGIC)), number(version_of(plan_.steps)),
-        i64(sizeof(tc_descriptor)), string(plan_.model), string(plan_.target), string(features_),
+    // Without the last field where it is not needed: models that do not change stay as they were.
+    const size_t size = sized() ? sizeof(tc_descriptor) : offsetof(tc_descriptor, scratch);
+    std::vector<llvm::Constant*> fields = {
+        number(static_cast<int32_t>(TC_ABI_MAGIC)), number(sized() ? 4 : version_of(plan_.steps)),
+        i64(static_cast<int64_t>(size)), string(plan_.model), string(plan_.target), string(features_),
         string(plan_.provenance), count(inputs.size()), count(outputs.size()),
         count(symbols.size()), count(labels.size()), table(inputs, "inputs"),
         table(outputs, "outputs"), table(symbols, "symbols"), table(labels, "steps"), bind_, run_,
-        i64(plan_scratch_bytes(plan_)), constants_, i64(offsets_.back()), number(0), number(plan_.segments)});
+        i64(plan_scratch_bytes(plan_)), constants_, i64(offsets_.back()), number(0), number(plan_.segments)};
+    if (sized()) fields.push_back(sized_scratch_);
+    llvm::Constant* descriptor = record(fields);
     const auto layout = module_.getDataLayout().getStructLayout(
         llvm::cast<llvm::StructType>(descriptor->getType()));
-    TC_CHECK(layout->getSizeInBytes() == sizeof(tc_descriptor), "as the descriptor's size");
+    TC_CHECK(layout->getSizeInBytes() == size, "as the descriptor's size");
     auto* global = new llvm::GlobalVariable(module_, descriptor->getType(), true,
                                             llvm::GlobalValue::ExternalLinkage, descriptor,
                                             names_.descriptor);
@@ -522,7 +540,7 @@ class PlanEmitter {
   std::map<std::string, llvm::Constant*> strings_;
 
   llvm::GlobalVariable* constants_ = nullptr;
-  llvm::Function *copy_ = nullptr, *bind_ = nullptr, *run_ = nullptr;
+  llvm::Function *copy_ = nullptr, *bind_ = nullptr, *sized_scratch_ = nullptr, *run_ = nullptr;
   std::optional<RunFrame> frame_;   // of run()
   llvm::Value *arena_ = nullptr, *scratch_ = nullptr, *step_done_ = nullptr, *profiled_ = nullptr, *parameters_ = nullptr;
   std::vector<llvm::Value*> inputs_, outputs_;

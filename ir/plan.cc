@@ -88,6 +88,7 @@ std::string str(const Plan& plan) {
   }
   result += "arena " + plan.arena_bytes.str() + " bytes, scratch " +
             std::to_string(plan.scratch_bytes) + " bytes\n";
+  if (plan.sized_scratch != Dim(0)) result += "scratch by sizes " + plan.sized_scratch.str() + " bytes\n";
   for (size_t i = 0; i < plan.blocks.size(); ++i) {
     const ArenaBlock& block = plan.blocks[i];
     result += text("block ", i, " ", block.name, " [", block.offset.str(), ", +",

@@ -91,6 +91,7 @@ struct Plan {
   int segments = 0;                // memory beside the arena that steps of kind Grow size
   int64_t memory_limit = 0;        // of all memory with them, bytes; 0: what the machine has
   int64_t scratch_bytes = 0;       // per thread, for Stack buffers
+  Dim sized_scratch;               // the same of kernels that need what their sizes tell: a function of the symbols
   std::vector<ArenaBlock> blocks;
   std::string provenance;          // compiler version and options, embedded in the artefact
 };

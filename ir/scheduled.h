@@ -116,6 +116,8 @@ constexpr int64_t kManyScratchBytes = 64 << 20, kMostScratchBytes = int64_t{1} <
 struct ScheduledKernel {
   Kernel kernel;                   // after rewrites; scopes decided
   LoopNodePtr root;
+  // The scratch memory that a call has is what its sizes need (Plan::sized_scratch), not what the largest sizes would.
+  bool scratch_by_sizes = false;
 };
 
 // About how many operations on registers code has to be written for: what copies of loops' bodies and of register tiles

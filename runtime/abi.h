@@ -11,8 +11,9 @@ extern "C" {
 
 #define TC_ABI_MAGIC 0x30314354u /* "TC10" */
 /* A runtime takes models of all versions up to its own. Version 2 has sizes that a run computes, version 3 such sizes
- * without a bound and relations of sizes that a run checks; a model has the least version that has what it needs. */
-#define TC_ABI_VERSION 3u
+ * without a bound and relations of sizes that a run checks, version 4 scratch memory by sizes; a model has the least version
+ * that has what it needs. */
+#define TC_ABI_VERSION 4u
 /* Symbol of the descriptor in a shared artefact. Static artefacts use tc_model_<name>. */
 #define TC_DESCRIPTOR_SYMBOL "tc_model_descriptor"
 
@@ -29,7 +30,7 @@ typedef struct tc_frame {
   void* const* inputs;      /* one pointer per model input, 64-byte aligned */
   void* const* outputs;
   uint8_t* arena;           /* bind()'s size, 64-byte aligned */
-  uint8_t* scratch;         /* scratch_bytes of this thread, 64-byte aligned */
+  uint8_t* scratch;         /* scratch_bytes or scratch()'s of this thread, 64-byte aligned */
   const int64_t* symbols;   /* values in the order of the descriptor */
   int32_t thread, threads;
   /* Waits until all threads of the run are here. Never null; does nothing for one thread. */
@@ -85,6 +86,9 @@ typedef struct tc_descriptor {
   int64_t constant_bytes;
   int32_t default_threads;  /* 0: as many as the machine has cores */
   int32_t segment_count;    /* from version 3 on; 0 before */
+  /* From version 4 on, where the descriptor is that large; may be null. What scratch a thread needs for these symbols
+   * if that is more than scratch_bytes; negative where a size overflows. */
+  int64_t (*scratch)(const int64_t* symbols);
 } tc_descriptor;
 
 #ifdef __cplusplus

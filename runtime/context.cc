@@ -220,13 +220,15 @@ tc_status bind_shapes(tc_context& context, const tc_shape* shapes) {
   free(first_axis);
   if (status != TC_OK) return status;
   const int64_t arena_bytes = d.bind(context.symbols, context.output_dims);
-  if (arena_bytes < 0 || arena_bytes > kMaxBytes)
+  const int64_t scratch_bytes = scratch_for(d, context.symbols);
+  if (arena_bytes < 0 || arena_bytes > kMaxBytes || scratch_bytes < 0 || scratch_bytes > kMaxBytes / TC_MAX_THREADS)
     return fail(TC_ERROR_SHAPE, "model '%s': these shapes are too large, or too small for a window", d.model);
   status = count_bytes(d.inputs, d.input_count, context.input_dims, context.input_bytes, "input");
   if (status != TC_OK) return status;
   status =
       count_bytes(d.outputs, d.output_count, context.output_dims, context.output_bytes, "output");
   if (status != TC_OK) return status;
+  context.scratch_stride = round_up(scratch_bytes, 64);
   status = reserve(context, arena_bytes);
   context.bound = status == TC_OK;
   context.has_results = false;

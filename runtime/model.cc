@@ -112,6 +112,12 @@ int64_t byte_count(const int64_t* dims, int32_t rank, int32_t dtype) {
   return bytes;
 }
 
+int64_t scratch_for(const tc_descriptor& d, const int64_t* symbols) {
+  if (d.abi_version < 4 || d.scratch == nullptr) return d.scratch_bytes;
+  const int64_t bytes = d.scratch(symbols);
+  return bytes < 0 || bytes > d.scratch_bytes ? bytes : d.scratch_bytes;
+}
+
 tc_status bad_model(const char* function) {
   return fail(TC_ERROR_ARGUMENT, "%s: the model handle is null or closed", function);
 }
@@ -126,7 +132,7 @@ tc_status make_model(const tc_descriptor* descriptor, const char* origin, tc_mod
                 "%s: the model has interface version %u, this runtime (%s) takes 1 to %u; compile the "
                 "model again, or use the runtime of its compiler",
                 origin, d.abi_version, tc_runtime_version(), TC_ABI_VERSION);
-  if (d.struct_size < sizeof d) return damaged(origin, "it is too short");
+  if (d.struct_size < (d.abi_version < 4 ? offsetof(tc_descriptor, scratch) : sizeof d)) return damaged(origin, "it is too short");
   if (const char* fault = descriptor_fault(d)) return damaged(origin, fault);
   char missing[160];
   if (!has_features(d.features, missing, sizeof missing))

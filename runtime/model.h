@@ -37,6 +37,9 @@ void release(tc_model* model);
 // Bytes of a shape; -1 where a size is negative or the product passes kMaxBytes.
 int64_t byte_count(const int64_t* dims, int32_t rank, int32_t dtype);
 
+// Scratch memory of a thread for these symbols; negative where a size overflows.
+int64_t scratch_for(const tc_descriptor& d, const int64_t* symbols);
+
 // Copies what the caller's structure, which starts with struct_size, has room for.
 template <class Info>
 tc_status hand_out(const char* function, const Info& filled, Info* info) {

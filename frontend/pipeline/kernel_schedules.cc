@@ -197,17 +197,22 @@ Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vecto
 }
 
 const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
-                                                        const std::vector<std::string>& layout_lines) {
+                                                        const std::vector<std::string>& layout_lines, bool sizes_known) {
   std::string key = workload_key(kernel);
   for (const std::string& line : layout_lines) key += "\n" + line;
-  auto found = scheduled_.find(key);
-  if (found != scheduled_.end()) return found->second;
   Entry entry;
   entry.workload = key;
+  auto found = scheduled_.find(key);
+  if (found != scheduled_.end() && !sizes_known && result_.plan.kernels.at(found->second.index).scratch_by_sizes) {
+    key += "\nlimited";
+    found = scheduled_.find(key);
+  }
+  if (found != scheduled_.end()) return found->second;
   Schedule schedule = choose_schedule(kernel, layout_lines, entry);
   entry.trace = schedule.trace();
   ScheduledKernel finished = schedule.finish();
-  limit_sizes(finished);
+  finished.scratch_by_sizes = sizes_known && scratch_bytes(finished) > kManyScratchBytes && !sizes_of_scratch(finished.kernel).empty();
+  if (!finished.scratch_by_sizes) limit_sizes(finished);
   if (scratch_bytes(finished) > kMostScratchBytes) {
     fail(ErrorKind::Unsupported, "kernel '", kernel.name, "' would need more than 1 GiB per thread for its intermediate "
          "results", sizes_of_scratch(finished.kernel).empty() ? "" : "; give `shapes` with the sizes that occur");
@@ -231,7 +236,8 @@ void KernelSchedules::add_versions(const Kernel& kernel, const std::vector<std::
       Schedule schedule(kernel, target);
       if (schedule.replay(trace) || schedule.check()) continue;
       ScheduledKernel finished = schedule.finish();
-      limit_sizes(finished);
+      finished.scratch_by_sizes = result_.plan.kernels.at(static_cast<size_t>(entry.index)).scratch_by_sizes;
+      if (!finished.scratch_by_sizes) limit_sizes(finished);
       if (!takes_same_arguments(result_.plan.kernels.at(static_cast<size_t>(entry.index)).kernel, finished.kernel)) continue;
       if (scratch_bytes(finished) > std::max(kManyScratchBytes, result_.plan.scratch_bytes)) continue;
       result_.plan.scratch_bytes = std::max(result_.plan.scratch_bytes, scratch_bytes(finished));

@@ -24,8 +24,9 @@ class KernelSchedules {
     double seconds = 0;
     bool single_thread = false;      // too small to divide
   };
-  // Of the kernel with these layout lines; its buffers have names by role.
-  const Entry& schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines);
+  // Of the kernel with these layout lines; its buffers have names by role. `sizes_known`: before the run begins, so that it
+  // can have the scratch memory that they need; else much of it limits the sizes.
+  const Entry& schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, bool sizes_known);
   // Of one call.
   void report(const Kernel& kernel, const Entry& entry, const std::vector<std::string>& layout_lines);
 
@@ -43,7 +44,8 @@ class KernelSchedules {
 
   const BuildOptions& options_;
   BuiltPlan& result_;
-  std::map<std::string, Entry> scheduled_;   // by workload and layout lines
+  // By workload and layout lines, and whether sizes are limited where others' are not.
+  std::map<std::string, Entry> scheduled_;
   size_t refused_ = 0;                       // recorded schedules
   double replay_work_ = 0;                   // of those that were tried
   bool stopped_ = false;                     // no more are tried

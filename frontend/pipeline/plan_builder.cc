@@ -326,6 +326,28 @@ class PlanBuilder final : public ControlSteps {
     result_.notes.push_back(text("'", size.str(), "' is at most ", most, ", for the intermediate results of kernel '", kernel, "'"));
   }
 
+  // Whether the sizes of the model's inputs tell those of the kernel, or what they are at most.
+  bool sizes_known(const Kernel& kernel) const {
+    return std::all_of(kernel.parameters.begin(), kernel.parameters.end(), [&](const Parameter& parameter) {
+      std::set<std::string> names;
+      sizes_.reserved(parameter.value).collect_symbols(names);
+      return std::all_of(names.begin(), names.end(), [&](const std::string& name) { return result_.plan.symbols.count(name) > 0; });
+    });
+  }
+
+  // Scratch memory for a call whose sizes tell how much it takes.
+  void reserve_scratch(int index, const std::vector<Dim>& parameters) {
+    std::vector<const ScheduledKernel*> kernels = {&result_.plan.kernels.at(static_cast<size_t>(index))};
+    const auto versions = result_.plan.versions.find(index);
+    if (versions != result_.plan.versions.end()) {
+      for (const VectorVersion& version : versions->second) kernels.push_back(&version.kernel);
+    }
+    for (const ScheduledKernel* kernel : kernels) {
+      if (!kernel->scratch_by_sizes) continue;
+      result_.plan.sized_scratch = max(result_.plan.sized_scratch, sizes_.reserved(sized_scratch(kernel->kernel, parameters)));
+    }
+  }
+
   void call(Frame& frame, const Group& group, PlanSteps& steps) {
     const Graph& graph = *frame.graph;
     std::vector<ValueId> arguments;
@@ -347,7 +369,7 @@ class PlanBuilder final : public ControlSteps {
     });
     TC_CHECK(argument_count == arguments.size());
 
-    const KernelSchedules::Entry& entry = schedules_.schedule(kernel, layout_lines);
+    const KernelSchedules::Entry& entry = schedules_.schedule(kernel, layout_lines, sizes_known(kernel));
     const Kernel& final_kernel = result_.plan.kernels[entry.index].kernel;
 
     PlanStep step;
@@ -364,6 +386,7 @@ class PlanBuilder final : public ControlSteps {
       const int64_t most = final_kernel.parameters.at(i).maximum;
       if (most < parameter.maximum) limit_size(parameter.value, most, kernel.name);
     }
+    reserve_scratch(entry.index, step.parameters);
     steps.push_back(std::move(step));
     storages_.next_step();
     schedules_.report(kernel, entry, layout_lines);

@@ -35,6 +35,19 @@ def test_ends_may_be_left_open_and_begin_at_0():
     check(soft(), data(2, 3, 4), module)
 
 
+@pytest.mark.parametrize("axis", [1, -2])
+def test_a_cache_begins_empty(axis):
+    """The length of an input that a node joins with what is new: a decoder's first call has none of it."""
+    made = model([helper.make_node("Concat", ["cache", "x"], ["y"], axis=axis)],
+                 [("cache", FLOAT, ["batch", "past", 4]), ("x", FLOAT, ["batch", "new", 4])], [("y", FLOAT, ["batch", None, 4])])
+    module = tc.compile(made)
+    assert [module.symbols[name][0] for name in ("batch", "past", "new")] == [1, 0, 0]
+    for past in (0, 1, 5):
+        check(made, data(2, 3, 4) | {"cache": np.ones((2, past, 4), np.float32)}, module)
+    with pytest.raises(tc.ShapeError, match="'past'"):
+        tc.compile(made, shapes={"past": (1, 8)}).run(data(2, 3, 4) | {"cache": np.ones((2, 0, 4), np.float32)})
+
+
 def test_one_size_is_a_number():
     assert tc.compile(soft(), shapes={"seq": (3, 3), "batch": (1, 8)}).inputs[0].shape == ("batch", 3, 4)
 

@@ -224,6 +224,34 @@ TEST(Run, BlocksAreAligned) {
   EXPECT_EQ(misaligned, 0);
 }
 
+TEST(Run, ScratchMemoryMayDependOnSizes) {
+  tc_descriptor d = bare();
+  static std::atomic<int64_t> apart;
+  apart = 0;
+  d.abi_version = 4;
+  d.scratch_bytes = 100;
+  d.run = [](const tc_frame* frame) { apart += frame->thread == 1 ? frame->scratch - frame->arena : 0; };
+  d.scratch = [](const int64_t*) { return int64_t{1000}; };
+  const auto stride = [&] {
+    const ModelPtr model = open_linked(d);
+    const ContextPtr context = make_context(model, 2);
+    EXPECT_EQ(tc_context_run(context.get(), nullptr, 0, nullptr, 0), TC_OK);
+    return apart.exchange(0);
+  };
+  EXPECT_EQ(stride(), 1024);
+  d.scratch = [](const int64_t*) { return int64_t{10}; };
+  EXPECT_EQ(stride(), 128);
+  d.abi_version = 3;   // has no such field
+  d.scratch = [](const int64_t*) { return int64_t{1000}; };
+  EXPECT_EQ(stride(), 128);
+  d.abi_version = 4;
+  d.scratch = [](const int64_t*) { return int64_t{-1}; };
+  const ModelPtr overflowing = open_linked(d);
+  tc_context* context = nullptr;
+  EXPECT_EQ(tc_context_create(overflowing.get(), 1, &context), TC_ERROR_SHAPE);
+  EXPECT_STREQ(tc_last_error(), "model 'fake': these shapes are too large, or too small for a window");
+}
+
 TEST(Run, ReportsSteps) {
   const ModelPtr model = open_linked(tc_model_fake);
   const ContextPtr context = make_context(model, 2);

@@ -1,6 +1,7 @@
 // The shapes of a model's inputs: what the file says, with the sizes and symbols that the options give.
 #include "frontend/import/onnx/input_shapes.h"
 
+#include <algorithm>
 #include <set>
 
 #include "frontend/import/onnx/model_file.h"
@@ -91,6 +92,7 @@ InputShapes::InputShapes(const tc_onnx::GraphProto& graph, const std::string& fi
     fail(ErrorKind::Shape, "a shape is given for '", name, "', which is no input of ", file_name_, "; its inputs are ",
          all);
   }
+  find_caches(graph);
 }
 
 // Two numbers for a symbol of the inputs are the range that it has.
@@ -115,6 +117,53 @@ void InputShapes::find_ranges(const tc_onnx::GraphProto& graph, const std::set<s
     }
     if (least == largest) bound_.try_emplace(name, Dim(least));
     ranges_[name] = {least, largest};
+  }
+}
+
+namespace {
+
+// Operators that put what is new behind a cache: which operands are caches, and along which axis they grow.
+struct CacheOperands {
+  std::vector<int> operands;
+  int axis;
+};
+const std::map<std::pair<std::string, std::string>, CacheOperands> kCaches = {
+    {{"", "Attention"}, {{4, 5}, 2}},
+    {{"com.microsoft", "Attention"}, {{4}, 3}},
+    {{"com.microsoft", "GroupQueryAttention"}, {{3, 4}, 2}},
+    {{"com.microsoft", "MultiHeadAttention"}, {{6, 7}, 2}},
+};
+
+// The operands that the node joins with something else, and the axis; from the end where it is negative.
+CacheOperands joined_operands(const tc_onnx::NodeProto& node) {
+  const auto row = kCaches.find({node.domain() == "ai.onnx" ? "" : node.domain(), node.op_type()});
+  if (row != kCaches.end()) return row->second;
+  if (node.op_type() != "Concat" || !node.domain().empty() || node.input_size() < 2) return {{}, 0};
+  CacheOperands all{{}, 1};   // 1 before operators had to say
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.name() == "axis") all.axis = static_cast<int>(std::clamp<int64_t>(attribute.i(), -16, 16));
+  }
+  for (int i = 0; i < node.input_size(); ++i) all.operands.push_back(i);
+  return all;
+}
+
+}  // namespace
+
+void InputShapes::find_caches(const tc_onnx::GraphProto& graph) {
+  std::map<std::string, const tc_onnx::TensorShapeProto*> shapes;
+  for (const auto& input : graph.input()) {
+    if (input.type().tensor_type().has_shape()) shapes[input.name()] = &input.type().tensor_type().shape();
+  }
+  for (const auto& node : graph.node()) {
+    const CacheOperands joined = joined_operands(node);
+    for (int operand : joined.operands) {
+      const auto found = operand < node.input_size() ? shapes.find(node.input(operand)) : shapes.end();
+      if (found == shapes.end()) continue;
+      const int axis = joined.axis < 0 ? joined.axis + found->second->dim_size() : joined.axis;
+      if (axis < 0 || axis >= found->second->dim_size()) continue;
+      const Dim size = file_dim(found->second->dim(axis), found->first, axis);
+      if (size.is_symbol() && !bound_.count(size.str())) ranges_.try_emplace(size.str(), 0, kLargestSymbol);
+    }
   }
 }
 
