@@ -467,7 +467,6 @@ void register_resize_ops(OpTable& table) {
   row.name = "Resize";
   row.category = "resampling";
   row.traits.blocks = OpTraits::Blocks::Channelwise;
-  row.traits.selects_by_tables = true;
   row.doc = "Resampling to given sizes: nearest, linear or cubic, in all coordinate modes.";
   row.equation = "O[n,c,y,x] += W[y,t] * V[x,u] * I[n,c,Y[y,t],X[x,u]]";
   auto rules = [](int roi, int scales, int sizes, bool old_rules) -> Normalize {

@@ -55,8 +55,6 @@ struct OpTraits {
   // Each element of the result is an element of input 0 that its order alone chooses: an increasing function of each
   // element may as well come behind.
   bool selects = false;
-  // The same where each of its tables, inputs 1, 3, …, is constant and has one column: an index for each place, none below 0.
-  bool selects_by_tables = false;
   // Of one operand: f(k x) = k f(x) for every k > 0.
   bool homogeneous = false;
 

@@ -58,7 +58,9 @@ void ArithmeticNotes::note(const Node& node, Kind kind, const std::string& reaso
   made.node = node.origin.node;
   made.op = node.origin.op_type;
   made.reason = reason;
-  entries_.push_back({made, node.outputs.empty() ? kNoValue : node.outputs[0]});
+  // What an operator was expanded to: its sums and whole rows tell more than what its elements go through.
+  const int weight = 2 * static_cast<int>(!node.op->elementwise) + static_cast<int>(kind == Kind::Floats);
+  entries_.push_back({made, node.outputs.empty() ? kNoValue : node.outputs[0], weight});
 }
 
 // Why a function of elements is not computed between integers that its kernel reads and writes; empty where it is.
@@ -109,20 +111,18 @@ void ArithmeticNotes::decide(const Node& node, bool made, const std::string& rea
 std::vector<ArithmeticNote> ArithmeticNotes::take() const {
   std::vector<ArithmeticNote> result;
   if (!quantised_) return result;
-  std::map<std::pair<std::string, std::string>, size_t> places;   // by node and operator of the file
+  std::map<std::pair<std::string, std::string>, std::pair<size_t, int>> places;   // by node and operator of the file, with weights
   std::map<int, int> regions;
   for (const Entry& entry : entries_) {
     ArithmeticNote note = entry.note;
     if (note.kind != Kind::Floats) note.region = regions.try_emplace(root(entry.value), static_cast<int>(regions.size())).first->second;
-    const auto [place, fresh] = places.try_emplace({note.node, note.op}, result.size());
+    const auto [place, fresh] = places.try_emplace({note.node, note.op}, result.size(), entry.weight);
     if (fresh) {
       result.push_back(note);
-      continue;
+    } else if (entry.weight > place->second.second) {
+      place->second.second = entry.weight;
+      result[place->second.first] = note;
     }
-    // Of what an operator was expanded to: floats tell more than sums, and sums more than what follows them.
-    ArithmeticNote& before = result[place->second];
-    const bool more = note.kind == Kind::Floats ? before.kind != Kind::Floats : note.kind == Kind::Integers && before.kind == Kind::Bytes;
-    if (more) before = note;
   }
   return result;
 }

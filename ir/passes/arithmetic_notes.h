@@ -39,6 +39,7 @@ class ArithmeticNotes {
   struct Entry {
     ArithmeticNote note;
     ValueId value = kNoValue;          // by which its region is known
+    int weight = 0;                    // of several for one node of the file the first of the largest weight is told
   };
   std::vector<Entry> entries_;
   std::set<ValueId> near_integers_;    // floats that a kernel makes of integers, and need not store

@@ -55,6 +55,7 @@ TensorPtr integers(DType type, const std::vector<int64_t>& shape, const std::vec
 
 // i32: a whole number of at most `most` times real numbers; nothing where they have no room.
 std::optional<ValueId> rescaled(NodeBuilder& build, const Whole& whole, const std::vector<double>& reals) {
+  if (std::all_of(reals.begin(), reals.end(), [](double real) { return real == 1; })) return whole.number;
   std::vector<int64_t> factors, halves, shifts, divided;
   double largest = 0;
   for (const double real : reals) {
@@ -227,10 +228,10 @@ class FixedPoint {
   std::optional<Whole> two(NodeBuilder& build, ValueId id) const {
     const Node* node = own(id);
     const auto op = node ? node->op->traits.binary : std::nullopt;
-    if (op != BinaryOp::Add && op != BinaryOp::Sub && op != BinaryOp::Mul) return std::nullopt;
+    if (!op || (*op != BinaryOp::Add && *op != BinaryOp::Sub && *op != BinaryOp::Mul)) return std::nullopt;
     auto a = number(build, node->inputs[0]), b = number(build, node->inputs[1]);
     if (!a || !b) return std::nullopt;
-    if (op == BinaryOp::Mul) {
+    if (*op == BinaryOp::Mul) {
       return Whole{build.add("Mul", {a->number, b->number}), {a->units[0] * b->units[0]}, {}, 255.0 * 255, node->origin};
     }
     const double twice = 2 * std::max(a->units[0], b->units[0]), most = 255.0 * (1 << kExtraBits);
@@ -251,7 +252,8 @@ class FixedPoint {
     const auto zero = static_cast<double>(to->zero(0));
     Ends ends{(is_signed(type) ? -128 : 0) - zero, (is_signed(type) ? 127 : 255) - zero};
     ValueId id = node.inputs[0];
-    while (cut(id, *to, ends)) {}
+    std::vector<Origin> cuts;
+    for (ValueId before = id; cut(id, *to, ends); before = id) cuts.push_back(maker(before)->origin);
     std::optional<std::vector<Node>> made;
     for (const auto form : {&FixedPoint::sum, &FixedPoint::two, &FixedPoint::number}) {
       NodeBuilder build(graph_, node);
@@ -265,7 +267,8 @@ class FixedPoint {
       ValueId value = build.add("Min", {build.add("Max", {*steps, integer(ends.low)}), integer(ends.high)});
       if (zero != 0) value = build.add("Add", {value, integer(zero)});
       build.add_to("Cast", {value}, {node.outputs[0]}, {{"to", std::string(name_of(type))}});
-      done_.insert({whole->by.node, whole->by.op_type});
+      cuts.push_back(whole->by);
+      for (const Origin& origin : cuts) done_.insert({origin.node, origin.op_type});
       made = build.take();
       break;
     }

@@ -183,7 +183,8 @@ bool moves_elements(const Graph& graph, const Node& node) {
   if (node.inputs.empty() || node.inputs[0] == kNoValue) return false;
   if (traits.movement == Movement::Split) return true;
   if (node.outputs.size() != 1) return false;
-  if (traits.selects_by_tables) {
+  if (node.op->name == "Resize") {
+    // Nearest: each of its tables, every second input, has one column, an index for each place, none of which is outside.
     for (size_t i = 1; i < node.inputs.size(); i += 2) {
       const TensorPtr table = graph[node.inputs[i]].constant;
       if (!table || table->shape.size() != 2 || table->shape[1] != 1) return false;

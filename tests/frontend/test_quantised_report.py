@@ -120,7 +120,7 @@ def others(b):
     b.branch("shares", "Softmax", [x("x")], reason="there is no form of it for integers", quantised=True)
     b.branch("shares of floats", "Softmax", ["real"], reason="its operands are floats")
     b.nodes.append(helper.make_node("Tanh", [x("x")], ["read"], name="read"))
-    b.expected["read"] = ("floats", "its result is read as floats, by node 'shares of functions' (Softmax, opset 21) of model.onnx")
+    b.expected["read"] = ("floats", "its result is read as floats, by node 'shares of functions' (Softmax)")
     b.branch("shares of functions", "Softmax", ["read"], reason="its operands are floats")
     # With a scale that the run computes, sums of wider integers.
     names = ["x", "half", "zero", "w", "scale", b.constant("none", numpy.int8(0)), "third", "three"]
@@ -141,8 +141,8 @@ def test_every_reason(part):
     text = module.explain()
     assert "quantised: exact\n" in text
     for name, (kind, reason) in branches.expected.items():
-        line = next(line for line in text.splitlines() if f"'{name}'" in line and reason in line and (kind != "floats" or "in floats" in line))
-        assert line.startswith("  ")
+        if reason:
+            assert any(f"'{name}'" in line and reason in line and ("in floats, because" in line) == (kind == "floats") for line in text.splitlines())
 
 
 def chain():
