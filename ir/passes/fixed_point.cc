@@ -1,8 +1,8 @@
 // Sums of quantised numbers brought to their result's scale without floats, as TensorFlow Lite's reference kernels have it.
 //
 // With V the integer and r the number that it counts, V * r / scale is V * multiplier * 2^(exponent - 31), with a multiplier of 31 bits:
-// the doubled product's upper 32 bits, halves up, are divided by the power of two, halves away from 0. What follows, an activation that
-// only cuts, is the ends of the result. frontend/tc/tflite/operators/quantised.py describes the same for files of TensorFlow Lite.
+// the product of 64 bits is rounded once, halves up, as TensorFlow Lite's fully connected layers have it. What follows, an activation
+// that only cuts, is the ends of the result. frontend/tc/tflite/operators/quantised.py describes the same for files of TensorFlow Lite.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -42,8 +42,8 @@ std::optional<Multiplier> multiplier_of(double real) {
     integer /= 2;
     ++exponent;
   }
-  if (exponent > 15) return std::nullopt;
-  return exponent < -31 ? Multiplier{} : Multiplier{integer, exponent};
+  if (exponent > 30) return std::nullopt;
+  return exponent < -30 ? Multiplier{} : Multiplier{integer, exponent};
 }
 
 TensorPtr integers(DType type, const std::vector<int64_t>& shape, const std::vector<int64_t>& numbers) {
@@ -53,40 +53,29 @@ TensorPtr integers(DType type, const std::vector<int64_t>& shape, const std::vec
   return tensor;
 }
 
-// i32: a whole number of at most `most` times real numbers; nothing where they have no room.
+// i32: the whole number times real numbers, rounded once, halves up; nothing where these have no room.
 std::optional<ValueId> rescaled(NodeBuilder& build, const Whole& whole, const std::vector<double>& reals) {
   if (std::all_of(reals.begin(), reals.end(), [](double real) { return real == 1; })) return whole.number;
-  std::vector<int64_t> factors, halves, shifts, divided;
+  std::vector<int64_t> factors, halves, shifts;
   double largest = 0;
   for (const double real : reals) {
     const auto found = multiplier_of(real);
     if (!found) return std::nullopt;
-    const int shift = std::max(-found->exponent, 0);
-    factors.push_back(found->integer << std::max(found->exponent, 0));
-    halves.push_back((int64_t{1} << shift) >> 1);
-    shifts.push_back(shift);
-    divided.push_back(shift > 0);
-    largest = std::max(largest, whole.most * static_cast<double>(factors.back()));
+    factors.push_back(found->integer);
+    shifts.push_back(31 - found->exponent);
+    halves.push_back((int64_t{1} << shifts.back()) >> 1);
+    largest = std::max(largest, whole.most * real);
   }
-  if (largest >= kHalfRange * kHalfRange) return std::nullopt;   // in 64 bits, with room for what is added
-  auto constant = [&](DType type, const std::vector<int64_t>& numbers) { return build.constant(integers(type, whole.shape, numbers)); };
-  auto right = [&](ValueId value, ValueId by) { return build.add("BitShift", {value, by}, {{"direction", std::string("RIGHT")}}); };
-  ValueId value = build.add("Mul", {build.cast(whole.number, DType::I64), constant(DType::I64, factors)});
-  value = right(build.add("Add", {value, build.integer(DType::I64, int64_t{1} << 30)}), build.integer(DType::I64, 31));
-  // Far outside of all that is stored, where it would not fit.
+  auto constant = [&](const std::vector<int64_t>& numbers) { return build.constant(integers(DType::I64, whole.shape, numbers)); };
+  ValueId value = build.add("Mul", {build.cast(whole.number, DType::I64), constant(factors)});
+  value = build.add("Add", {value, constant(halves)});
+  value = build.add("BitShift", {value, constant(shifts)}, {{"direction", std::string("RIGHT")}});
+  // Far outside of all that is stored, where 32 bits do not hold it.
   constexpr int64_t kEnd = int64_t{1} << 30;
-  if (largest / kHalfRange >= static_cast<double>(kEnd) - 1) {
-    constexpr int64_t kMostDivided = 20;
-    if (*std::max_element(shifts.begin(), shifts.end()) > kMostDivided) return std::nullopt;
-    value = build.add("Min", {build.add("Max", {value, build.integer(DType::I64, -kEnd)}), build.integer(DType::I64, kEnd - 1)});
+  if (largest >= static_cast<double>(kEnd) - 1) {
+    value = build.add("Min", {build.add("Max", {value, build.integer(DType::I64, -kEnd)}), build.integer(DType::I64, kEnd)});
   }
-  value = build.cast(value, DType::I32);
-  if (std::none_of(shifts.begin(), shifts.end(), [](int64_t shift) { return shift > 0; })) return value;
-  // One less for what is below 0: halves away from it.
-  ValueId sign = right(value, build.integer(DType::I32, 31));
-  if (!std::all_of(divided.begin(), divided.end(), [](int64_t shift) { return shift > 0; })) sign = build.add("Mul", {sign, constant(DType::I32, divided)});
-  const ValueId away = build.add("Add", {build.add("Add", {value, constant(DType::I32, halves)}), sign});
-  return right(away, constant(DType::I32, shifts));
+  return build.cast(value, DType::I32);
 }
 
 class FixedPoint {

@@ -49,7 +49,7 @@ void quantise_early(Graph& graph);
 void integer_products(Graph& graph);
 
 // Sums and products of quantised numbers become integers of the result's scale without floats, as TensorFlow Lite's reference
-// kernels have it: by a multiplier of 31 bits and a power of two. They are at most one step from the exact result.
+// kernels have it: by a multiplier of 31 bits and a power of two, rounded once. They are at most one step from the exact result.
 void fixed_point(Graph& graph);
 
 // Sums of dequantised values and of scaled integers are computed in units of the scale of the integer that they become,
