@@ -6,6 +6,7 @@
 #include "ir/error.h"
 #include "ir/ops/op.h"
 #include "ir/passes/edit.h"
+#include "ir/passes/quantised.h"
 
 namespace tc {
 namespace {
@@ -94,7 +95,8 @@ void ArithmeticNotes::decide(const Node& node, bool made, const std::string& rea
   if (made) return note(node, Kind::Integers, "");
   if (!is_float_result(node)) {
     const DType of = graph_[node.inputs[0]].dtype;
-    if (!is_sum(node) || is_float(of)) return;
+    const bool moves = moves_elements(graph_, node) || node.op->traits.movement == OpTraits::Movement::Pad;
+    if (is_float(of) || !(is_sum(node) || (moves && bits_of(of) == 8))) return;
     quantised_ = true;
     return note(node, Kind::Integers, bits_of(of) > 8 ? reason : "");
   }

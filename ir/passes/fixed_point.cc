@@ -176,8 +176,10 @@ class FixedPoint {
     if (node->inputs.size() < 2) return kHalfRange;
     const Shape& weights = *graph_[node->inputs[1]].shape;
     if (!is_constant(weights) || weights.empty()) return kHalfRange;
-    const bool product = node->op->traits.contraction == OpTraits::Contraction::Product;
-    const double channels = static_cast<double>((product ? weights.back() : weights.front()).constant());
+    using Contraction = OpTraits::Contraction;
+    const Contraction kind = node->op->traits.contraction;
+    const Dim& filters = kind == Contraction::Product ? weights.back() : weights[kind == Contraction::TransposedConvolution ? 1 : 0];
+    const auto channels = static_cast<double>(filters.constant());
     return std::min(static_cast<double>(element_count(weights).constant()) / channels * 255 * 128, kHalfRange);
   }
 

@@ -156,6 +156,7 @@ class Products {
   std::optional<size_t> channel_axis(const Node& node) const {
     const Shape& weights = *graph_[node.inputs[1]].shape;
     if (node.op->traits.contraction == Contraction::Convolution) return 0;
+    if (node.op->traits.contraction == Contraction::TransposedConvolution) return 1;
     if (weights.size() != 2 || graph_[node.inputs[0]].shape->size() < 2) return std::nullopt;
     if (node.op->attribute("transB") == nullptr) return 1;
     const bool plain = float_attribute(node, "alpha") == 1 && float_attribute(node, "beta") == 1 && int_attribute(node, "transA") == 0;
@@ -189,8 +190,7 @@ class Products {
     std::vector<int64_t> shape;
     if (numbers.size() > 1) {
       shape = {static_cast<int64_t>(numbers.size())};
-      const bool convolution = node.op->traits.contraction == Contraction::Convolution;
-      if (convolution) shape.resize(graph_[node.inputs[0]].shape->size() - 1, 1);
+      if (node.op->traits.contraction != Contraction::Product) shape.resize(graph_[node.inputs[0]].shape->size() - 1, 1);
     }
     return build.constant(number_tensor(type, shape, numbers));
   }
@@ -244,6 +244,9 @@ class Products {
     if (const auto why = why_no_bytes(node.inputs[1], "its second operand")) return kept(*why);
     const auto from = dequantised(node.inputs[1]);
     if (!graph_[from->number].constant) return kept("its second operand is computed by the run");
+    if (node.op->traits.contraction == Contraction::TransposedConvolution && (int_attribute(node, "group") != 1 || input->zero(0) != 0)) {
+      return kept("transposed convolutions add up integers without groups, and whose zero point is 0");
+    }
     const auto axis = channel_axis(node);
     if (!axis) return kept("sums of integers take weights of two axes, and alpha and beta of 1");
     const auto weights = weights_of(*from, *axis);

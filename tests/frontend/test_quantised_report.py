@@ -73,6 +73,10 @@ def products(b):
     b.branch("another axis", "MatMul", [rows(), b.dequantised("m", "each", axis=0)],
              reason="its weights have scales along another axis than that of its results")
     b.branch("large weights", "Conv", [x("x"), b.dequantised("large")], reason="its weights less their zero point are no 8-bit integers with a sign")
+    b.constant("t", numpy.ones((4, 2, 2, 2), numpy.int8))
+    b.branch("transposed", "ConvTranspose", [x("x"), b.dequantised("t")], "integers", quantised=True, strides=[2, 2])
+    b.branch("transposed around 3", "ConvTranspose", [x("x", "half", "three"), b.dequantised("t")], strides=[2, 2],
+             reason="transposed convolutions add up integers without groups, and whose zero point is 0")
     b.input("long", TensorProto.UINT8, (1, 70000))
     b.constant("column", numpy.full((70000, 1), 127, numpy.int8))
     b.branch("long sums", "MatMul", [b.dequantised("long"), b.dequantised("column")], reason="its sums could leave 32 bits")
