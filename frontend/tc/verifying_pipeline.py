@@ -20,6 +20,7 @@ class Build:
     def __init__(self, compiled, threads):
         self.kernels, self.notes = list(compiled.reports), list(compiled.notes)
         self.module = Module(compiled=compiled, threads=threads)
+        self.quantised = compiled.quantised if compiled.arithmetic else ""
 
     def run(self, values):
         """{output: (element type, array as modules give it)} for inputs of the same form."""

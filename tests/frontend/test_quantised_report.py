@@ -199,6 +199,16 @@ def test_fixed_point_is_told(tmp_path, capsys):
     assert "quantised=exact" in tc.compile(chain(), threads=1, log=False).provenance
 
 
+@pytest.mark.parametrize("meaning", ["exact", "fast"])
+def test_verify_counts_integers(meaning, tmp_path, capsys):
+    (tmp_path / "chain.onnx").write_bytes(chain())
+    assert main(["verify", str(tmp_path / "chain.onnx"), "--threads", "1", "--quantised", meaning, "--output-dir", str(tmp_path / "found")]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(f"quantised {meaning}: "))
+    numbers = [int(word) for word in line.replace(",", " ").split() if word.isdigit()]
+    # Five values of integers and the output: the equal, those one step beside and farther ones are all.
+    assert numbers[:2] == [600, 6] and sum(numbers[2:]) == 600 and numbers[2] > 590 and numbers[4] == 0
+
+
 def test_a_network_of_floats_has_no_such_report():
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (3,))],
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, (3,))])
