@@ -357,6 +357,8 @@ llvm::Value* Arithmetic::reduce(Reduction reduction, DType dtype, llvm::Value* v
     llvm::cast<llvm::Instruction>(sum)->setHasAllowReassoc(true);
     return sum;
   }
+  // LLVM's own form: of vectors that become narrower, its selection of vpdpbusd leaves out all but the first four lanes.
+  if (reduction == Reduction::Sum) return builder_.CreateAddReduce(vector);
   // Halves against halves; odd counts peel their last lane.
   llvm::Value* rest = nullptr;
   int lanes = lanes_of(vector);

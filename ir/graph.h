@@ -69,6 +69,18 @@ struct SizeRelation {
   std::string where;               // the node that needs it
 };
 
+// How a node of a quantised network is computed, as the pass that decided it says; for the report.
+struct ArithmeticNote {
+  // Integers: sums, joins and choices of integers. Bytes: functions of elements that the kernel of a sum, or one of their own,
+  // computes in registers between the integers that it reads and writes. Floats: it stayed as the file has it.
+  enum class Kind : uint8_t { Integers, Bytes, Floats };
+  Kind kind = Kind::Floats;
+  std::string node, op;            // as the file has them
+  int region = -1;                 // of nodes that integers connect, counted from 0; Floats have none
+  bool fixed_point = false;        // brought to the scale of its result without floats
+  std::string reason;              // Floats: why, as a clause; of the others what to know about them, or empty
+};
+
 // Nodes are in topological order. A subgraph (attribute of If, Scan, Loop) reads values of the
 // enclosing graph through `captures`: pairs (outer value's name when it was imported, for people;
 // own value that stands for it, which is no formal input). The node that holds the subgraphs lists
@@ -86,6 +98,8 @@ struct Graph {
   std::map<std::string, DataSymbol> data_symbols;
   // Of the sizes that its nodes work with; inference collects them.
   std::vector<SizeRelation> relations;
+  // Of its nodes, where the network is quantised; empty before integer_products.
+  std::vector<ArithmeticNote> arithmetic;
 
   ValueId add_value(std::string name, DType dtype, std::optional<Shape> shape = std::nullopt);
   // A new value named `base`, or `base_1`, `base_2`, … where taken.

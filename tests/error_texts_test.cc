@@ -56,6 +56,13 @@ TEST(ErrorTexts, Exports) {
             "unknown kind of artefact 'zip'; the kinds are shared, static, executable, object and bare");
 }
 
+TEST(ErrorTexts, MeaningsOfQuantisedNetworks) {
+  CompileOptions options;
+  options.quantised = "quick";
+  EXPECT_EQ(error_of([&] { compile_model({small_model(), "m.onnx", ""}, options); }),
+            "quantised is 'quick'; give 'exact' (what the unfused evaluation in floats gives) or 'fast' (fixed point, at most one step from it)");
+}
+
 TEST(ErrorTexts, SymbolicKernels) {
   const Target target = parse_target("x86-64-v3");
   const Schedule schedule(parse_kernel("kernel copy\n parameter n = seq in [1, 9]\n input A f32[n]\n output C f32[n]\n"

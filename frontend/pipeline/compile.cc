@@ -10,6 +10,7 @@
 
 #include "frontend/pipeline/bare.h"
 #include "ir/error.h"
+#include "ir/passes/arithmetic_notes.h"
 #include "ir/passes/pass.h"
 #include "runtime/abi.h"
 #include "tuner/log.h"
@@ -73,6 +74,12 @@ int worker_count(int wanted) {
   return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+bool wants_fast(const CompileOptions& options) {
+  if (options.quantised == "exact" || options.quantised == "fast") return options.quantised == "fast";
+  fail(ErrorKind::Model, "quantised is '", options.quantised, "'; give 'exact' (what the unfused evaluation in floats gives) or 'fast' (fixed point, at "
+       "most one step from it)");
+}
+
 ImportOptions import_options(const CompileOptions& options) {
   return {options.input_shapes, options.symbols, options.values, options.forms};
 }
@@ -82,6 +89,7 @@ Graph import_and_simplify(Source source, const CompileOptions& options, std::str
   importing.output_forms = output_forms;
   Graph graph = import_model(std::move(source), importing);
   PassOptions passes;
+  passes.fast = wants_fast(options);
   passes.dump = options.dump;
   passes.dump_text = dump;
   run_passes(graph, passes);
@@ -127,6 +135,8 @@ CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& 
     };
   }
   check_symbols(graph);
+  model.arithmetic = all_arithmetic(graph);
+  model.quantised = options.quantised;
   BuiltPlan built = build_plan(std::move(graph), build);
   model.plan = std::move(built.plan);
   model.reports = std::move(built.reports);
@@ -137,7 +147,7 @@ CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& 
     if (report.tuned) tuned.insert(report.kernel);
   }
   model.tuned_kernels = static_cast<int>(tuned.size());
-  model.plan.provenance = text("tc target=", model.target.name, " tolerance=", options.tolerance);
+  model.plan.provenance = text("tc target=", model.target.name, " tolerance=", options.tolerance, model.arithmetic.empty() ? "" : " quantised=" + options.quantised);
   watch.lap("plan");
   return model;
 }
@@ -166,6 +176,7 @@ CompiledModel from_source(Source source, const CompileOptions& options, bool cod
   std::vector<std::pair<std::string, double>> phases;
   Stopwatch watch(phases);
   parse_target(options.target);    // an unknown target is told before the work
+  wants_fast(options);             // and so is an unknown meaning
   std::string dump;
   std::vector<OutputForm> output_forms;
   Graph graph = import_and_simplify(std::move(source), options, &dump, &output_forms);

@@ -29,6 +29,9 @@ struct CompileOptions {
   int build_threads = 0;           // of the compiler; 0: all cores
   double tolerance = 1e-4;
   int64_t max_ram = 0;             // bytes that the model may use; 0: this machine's memory
+  // "exact": quantised networks compute what their unfused evaluation in floats gives; "fast": their sums are scaled in fixed point,
+  // at most one step from that.
+  std::string quantised = "exact";
   uint64_t seed = 0;
   // A log of measured schedules (tuner/log.h) to take from; empty: none.
   std::string log;
@@ -47,6 +50,9 @@ struct CompiledModel {
   std::string dump;
   int tuned_kernels = 0;           // that run a schedule of the log
   std::vector<std::string> notes;  // in sentences: records that were refused, and why
+  std::string quantised;           // of the options
+  // Of a quantised network: how each node is computed, and why some stayed floats.
+  std::vector<ArithmeticNote> arithmetic;
   // Where an output is a sequence or an optional: what each of the model's outputs has of the plan's, in order.
   std::vector<OutputForm> output_forms;
   // Seconds per phase, in order: import, passes, plan, code.
@@ -58,6 +64,9 @@ int worker_count(int wanted);
 
 // What the import takes of the options.
 ImportOptions import_options(const CompileOptions& options);
+
+// Whether the options ask for the meaning "fast"; an error that names both where they ask for another.
+bool wants_fast(const CompileOptions& options);
 
 // Imports and simplifies: the graph that compile works on. Errors name file and node. Here and below the
 // model's bytes are let go as soon as they are parsed, where the caller moves them in.

@@ -198,12 +198,14 @@ void add_graph(py::module_& module) {
       .def("giving", &giving)
       .def("evaluate", &evaluated)
       .def("compile", &compiled);
-  // (name, what it does) of the graph passes, in their order.
-  module.def("passes", [] {
+  // (name, what it does) of the graph passes, in their order; with those that only the meaning "fast" has.
+  module.def("passes", [](bool fast) {
     py::list rows;
-    for (const Pass& pass : pass_table()) rows.append(py::make_tuple(pass.name, pass.doc));
+    for (const Pass& pass : pass_table()) {
+      if (fast || !pass.only_fast) rows.append(py::make_tuple(pass.name, pass.doc));
+    }
     return rows;
-  });
+  }, py::arg("fast") = false);
   // A tensor's bytes in another element type, each number rounded once.
   module.def("stored", [](const std::string& from, const std::vector<int64_t>& shape, const py::buffer& bytes, const std::string& to) {
     const Tensor tensor = converted(tensor_of(from, shape, bytes), dtype_from_name(to));

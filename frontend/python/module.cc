@@ -29,6 +29,7 @@
 #include "ir/error.h"
 #include "ir/loop.h"
 #include "ir/ops/depends_on_data.h"
+#include "ir/passes/arithmetic_notes.h"
 #include "ir/plan.h"
 #include "ir/target/target.h"
 #include "scheduler/scheduler.h"
@@ -110,6 +111,22 @@ py::list output_forms(const CompiledModel& model) {
   return result;
 }
 
+// How each node of a quantised network is computed; the lines are what people read of it.
+py::list arithmetic_rows(const std::vector<ArithmeticNote>& notes) {
+  py::list result;
+  for (const ArithmeticNote& note : notes) {
+    py::dict row;
+    row["node"] = python_text(note.node);
+    row["operator"] = python_text(note.op);
+    row["kind"] = note.kind == ArithmeticNote::Kind::Integers ? "integers" : note.kind == ArithmeticNote::Kind::Bytes ? "bytes" : "floats";
+    row["region"] = note.region < 0 ? py::object(py::none()) : py::object(py::int_(note.region + 1));
+    row["fixed_point"] = note.fixed_point;
+    row["reason"] = python_text(note.reason);
+    result.append(row);
+  }
+  return result;
+}
+
 py::object number_or_none(const Dim& dim) {
   if (dim.is_constant()) return py::int_(dim.constant());
   return py::none();
@@ -151,6 +168,9 @@ void add_compiled(py::module_& module) {
       .def_property_readonly("reports", [](const CompiledModel& m) { return report_list(m.reports); })
       .def_readonly("tuned_kernels", &CompiledModel::tuned_kernels)
       .def_property_readonly("notes", [](const CompiledModel& m) { return python_texts(m.notes); })
+      .def_property_readonly("quantised", [](const CompiledModel& m) { return m.quantised; })
+      .def_property_readonly("arithmetic", [](const CompiledModel& m) { return arithmetic_rows(m.arithmetic); })
+      .def_property_readonly("arithmetic_lines", [](const CompiledModel& m) { return python_texts(arithmetic_lines(m.arithmetic)); })
       .def_property_readonly("dump", [](const CompiledModel& m) { return m.dump; })
       .def_property_readonly("phases", [](const CompiledModel& m) { return m.phases; })
       .def_property_readonly("plan", [](const CompiledModel& m) { return str(m.plan); })
@@ -278,7 +298,7 @@ void translate_unsupported(std::exception_ptr pointer) {
   }
 }
 
-void add_compile(py::module_& module) {
+void add_options(py::module_& module) {
   py::class_<Source>(module, "Source")
       .def(py::init([](const py::bytes& bytes, const std::string& name) {
         return Source{std::string(bytes), name, "", nullptr};
@@ -294,6 +314,7 @@ void add_compile(py::module_& module) {
       .def_readwrite("threads", &CompileOptions::threads)
       .def_readwrite("build_threads", &CompileOptions::build_threads)
       .def_readwrite("tolerance", &CompileOptions::tolerance)
+      .def_readwrite("quantised", &CompileOptions::quantised)
       .def_readwrite("seed", &CompileOptions::seed)
       .def_readwrite("dump", &CompileOptions::dump)
       .def_readwrite("log", &CompileOptions::log)
@@ -306,6 +327,9 @@ void add_compile(py::module_& module) {
         for (const auto& [name, form] : options.forms) forms[python_text(name)] = py::make_tuple(form.present, form.shapes);
         return forms;
       });
+}
+
+void add_compile(py::module_& module) {
   module.def("compile", [](Source& source, const CompileOptions& options) {
     py::gil_scoped_release release;
     return compile_model(std::move(source), options);
@@ -321,6 +345,16 @@ void add_compile(py::module_& module) {
   // One report per call of a kernel, in the plan's order, without generating code.
   module.def("plan_kernels", [](Source& source, const CompileOptions& options) {
     return report_list(plan_of(source, options).reports);
+  });
+  // How each node of a quantised network is computed, as rows and as lines of a report; both empty for other networks.
+  module.def("arithmetic", [](Source& source, const CompileOptions& options) {
+    std::vector<ArithmeticNote> notes;
+    {
+      py::gil_scoped_release release;
+      std::string dump;
+      notes = all_arithmetic(import_and_simplify(std::move(source), options, &dump));
+    }
+    return py::make_tuple(arithmetic_rows(notes), python_texts(arithmetic_lines(notes)));
   });
   // The plan as text, without generating code.
   module.def("plan_text", [](Source& source, const CompileOptions& options) {
@@ -366,6 +400,7 @@ PYBIND11_MODULE(_tc, module) {
   tc::add_fleet(module);
   tc::add_compiled(module);
   tc::add_schedule(module);
+  tc::add_options(module);
   tc::add_compile(module);
   tc::add_description(module);
   tc::add_graph(module);

@@ -24,6 +24,9 @@ NUMPY_NAMES = {
 }
 TC_NAMES = {name: kind for kind, name in NUMPY_NAMES.items()}
 
+# What a quantised network computes: what its unfused evaluation in floats gives, or sums scaled in fixed point.
+MEANINGS = ("exact", "fast")
+
 # Types of the package ml_dtypes that NumPy has not itself, and the type of their bits: arrays of both are
 # taken, and results are bits where the package is missing.
 BIT_TYPES = {name: np.uint16 if name == "bfloat16" else np.uint8
@@ -128,6 +131,7 @@ class Options:
     seed: int = 0
     dump: str | None = None     # name of a graph pass, or "all"
     max_ram: int | None = None
+    quantised: str = "exact"
 
 
 def options_of(options=Options()):
@@ -148,6 +152,9 @@ def options_of(options=Options()):
     if options.max_ram is not None and not 1 <= options.max_ram < 1 << 63:
         raise Error(f"max_ram is {options.max_ram}; give a number of bytes, or None for this machine's memory")
     result.max_ram = int(options.max_ram or 0)
+    if options.quantised not in MEANINGS:
+        raise Error(f"quantised is {options.quantised!r}; give {' or '.join(repr(name) for name in MEANINGS)}")
+    result.quantised = options.quantised
     return result
 
 

@@ -14,10 +14,10 @@ import time
 import numpy as np
 
 from . import fleet, log
-from .arguments import NUMPY_NAMES, Options, described, is_torch_model, options_of, source_of
+from .arguments import MEANINGS, NUMPY_NAMES, Options, described, is_torch_model, options_of, source_of
 from .errors import Error, ModelError, ShapeError, error_of
 from .kernel import kernels, seeded_array, time_calls
-from .module import BIT_TYPES, KINDS, check, compile, load, targets
+from .module import BIT_TYPES, KINDS, arithmetic_text, check, compile, load, targets
 from .native import compiler, runtime
 from .profile import limits_text, profile
 from .quantising_command import add_command as add_quantize
@@ -128,7 +128,7 @@ def _module(arguments):
         tuning = {"tune": True, **_tuning_options(arguments)}
     module = compile(arguments.model, arguments.target, inputs=_examples(arguments), shapes=_shapes(arguments),
                      values=_values(arguments), threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
-                     max_ram=getattr(arguments, "max_ram", None), **tuning)
+                     max_ram=getattr(arguments, "max_ram", None), quantised=arguments.quantised, **tuning)
     # Files hold tensors: what consists of several is taken and given as an artefact does, as "NAME[0]", ...
     return module.of_tensors()
 
@@ -291,7 +291,7 @@ def _tuning_options(arguments):
 def _tune(arguments):
     found = tune(arguments.model, arguments.target, inputs=_examples(arguments), shapes=_shapes(arguments),
                  threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
-                 **_tuning_options(arguments))
+                 quantised=arguments.quantised, **_tuning_options(arguments))
     result = found._asdict() | {"kernels": [kernel._asdict() for kernel in found.kernels]}
     return result, found.summary()
 
@@ -315,7 +315,7 @@ def _verify(arguments):
         given[name] = _array_in(name, path)
     found = verify(arguments.model, arguments.target, given, shapes=_shapes(arguments), threads=arguments.threads,
                    tolerance=arguments.tolerance, budget=arguments.budget, seed=arguments.seed, log=arguments.log or None,
-                   max_ram=arguments.max_ram, against=arguments.against, examples=_examples(arguments))
+                   max_ram=arguments.max_ram, quantised=arguments.quantised, against=arguments.against, examples=_examples(arguments))
     stem = os.path.splitext(os.path.basename(arguments.model))[0]
     found.write(arguments.output_dir or f"{stem}.verify")
     return found.to_dict(), str(found), 0 if found.right else 1
@@ -335,7 +335,7 @@ def _peak_share(kernel, timing):
 def _chosen_kernel(arguments):
     """The kernel that --kernel names: its number, or a part of its label that only it has."""
     found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments), tolerance=arguments.tolerance,
-                    threads=arguments.threads or 1, inputs=_examples(arguments))
+                    threads=arguments.threads or 1, inputs=_examples(arguments), quantised=arguments.quantised)
     if arguments.kernel.isdigit() and int(arguments.kernel) < len(found):
         return found[int(arguments.kernel)]
     exact = [kernel for kernel in found if kernel.label == arguments.kernel]
@@ -383,23 +383,21 @@ def _inspect_kernel(arguments):
 def _inspect(arguments):
     if arguments.kernel is not None:
         return _inspect_kernel(arguments)
-    passes = None if arguments.dump == "plan" else arguments.dump
-    model, shapes = arguments.model, _shapes(arguments)
-    if arguments.dump:
-        model, shapes = described(model, _examples(arguments), shapes)
-    options = options_of(Options(target=arguments.target, shapes=shapes, threads=arguments.threads,
-                                 tolerance=arguments.tolerance, seed=arguments.seed, dump=passes))
     if _is_artefact(arguments.model):
         module = load(arguments.model)
         return {"explain": module.explain()}, module.explain()
+    passes = None if arguments.dump == "plan" else arguments.dump
+    model, shapes = described(arguments.model, _examples(arguments), _shapes(arguments))
+    options = options_of(Options(target=arguments.target, shapes=shapes, threads=arguments.threads, tolerance=arguments.tolerance,
+                                 seed=arguments.seed, dump=passes, quantised=arguments.quantised))
     if arguments.dump == "plan":
         plan = compiler.plan_text(source_of(model), options)
         return {"plan": plan}, plan.rstrip()
     if passes:
         graph, dump = compiler.import_model(source_of(model), options)
         return {"graph": graph, "dump": dump}, dump.rstrip()
-    found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments), tolerance=arguments.tolerance,
-                    threads=arguments.threads or 1, inputs=_examples(arguments))
+    found = kernels(model, arguments.target, shapes=shapes, tolerance=arguments.tolerance, threads=arguments.threads or 1,
+                    quantised=arguments.quantised)
     rows = [{"label": kernel.label, "multiply_adds": kernel.multiply_adds,
              "predicted_seconds": kernel.predicted_seconds, "trace": kernel.trace}
             for kernel in found]
@@ -408,7 +406,9 @@ def _inspect(arguments):
     total = sum(row["multiply_adds"] for row in rows)
     text.append(f"{len(rows)} kernels, {total / 1e6:.1f} M multiply-adds; --kernel NUMBER shows one, "
                 "--dump=PASS|all the graph after passes, --dump=plan steps and memory")
-    return {"kernels": rows}, "\n".join(text)
+    arithmetic, lines = compiler.arithmetic(source_of(model), options)
+    text += arithmetic_text(arguments.quantised, lines) if lines else []
+    return {"kernels": rows, "quantised": arguments.quantised, "arithmetic": arithmetic}, "\n".join(text)
 
 
 def _targets(arguments):
@@ -440,6 +440,19 @@ def _number(kind, minimum, what):
             raise argparse.ArgumentTypeError(f"'{text}' is not {what} of at least {minimum}")
         return value
     return parse
+
+
+def _add_compiling(added):
+    added.add_argument("--target", default="native", help="see `targets`; default: native")
+    added.add_argument("--threads", type=_number(int, 1, "a whole number"), help="threads of a run; default: all cores")
+    added.add_argument("--tolerance", type=_number(float, 0, "a number"), default=1e-4,
+                       help="error budget, relative to an output's largest magnitude")
+    added.add_argument("--seed", type=_number(int, 0, "a whole number"), default=0)
+    added.add_argument("--max-ram", type=_number(int, 1, "a whole number"), metavar="BYTES",
+                       help="memory that the model may use; default: this machine's")
+    added.add_argument("--quantised", choices=MEANINGS, default="exact",
+                       help="networks of integers: as the unfused evaluation in floats (exact), or scaled in fixed point (fast)")
+    added.add_argument("--log", metavar="FILE", help="log of tuning records; default: $TC_LOG, else the user's cache folder")
 
 
 def _add_inspect(command, model, options):
@@ -479,16 +492,6 @@ def _parser():
                                help="bind a symbol (batch=1) or an input's shape (x=1,3,224,224)")
         return added
 
-    def compiling(added):
-        added.add_argument("--target", default="native", help="see `targets`; default: native")
-        added.add_argument("--threads", type=whole, help="threads of a run; default: all cores")
-        added.add_argument("--tolerance", type=_number(float, 0, "a number"), default=1e-4,
-                           help="error budget, relative to an output's largest magnitude")
-        added.add_argument("--seed", type=_number(int, 0, "a whole number"), default=0)
-        added.add_argument("--max-ram", type=whole, metavar="BYTES",
-                           help="memory that the model may use; default: this machine's")
-        added.add_argument("--log", metavar="FILE", help="log of tuning records; default: $TC_LOG, else the user's cache folder")
-
     def tuning(added):
         added.add_argument("--trials", type=whole, help="schedules to try at most (default 1000)")
         added.add_argument("--time-limit", type=_number(float, 0, "a number"), metavar="SECONDS",
@@ -512,7 +515,7 @@ def _parser():
     source = "an .onnx or .tflite file, or one of PyTorch (.pt, .pt2, .jit)"
     either = "a model's file (.onnx, .tflite, .pt, .pt2), or an artefact (.so)"
     added = command("compile", _compile, "Compile a model and write an artefact.", source)
-    compiling(added)
+    _add_compiling(added)
     deciding(added)
     exemplified(added)
     added.add_argument("--output", "-o", help="default: the model's name in this folder")
@@ -520,16 +523,16 @@ def _parser():
     added.add_argument("--tune", action="store_true", help="search for schedules first")
     tuning(added)
     added = command("tune", _tune, "Search for schedules and keep them in the log.", source)
-    compiling(added)
+    _add_compiling(added)
     exemplified(added)
     tuning(added)
     added = command("run", _run, "Run a model on .npy files.", either)
-    compiling(added)
+    _add_compiling(added)
     feeding(added)
     added.add_argument("--output-dir", help="write each output there as NAME.npy")
     added.add_argument("--random", action="store_true", help="seeded data for inputs not given")
     added = command("bench", _bench, "Time a model.", either)
-    compiling(added)
+    _add_compiling(added)
     feeding(added)
     added.add_argument("--seconds", type=_number(float, 0, "a number"), default=2.0,
                        help="how long to measure (default 2)")
@@ -537,8 +540,8 @@ def _parser():
     added.add_argument("--roof", action="store_true",
                        help="the machine's limits, and each kernel's share of what they allow")
     exemplified(command("check", _check, "Tell everything that keeps a model from compiling.", source))
-    _add_verify(command, source, (compiling, exemplified))
-    _add_inspect(command, either, (compiling, exemplified))
+    _add_verify(command, source, (_add_compiling, exemplified))
+    _add_inspect(command, either, (_add_compiling, exemplified))
     for name, function, text in (("targets", _targets, "List the targets."), ("version", _version, "Tell the version.")):
         command(name, function, text)
     for add in (fleet.add_commands, log.add_command, add_quantize):

@@ -12,7 +12,7 @@ FLOATS = {"f64": (52, -1022, 1.7976931348623157e308), "f32": (23, -126, 3.402823
           "bf16": (7, -126, 3.3895313892515355e38), "f8e4m3fn": (3, -6, 448.0), "f8e4m3fnuz": (3, -7, 240.0),
           "f8e5m2": (2, -14, 57344.0), "f8e5m2fnuz": (2, -15, 57344.0), "f8e8m0": (0, -127, 2.0 ** 127), "f4e2m1": (1, 0, 6.0)}
 # Types of quantised numbers: where they are computed from floats, a number half-way between two of them may become either.
-_QUANTISED = {"i8", "u8", "i16", "u16", "i4", "u4", "i2", "u2"}
+QUANTISED = {"i8", "u8", "i16", "u16", "i4", "u4", "i2", "u2"}
 _MOST_HALFWAY = 0.01      # share of the elements
 # Rounding of what is stored, in units in the last place of the largest number, that no budget forbids.
 ROUNDING = 4
@@ -33,6 +33,9 @@ class Difference(typing.NamedTuple):
     budget: float
     within: bool
     why: str = ""     # what is wrong beside the distance
+    # Of integers: how many elements are others than the reference's, and how many of these lie one step beside.
+    unlike: int = 0
+    beside: int = 0
 
     def text(self):
         if self.why and self.absolute is None:
@@ -89,7 +92,7 @@ def compared(name, dtype, actual, reference, budget, from_floats=False):
     if actual.size == 0:
         return result(True)
     if dtype not in FLOATS:
-        return _integers(result, actual, reference, from_floats and dtype in _QUANTISED)
+        return _integers(result, actual, reference, from_floats and dtype in QUANTISED)
     with np.errstate(invalid="ignore", over="ignore"):
         same = (actual == reference) | (np.isnan(actual) & np.isnan(reference))
         distance = np.where(same, 0.0, np.abs(actual - reference))
@@ -117,7 +120,7 @@ def _integers(result, actual, reference, quantised):
     at = np.unravel_index(int(np.argmax(distance)), distance.shape)
     scale = max(1.0, float(np.abs(reference.astype(wide)).max()))
     halfway = quantised and distance.max() <= 1 and unlike.sum() <= max(1, _MOST_HALFWAY * actual.size)
-    return result(bool(halfway), f"{int(unlike.sum())} of {actual.size} elements differ", absolute=float(distance[at]), relative=float(distance[at]) / scale,
+    return result(bool(halfway), f"{int(unlike.sum())} of {actual.size} elements differ", unlike=int(unlike.sum()), beside=int((distance == 1).sum()), absolute=float(distance[at]), relative=float(distance[at]) / scale,
                   index=tuple(int(i) for i in at), actual=float(actual[at]), reference=float(reference[at]))
 
 

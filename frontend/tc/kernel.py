@@ -201,9 +201,9 @@ def time_calls(call, seconds, repeat=None):
     return Timing(min(times), float(np.median(times)))
 
 
-def kernels(model, target="native", shapes=None, threads=1, tolerance=1e-4, inputs=None):
-    """The fused groups of the model in the order of a run, as the compiler schedules them."""
+def kernels(model, target="native", shapes=None, threads=1, inputs=None, **options):
+    """The fused groups of the model in the order of a run, as the compiler schedules them; tolerance and quantised are those of tc.compile."""
     model, shapes = described(model, inputs, shapes)
-    options = options_of(Options(target=target, shapes=shapes, threads=threads, tolerance=tolerance))
+    options = options_of(Options(target=target, shapes=shapes, threads=threads, **options))
     name = compiler.resolve_target(target)[0]
     return [Kernel(report, name, threads) for report in compiler.plan_kernels(source_of(model), options)]

@@ -291,6 +291,13 @@ class Module:
         return list(self._compiled.reports) if self._compiled else []
 
     @property
+    def arithmetic(self):
+        """How each node of a quantised network is computed: dicts with node, operator, kind ("integers"; "bytes": a function of elements
+        in registers, between integers that its kernel reads and writes; "floats"), region, fixed_point and reason. Empty for other
+        networks and for a loaded module."""
+        return list(self._compiled.arithmetic) if self._compiled else []
+
+    @property
     def phases(self):
         """{phase of the compilation: seconds}; empty for a loaded module."""
         return dict(self._compiled.phases) if self._compiled else {}
@@ -323,6 +330,8 @@ class Module:
         if self._compiled.tuned_kernels:
             lines.append(f"{self._compiled.tuned_kernels} kernels run schedules of the tuning log")
         lines += self._compiled.notes
+        if self._compiled.arithmetic:
+            lines += arithmetic_text(self._compiled.quantised, self._compiled.arithmetic_lines)
         lines += [f"{phase}: {seconds:.3f} s" for phase, seconds in self._compiled.phases]
         reports = self._compiled.reports
         total = sum(report["multiply_adds"] for report in reports)
@@ -349,6 +358,11 @@ class Module:
         return f"<tc.Module {self.name} for {self.target} ({ports})>"
 
 
+def arithmetic_text(meaning, lines):
+    """What a report says of a quantised network, in lines."""
+    return [f"quantised: {meaning}", *(f"  {line}" for line in lines)]
+
+
 def _with_log(options, log):
     """Has the build read the log: the one given, else the default one where there is one."""
     from .log import Log, build_id, default_path
@@ -369,7 +383,7 @@ def _with_log(options, log):
 
 def compile(model, target="native", *, inputs=None, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
-            insecure=False, progress=None, build_threads=None, max_ram=None, specialise=0):
+            insecure=False, progress=None, build_threads=None, max_ram=None, specialise=0, quantised="exact"):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called.
 
     model      path of an .onnx or .tflite file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
@@ -397,6 +411,8 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
                speed for it, and is refused where that is not enough and its sizes are known
     specialise  with sizes that are left open: so many versions are kept for sizes of the inputs that recur. The second run at a
                size compiles one, and is as fast as a model of that size from then on; 0 compiles none
+    quantised  of networks of integers: "exact" computes what the unfused evaluation in floats gives, "fast" brings sums to their scale in
+               fixed point, as TensorFlow Lite does, at most one step from that. explain() tells what is computed in integers
     """
     read = None
     if is_torch_model(model):
@@ -409,11 +425,11 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
 
         search(model, target, shapes=shapes, threads=threads, tolerance=tolerance, trials=trials,
                time_limit=time_limit, log=log, tracker=tracker, credentials=credentials,
-               insecure=insecure, seed=seed, progress=progress)
+               insecure=insecure, seed=seed, progress=progress, quantised=quantised)
 
     def options(sizes=None):
         made = options_of(Options(target=target, shapes={**(shapes or {}), **(sizes or {})}, threads=threads, build_threads=build_threads,
-                                  tolerance=tolerance, seed=seed, max_ram=max_ram))
+                                  tolerance=tolerance, seed=seed, max_ram=max_ram, quantised=quantised))
         set_values(made, model, values)
         _with_log(made, log)
         return made

@@ -40,6 +40,7 @@ class Verification:
     minimal_inputs: dict = dataclasses.field(default_factory=dict)
     minimal_reference: typing.Optional[bytes] = None
     files: list = dataclasses.field(default_factory=list)
+    quantised: str = ""                     # the meaning of a quantised network, "exact" or "fast"
 
     def to_dict(self):
         plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)
@@ -189,9 +190,11 @@ def _verified(subject, name):
     outputs = subject.differences(pipeline.build(file.data()).run(subject.values))
     types = {each: None for each in file.outputs} | {each: dtype for each, dtype in subject.made.items() if each not in file.outputs}
     every = file.data(outputs=types)
-    found = pipeline.build(every).run(subject.values)
+    build = pipeline.build(every)
+    found = build.run(subject.values)
     values = subject.differences({each: found[each] for each in subject.made})
     result = Verification(name, compiler.resolve_target(pipeline.target)[0], subject.budget, outputs, values)
+    result.quantised = build.quantised
     result.reference = "float64" if subject.wide else "float64 within an operator, stored in the types of the model"
     wrong = next((each for each in outputs if not each.within), None)
     peer = _ask_peer(subject, result, every, types)

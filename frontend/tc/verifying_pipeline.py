@@ -20,6 +20,7 @@ class Build:
     def __init__(self, compiled, threads):
         self.kernels, self.notes = list(compiled.reports), list(compiled.notes)
         self.module = Module(compiled=compiled, threads=threads)
+        self.quantised = compiled.quantised if compiled.arithmetic else ""
 
     def run(self, values):
         """{output: (element type, array as modules give it)} for inputs of the same form."""
@@ -36,7 +37,7 @@ class Pipeline:
         self.target, self.threads = self._options.target, self._options.threads
         self.tolerance, self.seed = self._options.tolerance, self._options.seed
         # What each pass makes of a graph, by its name and in their order.
-        self.passes = [(name, functools.partial(_after, name=name)) for name, _ in compiler.passes()]
+        self.passes = [(name, functools.partial(_after, name=name)) for name, _ in compiler.passes(self._options.quantised == "fast")]
 
     def options(self):
         return options_of(self._options)

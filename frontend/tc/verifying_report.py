@@ -1,5 +1,9 @@
 """What verify found, as people read it."""
 
+import math
+
+from .comparing import QUANTISED
+
 _NEXT = {
     "pass": "look at the pass: `python -m tc inspect {model} --dump={name}` shows the graph after it, --dump=all after each",
     "schedule": "look at the kernel: `python -m tc inspect {model} --kernel 0 --dump=default` shows why its schedule was chosen, --dump=trace, "
@@ -49,6 +53,16 @@ def _worst(rows):
     return max(rows, key=lambda row: (not row.within, row.relative or 0.0), default=None)
 
 
+def _integer_lines(found):
+    """How many elements of quantised numbers are those of the reference."""
+    rows = [row for row in (*found.values, *found.outputs) if row.dtype in QUANTISED and row.shape is not None]
+    if not found.quantised or not rows:
+        return []
+    total, unlike, beside = sum(math.prod(row.shape) for row in rows), sum(row.unlike for row in rows), sum(row.beside for row in rows)
+    return [f"quantised {found.quantised}: of {total} elements of {len(rows)} values of integers {total - unlike} are the reference's, {beside} lie one step "
+            f"beside, {unlike - beside} farther"]
+
+
 def _culprit_lines(found):
     culprit = found.culprit
     row, node = culprit["difference"], culprit["node"]
@@ -80,6 +94,7 @@ def report_text(found):
     if inner is not None:
         lines.append(f"values    {len(found.values)}, in a build that gives every value (its kernels are fused less); the worst is '{inner.name}': "
                      f"{_distance(rows_of([inner])[0])}")
+    lines += _integer_lines(found)
     if found.peer:
         rows = found.peer.get("outputs")
         if rows:

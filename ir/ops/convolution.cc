@@ -161,7 +161,7 @@ Window transposed_window(const Node& node, const Shape& input, const std::vector
   return window;
 }
 
-void infer_transposed(InferContext& context) {
+void infer_transposed_of(InferContext& context, DType result) {
   check_ranks(context, 0, 1);
   const Shape& input = context.shape(0);
   const Shape& weights = context.shape(1);
@@ -176,8 +176,10 @@ void infer_transposed(InferContext& context) {
   const Window window = transposed_window(context.node(), input, kernel_of(context.node(), weights));
   Shape shape = {input[0], weights[1] * Dim(groups)};
   shape.insert(shape.end(), window.output.begin(), window.output.end());
-  context.set_output(0, context.dtype(0), shape);
+  context.set_output(0, result, shape);
 }
+
+void infer_transposed(InferContext& context) { infer_transposed_of(context, context.dtype(0)); }
 
 // The loops of a transposed convolution as they are built, one dimension after the other.
 struct TransposedLoops {
@@ -247,7 +249,7 @@ void lower_transposed(LowerContext& context) {
   const Shape& output = *context.output_value(0).shape;
   const int64_t groups = int_attribute(context.node(), "group");
   const Window window = transposed_window(context.node(), input, kernel_of(context.node(), weights));
-  const DType type = LowerContext::compute_type(context.dtype(0));
+  const DType type = LowerContext::compute_type(context.output_value(0).dtype);
   const int sum = context.has_input(2) || type != context.kernel().buffers[context.output(0)].dtype
                       ? context.local("sum", type, output) : context.output(0);
 
@@ -279,8 +281,11 @@ void lower_transposed(LowerContext& context) {
   statement.write.buffer = sum;
   for (const Affine& affine : loops.out) statement.write.index.push_back({affine, nullptr});
   statement.reduction = Reduction::Sum;
-  statement.value = binary(BinaryOp::Mul, context.read_buffer(context.input(0), loops.in),
-                           context.read_buffer(context.input(1), loops.taps));
+  auto operand = [&](int input, const std::vector<Affine>& at) {
+    ExprPtr value = context.read_buffer(context.input(input), at);
+    return value->dtype == type ? value : cast(type, value);
+  };
+  statement.value = binary(BinaryOp::Mul, operand(0, loops.in), operand(1, loops.taps));
   context.add(std::move(statement));
   if (context.has_input(2)) {
     store_with_bias(context, sum, 2);
@@ -347,6 +352,20 @@ void register_convolution_ops(OpTable& table) {
   transposed.attributes.push_back({"output_shape", std::vector<int64_t>(), false, "", positive()});
   transposed.infer = infer_transposed;
   transposed.lower = lower_transposed;
+  transposed.traits.of_bytes = "IntegerConvTranspose";
+
+  OpRow scattered;
+  scattered.name = transposed.traits.of_bytes;
+  scattered.category = "quantisation";
+  scattered.doc = "Transposed convolution of 8-bit integers, whose products are added up exactly, in 32 bits; the compiler makes it of quantised ones.";
+  scattered.equation = transposed.equation;
+  scattered.traits.contraction = OpTraits::Contraction::TransposedConvolution;
+  scattered.minimum_inputs = scattered.maximum_inputs = 2;
+  scattered.attributes = transposed.attributes;
+  scattered.types = {{kBytes, {0}}, {kBytes, {1}}};
+  scattered.infer = [](InferContext& context) { infer_transposed_of(context, DType::I32); };
+  scattered.lower = lower_transposed;
+  table.add(std::move(scattered));
   table.add(std::move(transposed));
 }
 

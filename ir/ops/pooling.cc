@@ -44,7 +44,7 @@ std::string pooling_equation(size_t axes, const std::string& sign, const std::st
 // Lowers such an equation, with the result in `target`.
 void lower_windows(LowerContext& context, const Window& window, const std::string& equation, int target) {
   EquationNames names;
-  names.type = LowerContext::compute_type(context.dtype(0));
+  names.type = LowerContext::compute_type(context.output_value(0).dtype);
   names.extents["n"] = context.shape(0)[0];
   names.extents["c"] = context.shape(0)[1];
   names.buffers = {{"I", context.input(0)}, {"O", target}};
@@ -208,7 +208,8 @@ void lower_global(LowerContext& context, Reduction reduction) {
   at.insert(at.end(), inner.position.begin(), inner.position.end());
   out.resize(input.size(), Affine(0));
   ExprPtr value = context.read_buffer(context.input(0), at);
-  if (reduction != Reduction::Sum) {
+  if (context.output_value(0).dtype == DType::I32 && value->dtype != DType::I32) value = cast(DType::I32, value);
+  if (reduction != Reduction::Sum || !is_float(type)) {
     context.reduce("pool", {outer.iterators, inner.iterators}, context.output(0), out, reduction, value);
     return;
   }
@@ -253,9 +254,43 @@ OpRow pooling_row(const std::string& name, const std::string& doc, const std::st
   return row;
 }
 
+// Rows of sums of bytes, which the compiler makes of means; their results are i32.
+void register_sums_of_bytes(OpTable& table) {
+  OpRow windows = pooling_row("IntegerPool", "Sum of the 8-bit integers of each window, in 32 bits; the compiler makes it of means of quantised ones.",
+                              pooling_equation(2, "+="), [](LowerContext& context) {
+                                const Window window = pooling_window(context.node(), context.shape(0));
+                                lower_windows(context, window, pooling_equation(window.kernel.size(), "+="), context.output(0));
+                              });
+  windows.category = "quantisation";
+  windows.onnx.clear();
+  windows.types = {{kBytes}};
+  windows.traits.blocks = OpTraits::Blocks::Channelwise;
+  windows.infer = [](InferContext& context) {
+    infer_pooling(context);
+    context.set_output(0, DType::I32, *context.graph()[context.node().outputs[0]].shape);
+  };
+  table.add(std::move(windows));
+
+  OpRow whole;
+  whole.name = "IntegerGlobalPool";
+  whole.category = "quantisation";
+  whole.doc = "Sum of the 8-bit integers of each map, in 32 bits; the compiler makes it of means of quantised ones.";
+  whole.equation = "O[n,c,0,0] += I[n,c,y,x]";
+  whole.traits.blocks = OpTraits::Blocks::Channelwise;
+  whole.traits.reads_blocks = true;
+  whole.types = {{kBytes}};
+  whole.infer = [](InferContext& context) {
+    infer_global(context);
+    context.set_output(0, DType::I32, *context.graph()[context.node().outputs[0]].shape);
+  };
+  whole.lower = [](LowerContext& context) { lower_global(context, Reduction::Sum); };
+  table.add(std::move(whole));
+}
+
 }  // namespace
 
 void register_pooling_ops(OpTable& table) {
+  register_sums_of_bytes(table);
   OpRow max_pool = pooling_row("MaxPool", "Largest element of each window; optionally its flat index.",
                                pooling_equation(2, "max="), lower_max_pool);
   max_pool.traits.blocks = OpTraits::Blocks::Channelwise;
@@ -268,6 +303,7 @@ void register_pooling_ops(OpTable& table) {
   OpRow average = pooling_row("AveragePool", "Mean of each window, over its elements inside the map unless `count_include_pad`.",
                               pooling_equation(2, "+="), lower_average_pool);
   average.traits.blocks = OpTraits::Blocks::Channelwise;
+  average.traits.of_bytes = "IntegerPool";
   average.attributes.push_back({"count_include_pad", int64_t{0}});
   table.add(std::move(average));
 
@@ -287,6 +323,7 @@ void register_pooling_ops(OpTable& table) {
     row.traits.blocks = OpTraits::Blocks::Channelwise;
     row.traits.reads_blocks = true;
     row.onnx = {{name, 1}};
+    if (reduction == Reduction::Sum) row.traits.of_bytes = "IntegerGlobalPool";
     row.types = {{reduction == Reduction::Sum ? kFloats : kNumbers}};
     row.infer = infer_global;
     const Reduction how = reduction;

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/ops/rows.h"
+#include "ir/ops/quantised_rows.h"
 
 namespace tc {
 namespace {
@@ -46,25 +46,30 @@ void check_blocks(InferContext& context, int input, int64_t block) {
   }
 }
 
+}  // namespace
+
 // Scales of the file divide, and their sign decides about none of the numbers: each is finite and over 0. Scales that a run or a
 // pass computes are what they are.
+void refuse_scale(const Graph& graph, const Node& node, size_t input) {
+  const TensorPtr scale = input_given(node, static_cast<int>(input)) ? graph[node.inputs[input]].constant : nullptr;
+  if (!scale || !is_float(scale->dtype)) return;
+  for (int64_t i = 0; i < scale->count(); ++i) {
+    const double number = scale->as_double(i);
+    if (std::isfinite(number) && number > 0) continue;
+    fail(ErrorKind::Model, node.origin.str(), ": input ", input, ", a scale, holds ", number, " as element ", i,
+         "; scales are finite and over 0: quantise the model again");
+  }
+}
+
 Normalize checked_scales(std::vector<int> inputs) {
   return [=](Graph& graph, Node& node) {
-    for (const int input : inputs) {
-      const TensorPtr scale = input_given(node, input) ? graph[node.inputs[input]].constant : nullptr;
-      if (!scale || !is_float(scale->dtype)) continue;
-      for (int64_t i = 0; i < scale->count(); ++i) {
-        const double number = scale->as_double(i);
-        if (std::isfinite(number) && number > 0) continue;
-        fail(ErrorKind::Model, node.origin.str(), ": input ", input, ", a scale, holds ", number, " as element ", i,
-             "; scales are finite and over 0: quantise the model again");
-      }
-    }
+    for (const int input : inputs) refuse_scale(graph, node, static_cast<size_t>(input));
   };
 }
 
-// One number; or where an extent is given, also a vector with one for each of what `along` calls its elements.
-void check_scale_count(InferContext& context, const std::vector<int>& inputs, const Dim& extent = Dim(1), const char* along = "") {
+ValueId optional_input(const Node& node, int input) { return input_given(node, input) ? node.inputs[static_cast<size_t>(input)] : kNoValue; }
+
+void check_scale_count(InferContext& context, const std::vector<int>& inputs, const Dim& extent, const char* along) {
   for (const int input : inputs) {
     if (!context.has_input(input)) continue;
     const Shape& shape = context.shape(input);
@@ -73,6 +78,8 @@ void check_scale_count(InferContext& context, const std::vector<int>& inputs, co
     context.error("input ", input, " has shape ", str(shape), "; one number", vector, " is needed");
   }
 }
+
+namespace {
 
 // Of products: inputs with a number, or one for each row of the first or column of the second operand; those of higher rank
 // broadcast.
@@ -205,8 +212,6 @@ ValueId centred(NodeBuilder& build, ValueId value, ValueId zero, int64_t axis) {
   }
   return build.add("Sub", {value, zero});
 }
-
-ValueId optional_input(const Node& node, int input) { return input_given(node, input) ? node.inputs[input] : kNoValue; }
 
 // Weights less their zero point, a constant, where these are 8-bit integers with a sign; else null.
 TensorPtr signed_weights(const Graph& graph, const Node& node, int weights, int zero) {
@@ -358,43 +363,10 @@ std::vector<Node> expand_dynamic(Graph& graph, const Node& node) {
   return build.take();
 }
 
-OpRow expanded(const OnnxName& name, const std::string& doc, const InputCount& inputs,
-               std::function<void(InferContext&)> infer, std::function<std::vector<Node>(Graph&, const Node&)> expand) {
-  OpRow row;
-  row.name = name.name;
-  row.kind = OpRow::Kind::Expand;
-  row.category = "quantisation";
-  row.doc = doc;
-  row.onnx = {name};
-  row.minimum_inputs = inputs.minimum;
-  row.maximum_inputs = inputs.maximum;
-  row.infer = std::move(infer);
-  row.expand = std::move(expand);
-  return row;
-}
-
-// Infers by the row `as` with the node's inputs `a` and `b` taken as its first two.
+// Infers by the row `as` with the node's inputs `a` and `b` taken as its first two; the products will be of i32.
 std::function<void(InferContext&)> infer_as(const std::string& as, int a, int b, std::function<DType(InferContext&)> type) {
   return [=](InferContext& context) {
-    Node node = context.node();
-    const OpRow* row = find_op(as);
-    Graph& graph = context.graph();
-    node.op = row;
-    node.inputs = {context.node().inputs.at(a), context.node().inputs.at(b)};
-    // The products will be of i32; only the shapes matter here.
-    const size_t values = graph.values.size();
-    for (ValueId& input : node.inputs) {
-      Value stand_in = graph[input];
-      stand_in.dtype = DType::I32;
-      input = static_cast<ValueId>(graph.values.size());
-      graph.values.push_back(std::move(stand_in));
-    }
-    node.outputs = {static_cast<ValueId>(graph.values.size())};
-    graph.values.emplace_back();
-    InferContext inner(graph, node);
-    row->infer(inner);
-    const Shape shape = graph.values.back().shape.value();
-    graph.values.resize(values);
+    const Shape shape = shape_as(context, as, {a, b}, DType::I32);
     context.set_output(0, type(context), shape);
   };
 }
@@ -422,7 +394,7 @@ void register_conversions(OpTable& table) {
       dtype_attribute(name)(graph, node);
     }
   };
-  quantize.onnx = {{"QuantizeLinear", 10, all_of({types, checked_scales({1})})}};
+  quantize.onnx = {{"QuantizeLinear", 10, all_of({types, checked_scales({1})})}, {"QuantizeLinear", 1, checked_scales({1}), "com.microsoft"}};
   quantize.minimum_inputs = 2;
   quantize.maximum_inputs = 3;
   quantize.elementwise = true;
@@ -437,7 +409,7 @@ void register_conversions(OpTable& table) {
   dequantize.traits.quantisation = OpTraits::Quantisation::Dequantize;
   dequantize.doc = "(x - zero point) * scale.";
   dequantize.equation = "(a - c) * b";
-  dequantize.onnx = {{"DequantizeLinear", 10, all_of({types, checked_scales({1})})}};
+  dequantize.onnx = {{"DequantizeLinear", 10, all_of({types, checked_scales({1})})}, {"DequantizeLinear", 1, checked_scales({1}), "com.microsoft"}};
   dequantize.types = {{kQuantised, {0, 2}}, {kFloats, {1}}};
   dequantize.infer = infer_dequantize;
   dequantize.lower = lower_dequantize;
@@ -447,18 +419,54 @@ void register_conversions(OpTable& table) {
 
 }  // namespace
 
+OpRow expanded_quantised(const OnnxName& name, const std::string& doc, const InputCount& inputs, std::function<void(InferContext&)> infer,
+                         std::function<std::vector<Node>(Graph&, const Node&)> expand) {
+  OpRow row;
+  row.name = name.name;
+  row.kind = OpRow::Kind::Expand;
+  row.category = "quantisation";
+  row.doc = doc;
+  row.onnx = {name};
+  row.minimum_inputs = inputs.minimum;
+  row.maximum_inputs = inputs.maximum;
+  row.infer = std::move(infer);
+  row.expand = std::move(expand);
+  return row;
+}
+
+Shape shape_as(InferContext& context, const std::string& as, const std::vector<int>& inputs, DType stand_in) {
+  Node node = context.node();
+  Graph& graph = context.graph();
+  node.op = find_op(as);
+  node.inputs.clear();
+  const size_t values = graph.values.size();
+  for (const int input : inputs) {
+    Value value = graph[context.node().inputs.at(static_cast<size_t>(input))];
+    value.dtype = stand_in;   // only the shapes matter here
+    node.inputs.push_back(static_cast<ValueId>(graph.values.size()));
+    graph.values.push_back(std::move(value));
+  }
+  node.outputs = {static_cast<ValueId>(graph.values.size())};
+  graph.values.emplace_back();
+  InferContext inner(graph, node);
+  node.op->infer(inner);
+  const Shape shape = graph.values.back().shape.value();
+  graph.values.resize(values);
+  return shape;
+}
+
 void register_quantize_ops(OpTable& table) {
   register_conversions(table);
   auto i32 = [](InferContext&) { return DType::I32; };
   auto of_zero_point = [](InferContext& context) { return context.dtype(7); };
   const std::vector<TypeRule> quantised_types = {{kBytes, {0, 2}}, {kBytes, {3, 5}}, {kBytes, {7}}, {kFloats, {1, 4, 6}, false}};
-  OpRow conv_integer = expanded({"ConvInteger", 10}, "Convolution of integers with zero points.", {2, 4}, checked([](InferContext& context) {
+  OpRow conv_integer = expanded_quantised({"ConvInteger", 10}, "Convolution of integers with zero points.", {2, 4}, checked([](InferContext& context) {
                                    check_scale_count(context, {2});
                                    check_scale_count(context, {3}, context.shape(1)[0], "filters");
                                  }, infer_as("Conv", 0, 1, i32)), expand_conv_integer);
   conv_integer.attributes = convolution_attributes();
   conv_integer.types = {{kBytes, {0, 2}}, {kBytes, {1, 3}}};
-  OpRow quantised_conv = expanded({"QLinearConv", 10, checked_scales({1, 4, 6})}, "Convolution of quantised tensors.", {8, 9},
+  OpRow quantised_conv = expanded_quantised({"QLinearConv", 10, checked_scales({1, 4, 6})}, "Convolution of quantised tensors.", {8, 9},
                                   checked([](InferContext& context) {
                                     check_scale_count(context, {1, 2, 6, 7});
                                     check_scale_count(context, {4, 5}, context.shape(3)[0], "filters");
@@ -469,13 +477,13 @@ void register_quantize_ops(OpTable& table) {
   quantised_conv.types.push_back({{"i32", [](DType type) { return type == DType::I32; }}, {8}});
   table.add(std::move(conv_integer));
   table.add(std::move(quantised_conv));
-  OpRow matmul_integer = expanded({"MatMulInteger", 10}, "Matrix product of integers with zero points.", {2, 4}, checked([](InferContext& context) {
+  OpRow matmul_integer = expanded_quantised({"MatMulInteger", 10}, "Matrix product of integers with zero points.", {2, 4}, checked([](InferContext& context) {
                                      check_product_scales(context, 0, {2}, true);
                                      check_product_scales(context, 1, {3}, false);
                                    }, infer_as("MatMul", 0, 1, i32)), expand_matmul_integer);
   matmul_integer.types = {{kBytes, {0, 2}}, {kBytes, {1, 3}}};
   table.add(std::move(matmul_integer));
-  OpRow quantised_matmul = expanded({"QLinearMatMul", 10, checked_scales({1, 4, 6})}, "Matrix product of quantised tensors.", {8, 8},
+  OpRow quantised_matmul = expanded_quantised({"QLinearMatMul", 10, checked_scales({1, 4, 6})}, "Matrix product of quantised tensors.", {8, 8},
                                     checked([](InferContext& context) {
                                       check_product_scales(context, 0, {1, 2}, true);
                                       check_product_scales(context, 3, {4, 5}, false);
@@ -484,7 +492,7 @@ void register_quantize_ops(OpTable& table) {
                                     [](Graph& graph, const Node& node) { return expand_quantised(graph, node, false); });
   quantised_matmul.types = quantised_types;
   table.add(std::move(quantised_matmul));
-  OpRow dynamic = expanded({"DynamicQuantizeLinear", 11}, "Quantisation to u8 with the scale and zero point of the data's range.", {1, 1},
+  OpRow dynamic = expanded_quantised({"DynamicQuantizeLinear", 11}, "Quantisation to u8 with the scale and zero point of the data's range.", {1, 1},
                            [](InferContext& context) {
                              context.set_output(0, DType::U8, context.shape(0));
                              context.set_output(1, DType::F32, {});

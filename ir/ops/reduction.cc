@@ -341,6 +341,7 @@ void register_reduction_ops(OpTable& table) {
     const std::string name = entry.name;
     row.infer = [reduction, name](InferContext& context) { infer_reduction(context, reduction, name); };
     row.lower = [entry](LowerContext& context) { lower_reduction(context, entry); };
+    if (name == "ReduceMean") row.traits.of_bytes = "ReduceSum";
     table.add(std::move(row));
   }
   OpRow log_sum_exp = reduction_row("ReduceLogSumExp", "Logarithm of the sum of exponentials over axes.");

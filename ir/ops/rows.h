@@ -14,6 +14,7 @@ void register_arithmetic_ops(OpTable& table);
 void register_attention_ops(OpTable& table);
 void register_compare_ops(OpTable& table);
 void register_contributed_attention_ops(OpTable& table);
+void register_contributed_quantised_ops(OpTable& table);
 void register_control_ops(OpTable& table);
 void register_convolution_ops(OpTable& table);
 void register_determinant_ops(OpTable& table);

@@ -50,6 +50,7 @@ std::map<std::string, OpRow> make_table() {
   register_signal_ops(table);
   register_unpooling_ops(table);
   register_view_ops(table);
+  register_contributed_quantised_ops(table);   // by rows above
   register_old_forms(table);
   return std::move(table.rows);
 }

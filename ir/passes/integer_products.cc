@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "ir/error.h"
 #include "ir/ops/rows.h"
+#include "ir/passes/arithmetic_notes.h"
 #include "ir/passes/edit.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/quantised.h"
@@ -32,13 +34,15 @@ class Products {
     consumers_ = graph_.consumers();
     old_ = std::move(graph_.nodes);
     graph_.nodes.clear();
-    for (Node& node : old_) {
-      if (std::optional<std::vector<Node>> made = replaced(node)) {
-        for (Node& each : *made) keep(std::move(each));
-      } else {
-        keep(std::move(node));
-      }
+    ArithmeticNotes notes(graph_, old_, consumers_);
+    for (const Node& node : old_) {
+      reason_.clear();
+      std::optional<std::vector<Node>> made = replaced(node);
+      notes.decide(node, made.has_value(), reason_);
+      if (!made) keep(node);
+      else for (Node& each : *made) keep(std::move(each));
     }
+    graph_.arithmetic = notes.take();
   }
 
  private:
@@ -54,21 +58,34 @@ class Products {
     return maker == makers_.end() ? std::nullopt : dequantised_by(graph_, graph_.nodes[maker->second]);
   }
 
+  // Nothing, and for the report the reason, as a clause.
+  std::nullopt_t kept(const std::string& reason) {
+    reason_ = reason;
+    return std::nullopt;
+  }
+
   std::optional<std::vector<Node>> replaced(const Node& node) {
-    if (node.op->traits.of_bytes != nullptr) return product(node);
-    if (moves_elements(node)) return moved(node);
+    if (node.op->traits.of_bytes != nullptr) return node.op->traits.contraction == Contraction::None ? mean(node) : product(node);
+    if (moves_elements(graph_, node)) return moved(node);
+    if (node.op->traits.movement == OpTraits::Movement::Pad) return padded(node);
     if (node.op->traits.quantisation == OpTraits::Quantisation::Quantize) return requantised(node);
     return std::nullopt;
   }
 
-  // --- what chooses or moves elements ---
-
-  static bool moves_elements(const Node& node) {
-    const OpTraits& traits = node.op->traits;
-    if (node.outputs.size() != 1 || node.inputs.empty()) return false;
-    return traits.selects || node.op->kind == OpRow::Kind::View || traits.movement == OpTraits::Movement::Permute ||
-           traits.movement == OpTraits::Movement::Join;
+  // What keeps a value from being taken as integers of at most 8 bits, or nothing. `what` is "its input", say.
+  std::optional<std::string> why_no_bytes(ValueId id, const std::string& what) const {
+    const auto from = dequantised(id);
+    const auto maker = makers_.find(id);
+    const bool quantised = maker != makers_.end() && graph_.nodes[maker->second].op->traits.quantisation == OpTraits::Quantisation::Dequantize;
+    if (!from && quantised) return text("the scale or the zero point of ", what, " is no constant number or vector of floats");
+    if (!from) return what + " is not quantised";
+    const DType type = graph_[from->number].dtype;
+    const bool narrow = is_integer(type) && bits_of(type) < 8 && graph_[from->number].constant;   // becomes bytes while compiling
+    if (!from->is_byte(graph_) && !narrow) return text(what, " is ", name_of(type), ", and 8-bit integers are added up");
+    return std::nullopt;
   }
+
+  // --- what chooses or moves elements ---
 
   std::optional<std::vector<Node>> moved(const Node& node) {
     const bool join = node.op->traits.movement == OpTraits::Movement::Join;
@@ -76,19 +93,50 @@ class Products {
     std::optional<Dequantised> first;
     for (size_t i = 0; i < (join ? node.inputs.size() : 1); ++i) {
       const auto each = dequantised(node.inputs[i]);
-      if (!each || !each->is_byte(graph_) || !each->is_scalar() || !each->node->op->elementwise) return std::nullopt;
-      if (first && !(first->same_units(*each) && graph_[first->number].dtype == graph_[each->number].dtype)) return std::nullopt;
+      if (!each) return std::nullopt;
+      if (!each->is_byte(graph_)) return kept(text("its operand is ", name_of(graph_[each->number].dtype), ", and 8-bit integers are moved"));
+      if (!each->is_scalar()) return kept("its operand has a scale for each channel");
+      if (first && !(first->same_units(*each) && graph_[first->number].dtype == graph_[each->number].dtype)) {
+        return kept("its operands have different scales, zero points or types, and its result is not quantised");
+      }
       if (!first) first = each;
       numbers[i] = each->number;
     }
-    const Node by = *first->node;
+    return behind(node, *first, numbers);
+  }
+
+  // The node of the integers `numbers`, and behind it their dequantisation.
+  std::vector<Node> behind(const Node& node, const Dequantised& from, std::vector<ValueId> numbers) {
+    const Node by = *from.node;
+    const DType type = graph_[from.number].dtype;
     NodeBuilder build(graph_, node);
-    const ValueId number = graph_.fresh_value(graph_[node.outputs[0]].name + "_number", graph_[first->number].dtype);
-    build.add_to(node.op->name, numbers, {number}, node.attributes);
-    std::vector<ValueId> inputs = by.inputs;
-    inputs[0] = number;
-    build.add_to(by.op->name, inputs, {node.outputs[0]}, by.attributes);
+    std::vector<ValueId> results;
+    for (const ValueId id : node.outputs) results.push_back(id == kNoValue ? kNoValue : graph_.fresh_value(graph_[id].name + "_number", type));
+    build.add_to(node.op->name, std::move(numbers), results, node.attributes);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (results[i] == kNoValue) continue;
+      std::vector<ValueId> inputs = by.inputs;
+      inputs[0] = results[i];
+      build.add_to(by.op->name, inputs, {node.outputs[i]}, by.attributes);
+    }
     return build.take();
+  }
+
+  // Padding that an integer stands for exactly.
+  std::optional<std::vector<Node>> padded(const Node& node) {
+    const auto from = dequantised(node.inputs[0]);
+    if (!from) return std::nullopt;
+    if (!from->is_byte(graph_) || !from->is_scalar()) return kept("its operand is not of 8-bit integers with one scale");
+    if (string_attribute(node, "mode") != "constant") return behind(node, *from, {from->number});
+    const std::optional<double> value = input_given(node, 1) ? scalar_of(graph_, node.inputs[1]) : float_attribute(node, "value");
+    if (!value) return kept("what it pads with is computed by the run");
+    const double steps = *value / static_cast<double>(from->scale(0)) + static_cast<double>(from->zero(0));
+    const bool with_sign = graph_[from->number].dtype == DType::I8;
+    if (steps != std::floor(steps) || steps < (with_sign ? -128 : 0) || steps > (with_sign ? 127 : 255)) {
+      return kept("no integer of its operand's scale stands for what it pads with");
+    }
+    NodeBuilder build(graph_, node);
+    return behind(node, *from, {from->number, build.integer(graph_[from->number].dtype, static_cast<int64_t>(steps))});
   }
 
   // Quantised again as it was.
@@ -108,6 +156,7 @@ class Products {
   std::optional<size_t> channel_axis(const Node& node) const {
     const Shape& weights = *graph_[node.inputs[1]].shape;
     if (node.op->traits.contraction == Contraction::Convolution) return 0;
+    if (node.op->traits.contraction == Contraction::TransposedConvolution) return 1;
     if (weights.size() != 2 || graph_[node.inputs[0]].shape->size() < 2) return std::nullopt;
     if (node.op->attribute("transB") == nullptr) return 1;
     const bool plain = float_attribute(node, "alpha") == 1 && float_attribute(node, "beta") == 1 && int_attribute(node, "transA") == 0;
@@ -115,11 +164,11 @@ class Products {
     return int_attribute(node, "transB") ? 0 : 1;
   }
 
-  std::optional<Weights> weights_of(const Dequantised& from, size_t axis) const {
+  std::optional<Weights> weights_of(const Dequantised& from, size_t axis) {
     const Tensor& tensor = *graph_[from.number].constant;
     const int64_t channels = tensor.shape[axis], count = tensor.count();
     const int64_t own_axis = from.axis;
-    if (!from.is_scalar() && own_axis != static_cast<int64_t>(axis)) return std::nullopt;
+    if (!from.is_scalar() && own_axis != static_cast<int64_t>(axis)) return kept("its weights have scales along another axis than that of its results");
     int64_t inner = 1;
     for (size_t i = axis + 1; i < tensor.shape.size(); ++i) inner *= tensor.shape[i];
     Weights result{nullptr, std::vector<double>(static_cast<size_t>(channels)), std::vector<double>(static_cast<size_t>(channels)), from.scales};
@@ -127,7 +176,7 @@ class Products {
     for (int64_t i = 0; i < count; ++i) {
       const auto channel = static_cast<size_t>(i / inner % channels);
       const int64_t number = tensor.as_int(i) - from.zero(channel);
-      if (number < -128 || number > 127) return std::nullopt;
+      if (number < -128 || number > 127) return kept("its weights less their zero point are no 8-bit integers with a sign");
       numbers->set_int(i, number);
       result.sums[channel] += static_cast<double>(number);
       result.magnitudes[channel] += std::abs(static_cast<double>(number));
@@ -141,8 +190,7 @@ class Products {
     std::vector<int64_t> shape;
     if (numbers.size() > 1) {
       shape = {static_cast<int64_t>(numbers.size())};
-      const bool convolution = node.op->traits.contraction == Contraction::Convolution;
-      if (convolution) shape.resize(graph_[node.inputs[0]].shape->size() - 1, 1);
+      if (node.op->traits.contraction != Contraction::Product) shape.resize(graph_[node.inputs[0]].shape->size() - 1, 1);
     }
     return build.constant(number_tensor(type, shape, numbers));
   }
@@ -187,11 +235,20 @@ class Products {
   }
 
   std::optional<std::vector<Node>> product(const Node& node) {
-    const auto input = dequantised(node.inputs[0]), from = dequantised(node.inputs[1]);
-    if (!input || !from || !input->is_scalar() || !input->is_byte(graph_) || !from->is_byte(graph_)) return std::nullopt;
-    if (!graph_[from->number].constant || graph_[node.outputs[0]].dtype != DType::F32) return std::nullopt;
+    if (!is_float(graph_[node.outputs[0]].dtype)) {
+      return kept("its scales, zero points or weights are computed by the run, or leave 8 bits: it adds up products of 32-bit integers");
+    }
+    if (const auto why = why_no_bytes(node.inputs[0], "its input")) return kept(*why);
+    const auto input = dequantised(node.inputs[0]);
+    if (!input->is_scalar()) return kept("its input has a scale for each channel");
+    if (const auto why = why_no_bytes(node.inputs[1], "its second operand")) return kept(*why);
+    const auto from = dequantised(node.inputs[1]);
+    if (!graph_[from->number].constant) return kept("its second operand is computed by the run");
+    if (node.op->traits.contraction == Contraction::TransposedConvolution && (int_attribute(node, "group") != 1 || input->zero(0) != 0)) {
+      return kept("transposed convolutions add up integers without groups, and whose zero point is 0");
+    }
     const auto axis = channel_axis(node);
-    if (!axis) return std::nullopt;
+    if (!axis) return kept("sums of integers take weights of two axes, and alpha and beta of 1");
     const auto weights = weights_of(*from, *axis);
     if (!weights) return std::nullopt;
     const size_t channels = weights->sums.size();
@@ -199,9 +256,92 @@ class Products {
     for (const float each : weights->scales) scales.push_back(each * input->scale(0));
     std::vector<double> whole(channels), real;
     for (size_t i = 0; i < channels; ++i) whole[i] = -weights->sums[i] * static_cast<double>(input->zero(0));
-    if (!fit(weights->magnitudes, whole) || !find_bias(node, *weights, scales, whole, real)) return std::nullopt;
+    if (!fit(weights->magnitudes, whole)) return kept("its sums could leave 32 bits");
+    if (!find_bias(node, *weights, scales, whole, real)) return kept("its bias is computed by the run, or is not one number for each channel");
     add_in_floats(*weights, scales, step_of(node.outputs[0]), whole, real);
     return write(node, *input, *weights, {scales, whole, real});
+  }
+
+  // --- means ---
+
+  // The axes that a reduction's attributes name, or those of a map.
+  static std::set<int64_t> axes_of_mean(const Node& node, int64_t rank) {
+    std::set<int64_t> axes;
+    if (node.op->attribute("axes") == nullptr) {
+      for (int64_t axis = 2; axis < rank; ++axis) axes.insert(axis);
+      return axes;
+    }
+    if (has_attribute(node, "axes")) {
+      for (const int64_t axis : ints_attribute(node, "axes")) axes.insert(axis < 0 ? axis + rank : axis);
+    }
+    for (int64_t axis = 0; axes.empty() && axis < rank && !int_attribute(node, "noop_with_empty_axes"); ++axis) axes.insert(axis);
+    return axes;
+  }
+
+  // How many elements each mean is of, where all are of as many; else nothing.
+  static std::optional<int64_t> elements_of_mean(const Node& node, const Shape& shape) {
+    int64_t count = 1;
+    for (const int64_t axis : axes_of_mean(node, static_cast<int64_t>(shape.size()))) {
+      const Dim& extent = shape[static_cast<size_t>(axis)];
+      if (!extent.is_constant() || extent.constant() <= 0) return std::nullopt;
+      count *= extent.constant();
+    }
+    return count;
+  }
+
+  // The same of windows: none reaches beyond the map, or padding counts. `pads`: whether there is any.
+  static std::optional<int64_t> elements_of_window(const Node& node, const Shape& shape, bool& pads) {
+    const std::vector<int64_t> kernel = ints_attribute(node, "kernel_shape");
+    const Window window = window_of(node, {shape.begin() + 2, shape.end()}, kernel, int_attribute(node, "ceil_mode") != 0);
+    const bool counts = int_attribute(node, "count_include_pad") != 0;
+    int64_t count = 1;
+    for (size_t i = 0; i < kernel.size(); ++i) {
+      const Dim last = (window.output[i] - Dim(1)) * Dim(window.strides[i]) + Dim((kernel[i] - 1) * window.dilations[i] - window.before[i]);
+      const Dim room = shape[2 + i] + Dim(counts ? window.after[i] : 0) - Dim(1) - last;
+      if ((window.before[i] > 0 && !counts) || !room.is_constant() || room.constant() < 0) return std::nullopt;
+      pads = pads || window.before[i] > 0 || window.after[i] > 0;
+      count *= kernel[i];
+    }
+    return count;
+  }
+
+  ValueId sum_of_mean(NodeBuilder& build, const Node& node, ValueId number) const {
+    const OpRow& row = *find_op(node.op->traits.of_bytes);
+    std::map<std::string, Attribute> attributes;
+    for (const auto& [name, value] : node.attributes) {
+      if (row.attribute(name) != nullptr) attributes[name] = value;
+    }
+    if (row.attribute("axes") == nullptr) return build.add(row.name, {number}, attributes);
+    // Of maps as those of GlobalAveragePool, which are read in blocks of channels. Other reductions have the type of their operand.
+    const auto rank = static_cast<int64_t>(build.shape(number).size());
+    std::vector<int64_t> spatial;
+    for (int64_t axis = 2; axis < rank; ++axis) spatial.push_back(axis);
+    const std::set<int64_t> axes = axes_of_mean(node, rank);
+    if (rank < 3 || rank > 5 || !std::equal(axes.begin(), axes.end(), spatial.begin(), spatial.end())) {
+      return build.add(row.name, {build.cast(number, DType::I32)}, attributes);
+    }
+    const ValueId sums = build.add("IntegerGlobalPool", {number});
+    return int_attribute(node, "keepdims") ? sums : build.add("Squeeze", {sums}, {{"axes", spatial}});
+  }
+
+  std::optional<std::vector<Node>> mean(const Node& node) {
+    if (const auto why = why_no_bytes(node.inputs[0], "its input")) return kept(*why);
+    const auto input = dequantised(node.inputs[0]);
+    if (!input->is_scalar()) return kept("its input has a scale for each channel");
+    bool pads = false;
+    const Shape& shape = *graph_[node.inputs[0]].shape;
+    const bool windows = node.op->attribute("kernel_shape") != nullptr;
+    const auto count = windows ? elements_of_window(node, shape, pads) : elements_of_mean(node, shape);
+    if (!count) return kept("its means are of different numbers of elements, or of a number that is not known");
+    if (static_cast<double>(*count) * 255 > kLargestSum) return kept("its sums could leave 32 bits");
+    const int64_t zero = input->zero(0);
+    if (pads && zero != 0) return kept("it pads with 0, which is not the zero point of its input");
+    NodeBuilder build(graph_, node);
+    ValueId sum = sum_of_mean(build, node, input->number);
+    if (zero != 0) sum = build.add("Add", {sum, build.integer(DType::I32, -zero * *count)});
+    const double scale = static_cast<double>(input->scale(0)) / static_cast<double>(*count);
+    build.add_to("Mul", {build.cast(sum, DType::F32), build.number(DType::F32, scale)}, {node.outputs[0]});
+    return build.take();
   }
 
   // The scale of the integer that a result becomes, where it does; else 0.
@@ -293,6 +433,7 @@ class Products {
   }
 
   Graph& graph_;
+  std::string reason_;                 // why the node at hand stays
   std::vector<Node> old_;
   std::vector<std::vector<int>> consumers_;
   std::map<ValueId, size_t> makers_;

@@ -59,6 +59,7 @@ const std::vector<Pass>& pass_table() {
       // The scale and shift of batch normalisation are constants of the weights' shape.
       {"fold_again", "Computes what earlier passes made constant.", fold_constants},
       {"merge_duplicates", "Computes once what is computed twice.", merge_duplicates},
+      {"fixed_point", "Brings sums of integers to the scale of their result by a multiplier and a shift; only where quantised is fast.", fixed_point, true},
       {"repeat_dequantisation", "Dequantises a value for each node that reads it.", repeat_dequantisation},
       {"quantised_units", "Computes what becomes an integer in units of its scale.", quantised_units},
       {"bind_sizes_again", "Makes one of sizes that are computed from the same value.", bind_sizes},
@@ -76,6 +77,7 @@ void run_pass(const Pass& pass, Graph& graph) {
 void run_passes(Graph& graph, const PassOptions& options) {
   check_name(options.dump);
   for (const Pass& pass : pass_table()) {
+    if (pass.only_fast && !options.fast) continue;
     const bool dump = options.dump_text && (options.dump == "all" || options.dump == pass.name);
     const std::string before = dump ? str(graph) : "";
     const auto begin = std::chrono::steady_clock::now();

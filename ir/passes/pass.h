@@ -13,6 +13,7 @@ struct Pass {
   const char* name;
   const char* doc;                 // one sentence
   void (*run)(Graph&);             // on one graph; the driver enters subgraphs
+  bool only_fast = false;          // left out where quantised networks are computed exactly
 };
 
 // In the order in which they run.
@@ -23,6 +24,8 @@ struct PassOptions {
   // An unknown name throws a Model error that lists the passes.
   std::string dump;
   std::string* dump_text = nullptr;
+  // Sums of a quantised network are brought to the result's scale in fixed point, at most one step from the exact result.
+  bool fast = false;
   std::vector<std::pair<std::string, double>>* seconds = nullptr;  // per pass
 };
 

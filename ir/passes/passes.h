@@ -43,9 +43,14 @@ void merge_views(Graph& graph);
 // integers, of a byte each.
 void quantise_early(Graph& graph);
 
-// Convolutions and matrix products of dequantised 8-bit integers with constant weights add up integers, exactly, in
-// 32 bits; their sums are scaled in f32. What only chooses elements, or moves them, does so before they are dequantised.
+// Convolutions and matrix products of dequantised 8-bit integers with constant weights, and means of such integers, add up
+// integers, exactly, in 32 bits; their sums are scaled in f32. What only chooses elements, or moves them, does so before they are
+// dequantised. Graph::arithmetic tells what became of each node, and why some stayed floats.
 void integer_products(Graph& graph);
+
+// Sums and products of quantised numbers become integers of the result's scale without floats, as TensorFlow Lite's reference
+// kernels have it: by a multiplier of 31 bits and a power of two, rounded once. They are at most one step from the exact result.
+void fixed_point(Graph& graph);
 
 // Sums of dequantised values and of scaled integers are computed in units of the scale of the integer that they become,
 // which then is not divided by. Rounding ties may fall to the other side.

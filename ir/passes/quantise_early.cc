@@ -20,6 +20,7 @@ class Early {
   // One step of each rounding towards its operands; false where there was none.
   bool step() {
     consumers_ = graph_.consumers();
+    producers_ = graph_.producers();
     std::map<size_t, size_t> rounded;   // nodes that move elements, with those that quantise their result
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const int reader = mover_of(graph_.nodes[i]) ? only_reader(graph_, consumers_, graph_.nodes[i].outputs[0]) : -1;
@@ -46,10 +47,16 @@ class Early {
  private:
   // Whether each element of the result is one of the operands' elements; padding is, too, where it is known.
   bool mover_of(const Node& node) const {
-    const OpTraits& traits = node.op->traits;
     if (node.inputs.empty() || node.outputs.size() != 1 || graph_[node.outputs[0]].dtype != DType::F32) return false;
-    if (traits.movement == Movement::Pad) return !input_given(node, 1) || scalar_of(graph_, node.inputs[1]).has_value();
-    return traits.selects || node.op->kind == OpRow::Kind::View || traits.movement == Movement::Permute || traits.movement == Movement::Join;
+    if (node.op->traits.movement == Movement::Pad) return !input_given(node, 1) || scalar_of(graph_, node.inputs[1]).has_value();
+    return moves_elements(graph_, node) && !is_part_of_integers(node);
+  }
+
+  // A part of a dequantised map is taken of the integers as they are, which integer_products does.
+  bool is_part_of_integers(const Node& node) const {
+    if (node.op->traits.movement != Movement::Part) return false;
+    const int maker = producers_[static_cast<size_t>(node.inputs[0])];
+    return maker >= 0 && graph_.nodes[static_cast<size_t>(maker)].op->traits.quantisation == OpTraits::Quantisation::Dequantize;
   }
 
   // Whether the node makes bytes of all elements in the same way, and constants in front of the operands stay what they are.
@@ -92,6 +99,7 @@ class Early {
 
   Graph& graph_;
   std::vector<std::vector<int>> consumers_;
+  std::vector<int> producers_;
 };
 
 }  // namespace

@@ -177,6 +177,27 @@ std::optional<Dequantised> quantisation_of(const Graph& graph, const Node& node)
   return result;
 }
 
+bool moves_elements(const Graph& graph, const Node& node) {
+  using Movement = OpTraits::Movement;
+  const OpTraits& traits = node.op->traits;
+  if (node.inputs.empty() || node.inputs[0] == kNoValue) return false;
+  if (traits.movement == Movement::Split) return true;
+  if (node.outputs.size() != 1) return false;
+  if (node.op->name == "Resize") {
+    // Nearest: each of its tables, every second input, has one column, an index for each place, none of which is outside.
+    for (size_t i = 1; i < node.inputs.size(); i += 2) {
+      const TensorPtr table = graph[node.inputs[i]].constant;
+      if (!table || table->shape.size() != 2 || table->shape[1] != 1) return false;
+      for (int64_t row = 0; row < table->count(); ++row) {
+        if (table->as_int(row) < 0) return false;
+      }
+    }
+    return true;
+  }
+  return traits.selects || node.op->kind == OpRow::Kind::View || traits.movement == Movement::Permute ||
+         traits.movement == Movement::Join || traits.movement == Movement::Part;
+}
+
 void quantised_units(Graph& graph) { Units(graph).run(); }
 
 void repeat_dequantisation(Graph& graph) {

@@ -27,4 +27,8 @@ std::optional<Dequantised> dequantised_by(const Graph& graph, const Node& node);
 // The same of a node that quantises: `number` is what it makes.
 std::optional<Dequantised> quantisation_of(const Graph& graph, const Node& node);
 
+// Whether each element of each result is an element of input 0, or of an input where operands are joined; what is padded has other
+// elements too.
+bool moves_elements(const Graph& graph, const Node& node);
+
 }  // namespace tc

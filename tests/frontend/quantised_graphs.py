@@ -3,8 +3,11 @@
 Between DequantizeLinear and QuantizeLinear the operators are those of floats. The reference evaluates each on its own in float64, where
 sums of 8-bit integers are exact, and rounds. A number that lies at a tie may become either neighbour (the specification's float32 may
 fall on either side), so a tensor is kept as the least and the largest integers that it may have, and what follows computes with both.
+With quantised="fast" each operator may be one step beside that, and the results are compared with those of "exact" too.
+Seeds from 5000 on draw further operators: those of ONNX Runtime's own domain, means over axes, slices.
 
     python -m tests.frontend.quantised_graphs --count 2000 --target x86-64-v3
+    python -m tests.frontend.quantised_graphs --count 500 --first 5000 --quantised fast
     python -m tests.frontend.quantised_graphs --count 300 --target rv64gcv --vlen 128 256 512
 """
 
@@ -23,6 +26,8 @@ from ..support import count_under_qemu, output_file
 TYPES = {numpy.dtype(numpy.uint8): TensorProto.UINT8, numpy.dtype(numpy.int8): TensorProto.INT8}
 # Of a step, from halfway between two: float32 may round either way there. And how wrong a float32 may be, per step.
 TIE, RELATIVE = 2e-3, 1e-6
+FURTHER = 5000     # the first seed that draws further operators
+MICROSOFT = "com.microsoft"
 
 
 class Quantised:
@@ -82,8 +87,9 @@ def numbers_of_type(random, kind, shape, share_at_ends):
 class Graph:
     """Draws operators one after the other; each reads tensors drawn before."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, slack=0):
         self.random = numpy.random.default_rng([271, seed])
+        self.further, self.slack = seed >= FURTHER, slack
         self.nodes, self.constants, self.inputs, self.count = [], [], {}, 0
         self.tensors = [self.input((1, int(self.random.choice([1, 3, 4, 8, 16, 24, 32])), *map(int, self.random.integers(4, 15, 2))))]
         for _ in range(int(self.random.integers(1, 6))):
@@ -102,6 +108,8 @@ class Graph:
 
     def node(self, operator, inputs, outputs=1, **attributes):
         names = [self.fresh("v") for _ in range(outputs)]
+        if operator.startswith("QLinear"):
+            attributes["domain"] = MICROSOFT
         self.nodes.append(helper.make_node(operator, inputs, names, **attributes))
         return names[0] if outputs == 1 else names
 
@@ -121,8 +129,13 @@ class Graph:
         """The name of the dequantised tensor, which each reader computes for itself, as quantisers write it."""
         return self.node("DequantizeLinear", [tensor.name, self.constant(tensor.scale), self.constant(tensor.zero)])
 
+    def units(self, tensor):
+        """The names of the constants that say what integers mean."""
+        return [self.constant(tensor.scale), self.constant(tensor.zero)]
+
     def quantise(self, value, reals, like=None):
-        """The tensor that a value of floats becomes, in units of its own or of another tensor."""
+        """The tensor that a value of floats becomes, in units of its own or of another tensor; `value` is its name, or (operator, inputs,
+        attributes) of one that takes the result's units behind its inputs, before them where `inputs` begins with None."""
         low, high = reals
         if like is None:
             kind = self.random.choice([numpy.uint8, numpy.int8])
@@ -131,10 +144,15 @@ class Graph:
         else:
             kind, scale, zero = like.low.dtype.type, like.scale, like.zero
         info, ends = numpy.iinfo(kind), []
-        name = self.node("QuantizeLinear", [value, self.constant(scale), self.constant(zero)])
+        units = [self.constant(scale), self.constant(zero)]
+        if isinstance(value, str):
+            name = self.node("QuantizeLinear", [value, *units])
+        else:
+            operator, inputs, attributes = value
+            name = self.node(operator, [*units, *inputs[1:]] if inputs[0] is None else [*inputs, *units], **attributes)
         for real, side in ((low, -1), (high, 1)):
             steps = real / float(scale) + float(zero)
-            ends.append(numpy.clip(numpy.rint(steps + side * (TIE + RELATIVE * numpy.abs(steps))), info.min, info.max).astype(kind))
+            ends.append(numpy.clip(numpy.rint(steps + side * (TIE + RELATIVE * numpy.abs(steps))) + side * self.slack, info.min, info.max).astype(kind))
         self.tensors.append(Quantised(name, *ends, scale, zero))
 
     def draw(self):
@@ -142,8 +160,10 @@ class Graph:
         rows = [each for each in self.tensors if len(each.shape) == 2]
         kinds = (["conv"] * 4 + ["depthwise", "transposed", "pool", "means", "resize", "pad", "split", "flatten"] if images else []) + \
             (["gemm", "matmul"] if rows else []) + ["add", "mul", "concat", "activation", "activation", "order", "softmax"]
+        if self.further:
+            kinds += ["slice", "axes_mean", "linear_two", "linear_one", "linear_concat"] + (["linear_pool", "counted_pool", "linear_means"] if images else [])
         kind = self.random.choice(kinds)
-        of_images = kind in ("conv", "depthwise", "transposed", "pool", "means", "resize", "pad", "split", "flatten")
+        of_images = kind in ("linear_pool", "counted_pool", "linear_means") or kind in ("conv", "depthwise", "transposed", "pool", "means", "resize", "pad", "split", "flatten")
         choice = images if of_images else rows if kind in ("gemm", "matmul") else self.tensors
         # Mostly the last, so that graphs are deep.
         x = choice[-1] if self.random.random() < 0.7 else choice[self.random.integers(len(choice))]
@@ -341,6 +361,70 @@ class Graph:
         value = self.node("Transpose", [self.floats(x)], perm=order)
         self.quantise(value, [each.transpose(order) for each in x.reals()], like=x if self.random.random() < 0.7 else None)
 
+    # --- further operators ---
+
+    def draw_slice(self, x):
+        axis = int(self.random.integers(1, len(x.shape)))
+        first, step = int(self.random.integers(0, x.shape[axis])), int(self.random.choice([1, 1, 2]))
+        last = int(self.random.integers(first + 1, x.shape[axis] + 1))
+        limits = [self.constant(numpy.array([number])) for number in (first, last, axis, step)]
+        part = (slice(None),) * axis + (slice(first, last, step),)
+        self.quantise(self.node("Slice", [self.floats(x), *limits]), [each[part] for each in x.reals()], like=x if self.random.random() < 0.6 else None)
+
+    def draw_axes_mean(self, x):
+        axes = [[2, 3], [1], [3]][int(self.random.integers(3))] if len(x.shape) == 4 else [1]
+        keep = int(self.random.random() < 0.5 or len(x.shape) == 2 or len(axes) == 1)
+        value = self.node("ReduceMean", [self.floats(x)], axes=axes, keepdims=keep)
+        self.quantise(value, [each.mean(tuple(axes), keepdims=bool(keep)) for each in x.reals()])
+
+    def of_kind(self, x):
+        """The same integers' type for the result, as the operators of this domain have it."""
+        scale = numpy.float32(float(x.scale) * self.random.uniform(0.5, 2))
+        return Quantised("", x.low, x.high, scale, self.zero(x.low.dtype.type))
+
+    def draw_linear_two(self, x):
+        fitting = [each for each in self.tensors if each.shape == x.shape and each.low.dtype == x.low.dtype]
+        y = fitting[self.random.integers(len(fitting))]
+        inputs = [x.name, *self.units(x), y.name, *self.units(y)]
+        if self.random.random() < 0.5:
+            self.quantise(("QLinearAdd", inputs, {}), [a + b for a, b in zip(x.reals(), y.reals())], like=self.of_kind(x))
+        else:
+            self.quantise(("QLinearMul", inputs, {}), between([a * b for a in x.reals() for b in y.reals()]), like=self.of_kind(x))
+
+    def draw_linear_one(self, x):
+        name = str(self.random.choice(["LeakyRelu", "Sigmoid"]))
+        attributes = {"alpha": 0.125} if name == "LeakyRelu" else {}
+        self.quantise((f"QLinear{name}", [x.name, *self.units(x)], attributes), [activation(name, each, attributes) for each in x.reals()],
+                      like=self.of_kind(x))
+
+    def draw_linear_concat(self, x):
+        fitting = [each for each in self.tensors if each.shape == x.shape and each.low.dtype == x.low.dtype]
+        operands = [x, fitting[self.random.integers(len(fitting))]]
+        inputs = [None] + [name for each in operands for name in (each.name, *self.units(each))]
+        reals = [numpy.concatenate(each, 1) for each in zip(*(each.reals() for each in operands))]
+        self.quantise(("QLinearConcat", inputs, {"axis": 1}), reals, like=self.of_kind(x))
+
+    def draw_linear_means(self, x):
+        self.quantise(("QLinearGlobalAveragePool", [x.name, *self.units(x)], {"channels_last": 0}),
+                      [each.mean((2, 3), keepdims=True) for each in x.reals()], like=self.of_kind(x))
+
+    def draw_linear_pool(self, x):
+        if min(x.shape[2:]) < 2:
+            return
+        attributes = {"kernel_shape": [2, 2], "strides": [int(self.random.choice([1, 2]))] * 2}
+        self.quantise(("QLinearAveragePool", [x.name, *self.units(x)], attributes),
+                      [window(each, "AveragePool", 2, attributes["strides"][0], [0, 0, 0, 0]) for each in x.reals()], like=self.of_kind(x))
+
+    def draw_counted_pool(self, x):
+        """Means in which padding counts as 0."""
+        if min(x.shape[2:]) < 3:
+            return
+        pads = [int(each) for each in self.random.integers(0, 2, 4)]
+        value = self.node("AveragePool", [self.floats(x)], kernel_shape=[3, 3], pads=pads, count_include_pad=1)
+        around = (pads[1], pads[3], pads[0], pads[2])
+        reals = [torch.nn.functional.avg_pool2d(torch.nn.functional.pad(torch.from_numpy(each), around), 3, 1).numpy() for each in x.reals()]
+        self.quantise(value, reals, like=x if self.random.random() < 0.4 else None)
+
     # --- the whole ---
 
     def model(self):
@@ -348,7 +432,7 @@ class Graph:
             self.nodes, "quantised",
             [helper.make_tensor_value_info(name, TYPES[array.dtype], array.shape) for name, array in self.inputs.items()],
             [helper.make_tensor_value_info(each.name, TYPES[each.low.dtype], each.shape) for each in self.outputs], self.constants)
-        return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+        return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]).SerializeToString()
 
     def judge(self, results):
         """(elements, of which may be either of several integers, of which are wrong)."""
@@ -360,8 +444,8 @@ class Graph:
         return counts
 
 
-def run(graph, target, vlen=None):
-    module = tc.compile(graph.model(), target=target, threads=1)
+def run(graph, target, vlen=None, quantised="exact"):
+    module = tc.compile(graph.model(), target=target, threads=1, quantised=quantised)
     if vlen is None:
         return module.run(graph.inputs)
     with tempfile.TemporaryDirectory() as folder:
@@ -369,6 +453,11 @@ def run(graph, target, vlen=None):
         module.export(str(path), kind="executable")
         outputs, _ = count_under_qemu(path, graph.inputs, folder, vlen=vlen, arguments=["--threads", "1"])
         return {each.name: outputs[output_file(each.name)] for each in graph.outputs}
+
+
+def sentence(seed, graph, target, found):
+    operators = ", ".join(node.op_type for node in graph.nodes if not node.op_type.endswith("quantizeLinear"))
+    return f"graph {seed} ({operators}) on {target}: {found[2]} of {found[0]} elements are wrong"
 
 
 def compare(seeds, target, vlen=None):
@@ -379,9 +468,30 @@ def compare(seeds, target, vlen=None):
         found = graph.judge(run(graph, target, vlen)) if graph.outputs else numpy.zeros(3, numpy.int64)
         counts += found
         if found[2]:
-            operators = ", ".join(node.op_type for node in graph.nodes if not node.op_type.endswith("quantizeLinear"))
-            wrong.append(f"graph {seed} ({operators}) on {target}: {found[2]} of {found[0]} elements are wrong")
+            wrong.append(sentence(seed, graph, target, found))
     return counts, wrong
+
+
+def compare_meanings(seeds, target):
+    """The same of quantised="fast", whose every operator may be one step beside; the counts are (elements, equal to those of "exact",
+    one step from them, farther behind several operators)."""
+    counts, wrong = numpy.zeros(4, numpy.int64), []
+    for seed in seeds:
+        graph = Graph(seed, slack=1)
+        if not graph.outputs:
+            continue
+        exact, fast = run(graph, target), run(graph, target, quantised="fast")
+        found = graph.judge(fast)
+        if found[2]:
+            wrong.append(sentence(seed, graph, target, found))
+        for each in graph.outputs:
+            distance = numpy.abs(exact[each.name].astype(int) - fast[each.name])
+            counts += [distance.size, (distance == 0).sum(), (distance == 1).sum(), (distance > 1).sum()]
+    return counts, wrong
+
+
+def text_of_meanings(counts, what):
+    return f"{what}, fast: {counts[0]} elements, {counts[1]} equal to those of exact, {counts[2]} one step from them, {counts[3]} farther behind several operators"
 
 
 def text(counts, what):
@@ -394,10 +504,16 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--target", default="native")
     parser.add_argument("--vlen", type=int, nargs="*", default=[None])
+    parser.add_argument("--quantised", choices=("exact", "fast"), default="exact")
     arguments = parser.parse_args()
     failed = False
+    seeds = range(arguments.first, arguments.first + arguments.count)
+    if arguments.quantised == "fast":
+        counts, wrong = compare_meanings(seeds, arguments.target)
+        print(text_of_meanings(counts, f"{arguments.count} graphs on {arguments.target}"), *wrong, sep="\n")
+        return bool(wrong)
     for vlen in arguments.vlen:
-        counts, wrong = compare(range(arguments.first, arguments.first + arguments.count), arguments.target, vlen)
+        counts, wrong = compare(seeds, arguments.target, vlen)
         print(text(counts, f"{arguments.count} graphs on {arguments.target}" + (f" of {vlen} bits" if vlen else "")), *wrong, sep="\n")
         failed = failed or bool(wrong)
     return failed

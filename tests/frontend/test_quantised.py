@@ -191,6 +191,22 @@ def test_products_with_a_zero_point_of_the_run(inner, target):
     assert y.dtype == numpy.int32 and (y == expected).all()
 
 
+@pytest.mark.parametrize("channels, groups", [(8, 1), (16, 1), (8, 2), (32, 1), (12, 1)])
+@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+def test_one_filter_adds_up_along_its_channels(channels, groups, target):
+    """Without filters or places beside each other, lanes are channels, which are added up across the vector."""
+    random = numpy.random.default_rng([30, channels, groups])
+    x = random.integers(0, 256, (1, channels * groups, 1, 1)).astype(numpy.uint8)
+    w = random.integers(-128, 128, (groups, channels, 1, 1)).astype(numpy.int8)
+    graph = helper.make_graph(
+        [helper.make_node("ConvInteger", ["x", "w"], ["y"], group=groups)], "sum", [helper.make_tensor_value_info("x", TensorProto.UINT8, x.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.INT32, None)], [numpy_helper.from_array(w, "w")])
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    y = tc.compile(model, target=target, threads=1, log=False).run({"x": x})["y"]
+    expected = (x.reshape(groups, channels).astype(int) * w[:, :, 0, 0]).sum(1)
+    assert (y.reshape(-1) == expected).all()
+
+
 def test_a_layer_of_operators_with_scales():
     """QLinearConv, whose scales and zero points are constants, is the layer between QuantizeLinear nodes."""
     random = numpy.random.default_rng(29)

@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from .quantised_graphs import Graph, compare, text
+from .quantised_graphs import FURTHER, Graph, compare, compare_meanings, text, text_of_meanings
 
 
 def judged(counts, wrong, what, capsys):
@@ -21,6 +21,23 @@ def test_graphs(part, target, request, capsys):
     # Graphs of one target are none of the other's.
     first = part * count + 4 * count * (target == "native")
     judged(*compare(range(first, first + count), target), f"{count} graphs on {target}", capsys)
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+def test_graphs_of_further_operators(target, request, capsys):
+    count = 500 if request.config.getoption("--full") else 20
+    first = FURTHER + count * (target == "native")
+    judged(*compare(range(first, first + count), target), f"{count} graphs of further operators on {target}", capsys)
+
+
+@pytest.mark.parametrize("first", [0, FURTHER])
+def test_graphs_in_fixed_point(first, request, capsys):
+    count = 300 if request.config.getoption("--full") else 20
+    counts, wrong = compare_meanings(range(first, first + count), "native")
+    with capsys.disabled():
+        print("\n" + text_of_meanings(counts, f"{count} graphs on native"))
+    assert not wrong, "\n".join(wrong)
+    assert counts[1] > 0.9 * counts[0] and counts[3] < 0.05 * counts[0]
 
 
 @pytest.mark.parametrize("vlen", [128, 256, 512])

@@ -13,6 +13,7 @@ from tc.arguments import options_of, source_of
 from tc.native import compiler
 
 from ..support import ROOT, worst_error
+from . import quantised_cases
 from . import test_transformers as transformers
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -101,6 +102,27 @@ def contributed(name):
     case = Case(given.opset, [], given.feeds(), [output for output in given.outputs if output])
     case.model = onnx.load_from_string(given.model())
     return case
+
+
+def with_units(operator):
+    """A case of the quantised operators of ONNX Runtime's own domain."""
+    case = Case(17, [], {})
+    case.model, case.inputs, case.expected = quantised_cases.model_of(operator)
+    return case
+
+
+def bytes_case(op, x, **attributes):
+    """What a run dequantises, as the only operand of an operator. Its numbers are of few bits."""
+    constants = {"s": numpy.float32(0.125), "z": numpy.uint8(100)}
+    nodes = [("QuantizeLinear", ["x", "s", "z"], ["q"], {}), ("DequantizeLinear", ["q", "s", "z"], ["a"], {}), (op, ["a"], ["y"], attributes)]
+    return Case(13, nodes, {"x": x}, constants=constants)
+
+
+def transposed_case():
+    constants = {"s": numpy.float32(0.125), "z": numpy.uint8(0), "w": small_integers(IMAGE[1], 3, 2, 2), "t": numpy.float32(0.25), "none": numpy.int8(0)}
+    nodes = [("QuantizeLinear", ["x", "s", "z"], ["q"], {}), ("DequantizeLinear", ["q", "s", "z"], ["a"], {}),
+             ("DequantizeLinear", ["w", "t", "none"], ["b"], {}), ("ConvTranspose", ["a", "b"], ["y"], {"strides": [2, 2]})]
+    return Case(13, nodes, {"x": numpy.abs(floats(*IMAGE))}, constants=constants)
 
 
 def drawn(op, inputs, size, **attributes):
@@ -295,6 +317,10 @@ CASES = {
     "RMSNormalization as SimplifiedLayerNormalization 1": lambda: one(
         "SimplifiedLayerNormalization", 13, {"x": floats(3, 8), "scale": LAYER["scale"]}, axis=-1, epsilon=1e-3),
     "IntegerConv": lambda: quantised_case("Conv", floats(*IMAGE), small_integers(3, IMAGE[1], 2, 2)),
+    "IntegerConvTranspose": transposed_case,
+    "IntegerGlobalPool": lambda: bytes_case("GlobalAveragePool", floats(*IMAGE)),
+    "IntegerPool": lambda: bytes_case("AveragePool", floats(*IMAGE), kernel_shape=[2, 2]),
+    **{f"{operator} as com.microsoft::{operator} 1": (lambda operator=operator: with_units(operator)) for operator in quantised_cases.OPERATORS},
     "IntegerMatMul": lambda: quantised_case("MatMul", floats(3, 8), small_integers(8, 5)),
     "Reorder": reorder_case,
     "Resize as Upsample 7": lambda: one("Upsample", 8, {"x": floats(*IMAGE)}, scales=[1.0, 1.0, 2.0, 3.0],
