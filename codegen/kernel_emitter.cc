@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codegen/matrix_plan.h"
+#include "codegen/open_tails.h"
 #include "codegen/tile_emitter.h"
 #include "ir/error.h"
 
@@ -34,6 +35,8 @@ std::optional<Affine> worst_case(const Affine& constraint, const TileStatement& 
     if (coefficient > 0) {
       corner[loop.name] = Affine(0);
     } else {
+      // The last trip of a divided extent is no affine expression.
+      if (loop.symbolic_divisor > 1) return std::nullopt;
       corner[loop.name] = loop.extent >= 0 ? Affine(loop.extent - 1) : loop.symbolic_extent - 1;
     }
   }
@@ -369,15 +372,54 @@ class KernelEmitter {
     TileEmitter(context_, node, conditions).emit();
     builder_.CreateBr(after);
     builder_.SetInsertPoint(partial);
-    TileEmitter(context_, node, {}).emit();
+    if (const auto tail = open_tail(context_.kernel, node, outer)) {
+      parts_of(*tail, conditions.size() > 1 || conditions[0] != tail->last - (tail->copies - 1));
+    } else {
+      TileEmitter(context_, node, {}).emit();
+    }
     builder_.CreateBr(after);
     builder_.SetInsertPoint(after);
+  }
+
+  // Wide parts one after the other, and what is left as one tile: of so few copies each number has its own code. Where
+  // other copies are cut as well, all of these may exist.
+  void parts_of(const OpenTail& tail, bool maybe_all) {
+    constexpr int64_t kWidePart = 8;
+    const std::string name = text("first.copy", ++tails_);
+    const auto emit = [&](llvm::Value* first, int64_t count) {
+      context_.variables[name] = first;
+      context_.ranges[name] = {0, tail.copies - count};
+      leaf(tail.part(name, count));
+      context_.variables.erase(name);
+      context_.ranges.erase(name);
+    };
+    std::vector<int64_t> widths;
+    if (maybe_all) widths.push_back(tail.copies);
+    for (int64_t width = tail.copies - 1; width >= kWidePart; width /= 2) {
+      while ((width & (width - 1)) != 0) width &= width - 1;   // the next power of two
+      widths.push_back(width);
+    }
+    llvm::Value* left = builder_.CreateBinaryIntrinsic(
+        llvm::Intrinsic::smin, context_.add(context_.value_of(tail.last), context_.i64(1)), context_.i64(tail.copies));
+    llvm::Value* first = context_.i64(0);
+    for (const int64_t width : widths) {
+      llvm::Value* fits = builder_.CreateICmpSGE(left, context_.i64(width));
+      llvm::Value* begin = first;
+      guarded(fits, [&] { emit(begin, width); });
+      llvm::Value* done = builder_.CreateSelect(fits, context_.i64(width), context_.i64(0));
+      left = builder_.CreateNSWSub(left, done);
+      first = builder_.CreateNSWAdd(first, done);
+    }
+    for (int64_t few = 1; few < std::min(kWidePart, tail.copies); ++few) {
+      guarded(builder_.CreateICmpEQ(left, context_.i64(few)), [&] { emit(first, few); });
+    }
   }
 
   KernelContext context_;
   Builder& builder_;
   std::map<const LoopNode*, std::set<TileShapes>> shapes_;
   std::optional<TileShapes> configured_;   // of the matrix unit, at the builder's insertion point
+  int tails_ = 0;                          // that parts were emitted of
 };
 
 }  // namespace

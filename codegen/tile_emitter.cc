@@ -100,7 +100,7 @@ void TileEmitter::emit_statement(const TileStatement& original, bool from_zero) 
     int64_t last = loop.extent - 1;
     if (loop.extent < 0) {
       TC_CHECK(loop.kind == TileLoop::Kind::Serial, "for loop '", loop.name, "' without a number");
-      last = range_of(loop.symbolic_extent, context_.ranges).high - 1;
+      last = (range_of(loop.symbolic_extent, context_.ranges).high + loop.symbolic_divisor - 1) / loop.symbolic_divisor - 1;
     }
     if (last < 0) return;  // no instances
     context_.ranges[loop.name] = {0, last};
@@ -153,10 +153,7 @@ void TileEmitter::nest(size_t position, Constraints pending) {
     for (const Affine& constraint : pending) {
       (is_fixed(constraint) ? fixed : open).push_back(constraint);
     }
-    if (!fixed.empty()) {
-      branch_on(fixed, [&] { nest(position, open); });
-      return;
-    }
+    if (!fixed.empty()) return branch_on(fixed, [&] { nest(position, open); });
   }
   if (batch) {
     matrix_batch(pending);
@@ -298,9 +295,37 @@ void TileEmitter::known_trips(size_t position, const SerialBounds& bounds, Inter
   for (; next <= trips.high; ++next) serial_copy(position, bounds, Affine(next), false);
 }
 
+bool TileEmitter::divide_trips(size_t position, const SerialBounds& bounds) {
+  const TileLoop& loop = tile_->loops[position];
+  if (loop.extent >= 0 || lanes_ == 1) return false;
+  SerialBounds whole = bounds, partial = bounds;
+  std::vector<LoopExprPtr> uppers = {bounds.upper};
+  whole.rest.clear();
+  for (const Affine& constraint : bounds.rest) {
+    const int64_t coefficient = constraint.coefficient(loop.name), step = constraint.coefficient(lane_);
+    const Affine others = constraint - Affine::variable(loop.name, coefficient) - Affine::variable(lane_, step);
+    if (coefficient >= 0 || step == 0 || !is_fixed(others)) {
+      whole.rest.push_back(constraint);
+      continue;
+    }
+    const Affine worst = others + Affine(step < 0 ? step * (lanes_ - 1) : 0);
+    uppers.push_back(loop_expr(LoopExpr::Kind::FloorDiv, {to_loop_expr(worst), loop_constant(-coefficient)}));
+  }
+  if (uppers.size() == 1) return false;
+  whole.upper = loop_expr(LoopExpr::Kind::Min, uppers);
+  whole.high = range_of(*whole.upper, context_.ranges);
+  if (whole.high.high >= whole.low.low) unknown_trips(position, whole);
+  partial.lower = loop_expr(LoopExpr::Kind::Max, {bounds.lower, loop_expr(LoopExpr::Kind::Add, {whole.upper, loop_constant(1)})});
+  partial.low = range_of(*partial.lower, context_.ranges);
+  serial_trips(position, partial, {context_.value_of(*partial.lower), context_.value_of(*partial.upper),
+                                   {partial.low.low, partial.high.high}, 1, true});
+  return true;
+}
+
 void TileEmitter::unknown_trips(size_t position, const SerialBounds& bounds) {
+  if (divide_trips(position, bounds)) return;
   const int64_t unroll = std::max(1, tile_->loops[position].unroll);
-  const auto [low, high] = std::pair(bounds.low, bounds.high);
+  const Interval low = bounds.low, high = bounds.high;
   llvm::Value* first = context_.value_of(*bounds.lower);
   llvm::Value* last = context_.value_of(*bounds.upper);
   if (unroll == 1) {

@@ -140,6 +140,8 @@ class TileEmitter {
   // The trips low .. high.
   void known_trips(size_t position, const SerialBounds& bounds, Interval trips);
   void unknown_trips(size_t position, const SerialBounds& bounds);
+  // The trips of a symbolic extent whose lanes all exist, and those behind them: two loops, so that only the second has masks.
+  bool divide_trips(size_t position, const SerialBounds& bounds);
   void instance(const Constraints& pending);
   void store_instance(const Constraints& pending);
   void accumulate_instance(const Constraints& pending);

@@ -134,8 +134,8 @@ std::string str(const TileStatement& tile, const Kernel& kernel) {
   result += "]";
   for (size_t i = 0; i < tile.loops.size(); ++i) {
     const TileLoop& loop = tile.loops[i];
-    std::string extent =
-        loop.extent < 0 ? "(" + loop.symbolic_extent.str() + ")" : std::to_string(loop.extent);
+    std::string extent = loop.extent < 0 ? "(" + loop.symbolic_extent.str() + ")" : std::to_string(loop.extent);
+    if (loop.symbolic_divisor > 1) extent += text("/", loop.symbolic_divisor, " rounded up");
     result += text(i ? ", " : " for ", name_of(loop.kind), " ", loop.name, ":", extent);
     if (loop.unroll > 1) result += text(" unroll ", loop.unroll);
     if (loop.sum_block > 0) result += text(" sum_blocks ", loop.sum_block);

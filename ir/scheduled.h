@@ -53,9 +53,10 @@ struct TileLoop {
   std::string name;
   Kind kind = Kind::Serial;
   int64_t extent = 1;              // 0 <= name < extent
-  // Where the extent is not a number (symbolic reductions): its value, affine in the parameters and
-  // outer variables; extent is then -1. Serial only.
+  // Where the extent is not a number (symbolic reductions) it is -1, and this over the divisor, rounded up, is its value:
+  // affine in the parameters and outer variables. Serial only.
   Affine symbolic_extent;
+  int64_t symbolic_divisor = 1;
   int unroll = 1;                  // Serial: copies per trip; the rest runs in a remainder loop
   // Serial, of a sum: after each so many trips what they add up to, from zero, is added to the sum before; 0: it goes on.
   int64_t sum_block = 0;

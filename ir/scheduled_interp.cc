@@ -68,12 +68,15 @@ class Runner {
                  "' of statement '", statement.name, "' in leaf '", node.name, "'");
       }
       std::vector<StatementProgram::Loop> loops;
+      std::vector<Affine> constraints = tile.constraints;
       for (const TileLoop& loop : tile.loops) {
         loops.push_back({loop.name, loop.extent < 0 ? loop.symbolic_extent : Affine(loop.extent)});
+        // A quotient is not affine: trips past it have no instances.
+        if (loop.symbolic_divisor > 1) constraints.push_back(loop.symbolic_extent - 1 - Affine::variable(loop.name, loop.symbolic_divisor));
       }
       const Access write = substitute(statement.write, tile.iterators);
       const ExprPtr value = substitute(statement.value, tile.iterators);
-      const StatementProgram::Body body = {statement.name, write, statement.reduction, value, tile.constraints};
+      const StatementProgram::Body body = {statement.name, write, statement.reduction, value, constraints};
       programs_[&node].push_back(
           std::make_unique<StatementProgram>(kernel_, memory_, body, std::move(loops), places_));
     }
@@ -92,8 +95,13 @@ class Runner {
 void interpret(const ScheduledKernel& scheduled, const std::map<std::string, int64_t>& parameters,
                std::map<std::string, Tensor>& buffers, bool round_to_storage) {
   TC_CHECK(scheduled.root != nullptr, "in scheduled kernel '", scheduled.kernel.name, "'");
-  Memory memory(scheduled.kernel, parameters, buffers, round_to_storage, true);
-  Runner(scheduled.kernel, *scheduled.root, memory, parameters).run(*scheduled.root);
+  // Products of the sizes that are given, which the schedule added.
+  std::map<std::string, int64_t> values = parameters;
+  for (const Parameter& parameter : scheduled.kernel.parameters) {
+    if (values.count(parameter.name) == 0) values[parameter.name] = parameter.value.evaluate(parameters);
+  }
+  Memory memory(scheduled.kernel, values, buffers, round_to_storage, true);
+  Runner(scheduled.kernel, *scheduled.root, memory, values).run(*scheduled.root);
   memory.finish(scheduled.kernel, buffers);
 }
 

@@ -349,6 +349,12 @@ struct EmulatedCall {
   bool at_end = true;
 };
 
+// A size that is given, or the product of such sizes that a schedule has added.
+static int64_t value_of(const Parameter& parameter, const Parameters& parameters) {
+  const auto found = parameters.find(parameter.name);
+  return found == parameters.end() ? parameter.value.evaluate(parameters) : found->second;
+}
+
 // Calls with these argument buffers (parameters last) in the emulator.
 static void run_in_qemu(const std::string& emulator, const std::string& folder, const EmulatedCall& call,
                         std::vector<std::vector<uint8_t>>& arguments) {
@@ -393,7 +399,7 @@ static void run_emulated(const std::string& folder, const ScheduledKernel& kerne
     }
     std::vector<int64_t> values;
     for (const Parameter& parameter : kernel.kernel.parameters) {
-      values.push_back(parameters.at(parameter.name));
+      values.push_back(value_of(parameter, parameters));
     }
     arguments.emplace_back(values.size() * 8);
     if (!values.empty()) std::memcpy(arguments.back().data(), values.data(), values.size() * 8);
@@ -430,7 +436,7 @@ static void run_once(void* function, const ScheduledKernel& kernel, const Parame
   }
   std::vector<int64_t> values;
   for (const Parameter& parameter : kernel.kernel.parameters) {
-    values.push_back(parameters.at(parameter.name));
+    values.push_back(value_of(parameter, parameters));
   }
   pointers.push_back(values.data());
   // Scratch is 64-byte aligned and starts out as garbage.

@@ -93,6 +93,14 @@ std::vector<Blocking> blockings(const Kernel& kernel, const Schedule& schedule,
   return result;
 }
 
+// The sizes of a kernel with the products of them that its schedule has added.
+std::map<std::string, int64_t> with_products(const Kernel& scheduled, std::map<std::string, int64_t> parameters) {
+  for (const Parameter& parameter : scheduled.parameters) {
+    if (parameters.count(parameter.name) == 0) parameters[parameter.name] = parameter.value.evaluate(parameters);
+  }
+  return parameters;
+}
+
 }  // namespace
 
 std::map<std::string, int64_t> parameter_values(const Kernel& kernel, uint32_t seed) {
@@ -104,9 +112,10 @@ std::map<std::string, int64_t> parameter_values(const Kernel& kernel, uint32_t s
 }
 
 std::string difference(const Kernel& kernel, const Schedule& schedule, uint32_t seed,
-                       const std::map<std::string, int64_t>& parameters, const Runner& runner,
+                       const std::map<std::string, int64_t>& given, const Runner& runner,
                        double tolerance) {
   const ScheduledKernel scheduled = schedule.finish();
+  const std::map<std::string, int64_t> parameters = with_products(scheduled.kernel, given);
   const std::vector<Blocking> blocked = blockings(kernel, schedule, parameters);
   std::map<std::string, Tensor> plain, fast;
   for (const Buffer& buffer : kernel.buffers) {

@@ -86,7 +86,7 @@ std::optional<std::string> refuse_scratch(ScheduledKernel recorded, const std::f
   if (!more && !sizes_of_scratch(recorded.kernel).empty()) {
     ScheduledKernel by_default = default_kernel();
     limit_sizes(by_default);
-    for (size_t i = 0; i < recorded.kernel.parameters.size(); ++i) {
+    for (size_t i = 0; i < std::min(recorded.kernel.parameters.size(), by_default.kernel.parameters.size()); ++i) {
       more = more || recorded.kernel.parameters[i].maximum < by_default.kernel.parameters.at(i).maximum;
     }
   }
@@ -126,8 +126,9 @@ bool takes_same_arguments(const Kernel& a, const Kernel& b) {
     if ((packing_a == nullptr) != (packing_b == nullptr)) return false;
     if (packing_a != nullptr ? !packs_alike(*packing_a, a, *packing_b, b) : of_a[i]->shape != of_b[i]->shape) return false;
   }
+  if (a.parameters.size() != b.parameters.size()) return false;
   for (size_t i = 0; i < a.parameters.size(); ++i) {
-    if (b.parameters.at(i).maximum < a.parameters[i].maximum) return false;
+    if (b.parameters[i].value != a.parameters[i].value || b.parameters[i].maximum < a.parameters[i].maximum) return false;
   }
   return true;
 }

@@ -380,16 +380,33 @@ class PlanBuilder final : public ControlSteps {
       const ValueId value = values.at(original_of(final_kernel, buffer.name));
       step.locations.push_back(storages_.locate(argument_place(frame, value, buffer, final_kernel)));
     });
-    for (size_t i = 0; i < kernel.parameters.size(); ++i) {
-      const Parameter& parameter = kernel.parameters[i];
-      step.parameters.push_back(parameter.value);
-      const int64_t most = final_kernel.parameters.at(i).maximum;
-      if (most < parameter.maximum) limit_size(parameter.value, most, kernel.name);
-    }
+    pass_parameters(kernel, final_kernel, step);
     reserve_scratch(entry.index, step.parameters);
     steps.push_back(std::move(step));
     storages_.next_step();
     schedules_.report(kernel, entry, layout_lines);
+  }
+
+  // The kernel's sizes, and behind them the products of them that its schedule has added.
+  void pass_parameters(const Kernel& kernel, const Kernel& final_kernel, PlanStep& step) {
+    std::map<std::string, Dim> values;
+    std::map<std::string, double> largest;
+    for (size_t i = 0; i < final_kernel.parameters.size(); ++i) {
+      const Parameter& parameter = final_kernel.parameters[i];
+      if (i < kernel.parameters.size()) {
+        const Parameter& own = kernel.parameters[i];
+        values[own.name] = own.value;
+        largest[own.name] = static_cast<double>(own.maximum);
+        step.parameters.push_back(own.value);
+        if (parameter.maximum < own.maximum) limit_size(own.value, parameter.maximum, kernel.name);
+        continue;
+      }
+      step.parameters.push_back(parameter.value.substitute(values));
+      double whole = 1;
+      for (const Dim::AtomPtr& atom : parameter.value.terms().at(0).factors) whole *= largest.at(atom->name);
+      whole = std::min(whole, static_cast<double>(Parameter().maximum));
+      if (static_cast<double>(parameter.maximum) < whole) limit_size(step.parameters.back(), parameter.maximum, kernel.name);
+    }
   }
 
   Place argument_place(Frame& frame, ValueId id, const Buffer& buffer, const Kernel& kernel) {

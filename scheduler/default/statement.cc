@@ -340,10 +340,13 @@ void schedule_rows(TraceBuilder& b, const RowKnobs& knobs) {
 void schedule_separately(TraceBuilder& b, const RowKnobs& knobs) {
   std::vector<std::string> names;
   for (const Statement& statement : b.kernel().statements) names.push_back(statement.name);
+  // What is in scratch memory has each size by itself: those that are not known are limited by what it takes.
+  const std::vector<Buffer>& buffers = b.kernel().buffers;
+  const bool scratch = std::any_of(buffers.begin(), buffers.end(), [](const Buffer& each) { return each.scope == Scope::Local; });
   for (const std::string& name : names) {
     for (size_t i = b.statement(name).iterators.size(); i-- > 1;) {
       const auto& iterators = b.statement(name).iterators;
-      if (i >= iterators.size()) continue;
+      if (i >= iterators.size() || (scratch && !iterators[i].extent.is_constant())) continue;
       const std::string first = iterators[i - 1].name, second = iterators[i].name;
       b.attempt("merge ", name, "_", first, " ", name, "_", second, " as ", second);
     }

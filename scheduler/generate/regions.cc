@@ -180,12 +180,11 @@ void fill_leaf(const Kernel& kernel, const Region& region,
       if (const LoopMark* blocks = node->find_mark(marks::kSumBlocks)) loop.sum_block = blocks->count;
       if (auto extent = part.extent(iterator)) {
         loop.extent = *extent;
-      } else if (part.steps.empty()) {
+      } else {
+        // All steps are divisions: a modulo would bound the loop.
         loop.extent = -1;
         loop.symbolic_extent = iterator;
-      } else {
-        fail(ErrorKind::Schedule, "loop ", node->name, " of statement ", statement.name,
-             " is an outer part of a symbolic extent: it must be outside the register tile");
+        loop.symbolic_divisor = part.multiplier();
       }
       tile.loops.push_back(loop);
       loops.push_back(node);

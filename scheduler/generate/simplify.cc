@@ -209,8 +209,8 @@ class Simplifier {
       return;
     }
     const Affine variable = Affine::variable(loop.name);
-    ranges[loop.name] = {0, std::max<int64_t>(0, range_of(loop.symbolic_extent, ranges).high - 1)};
-    known.push_back(loop.symbolic_extent - Affine(1) - variable);
+    ranges[loop.name] = {0, std::max<int64_t>(0, (range_of(loop.symbolic_extent, ranges).high - 1) / loop.symbolic_divisor)};
+    known.push_back(loop.symbolic_extent - Affine(1) - variable * loop.symbolic_divisor);
   }
 
   static bool holds(const Affine& constraint, const Ranges& ranges, const std::vector<Affine>& known) {

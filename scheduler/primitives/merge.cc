@@ -8,6 +8,43 @@
 namespace tc {
 namespace {
 
+
+constexpr const char* kProduct = "product_";   // begins the names of sizes that are products of a kernel's sizes
+
+// The parameter that is the product of two; the kernel gets it where it has none. Its value is written in the names of the
+// kernel's own parameters.
+std::string product_of(Kernel& kernel, const std::string& first, const std::string& second) {
+  const auto found = [&](const std::string& name) {
+    return *std::find_if(kernel.parameters.begin(), kernel.parameters.end(), [&](const Parameter& each) { return each.name == name; });
+  };
+  const auto is_product = [](const Parameter& each) { return each.name.rfind(kProduct, 0) == 0; };
+  const auto value_of = [&](const Parameter& each) { return is_product(each) ? each.value : Dim::symbol(each.name); };
+  const Parameter one = found(first), other = found(second);
+  const Dim value = value_of(one) * value_of(other);
+  for (const Parameter& each : kernel.parameters) {
+    if (is_product(each) && each.value == value) return each.name;
+  }
+  // It counts elements in memory, of which there are never more than a size is by default.
+  const auto limited = [](int64_t x, int64_t y) {
+    return static_cast<int64_t>(std::min<__int128>(static_cast<__int128>(x) * y, Parameter().maximum));
+  };
+  kernel.parameters.push_back({kProduct + first + "_" + second, value, limited(one.minimum, other.minimum),
+                               limited(one.maximum, other.maximum)});
+  return kernel.parameters.back().name;
+}
+
+Affine product_of(Kernel& kernel, const Affine& a, const Affine& b) {
+  if (b.is_constant()) return a * b.constant();
+  if (a.is_constant()) return b * a.constant();
+  const auto only_term = [&](const Affine& extent) {
+    if (extent.terms().size() != 1 || extent.constant() != 0) refuse("an extent of ", extent.str(), " is no multiple of one size");
+    return *extent.terms().begin();
+  };
+  const auto [first, times] = only_term(a);
+  const auto [second, more] = only_term(b);
+  return Affine::variable(product_of(kernel, first, second), times * more);
+}
+
 // Finds what has to be merged together: the iterator pairs of statements and the dimension pairs of
 // buffers that follow from one pair of iterators.
 class Merger {
@@ -24,7 +61,6 @@ class Merger {
     const std::string a = statement.iterators[position].name;
     const std::string b = statement.iterators.at(position + 1).name;
     const Affine& size = statement.iterators[position + 1].extent;
-    if (!size.is_constant()) refuse("iterator ", b, " of ", statement.name, " has a symbolic extent");
     auto mentions = [&](const Affine& affine) {
       return affine.coefficient(a) != 0 || affine.coefficient(b) != 0;
     };
@@ -60,7 +96,7 @@ class Merger {
         refuse("the name '", name, "' is taken in statement ", statement.name);
       }
       statement.iterators[position].extent =
-          statement.iterators[position].extent * statement.iterators[position + 1].extent.constant();
+          product_of(kernel_, statement.iterators[position].extent, statement.iterators[position + 1].extent);
       statement.iterators[position].name = name;
       statement.iterators.erase(statement.iterators.begin() + static_cast<std::ptrdiff_t>(position) + 1);
       edit_accesses(statement, [&](const Access& access) {
@@ -74,7 +110,7 @@ class Merger {
     }
     for (const auto& [which, d] : buffers_) {
       Buffer& buffer = kernel_.buffers[static_cast<size_t>(which)];
-      buffer.shape[d] = buffer.shape[d] * buffer.shape[d + 1].constant();
+      buffer.shape[d] = product_of(kernel_, buffer.shape[d], buffer.shape[d + 1]);
       buffer.shape.erase(buffer.shape.begin() + static_cast<std::ptrdiff_t>(d) + 1);
     }
   }
@@ -149,7 +185,8 @@ Primitive merge_primitive() {
                    {iterator("STATEMENT_OUTER", "the outer iterator"), iterator("STATEMENT_INNER", "the inner iterator"),
                     keyword("as"), name("NAME", "the merged iterator's name")},
                    "for i in 0..N: for j in 0..M: A[i, j]  ->  for NAME in 0..N*M: A[NAME], in all "
-                   "statements that share the buffers, where both dimensions are contiguous."};
+                   "statements that share the buffers, where both dimensions are contiguous. The product of two "
+                   "sizes that are not known is a size of its own."};
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
     Kernel kernel = state.kernel->kernel;
     const auto [first, position] = given.iterator("STATEMENT_OUTER");

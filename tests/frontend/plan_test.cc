@@ -461,23 +461,38 @@ TEST(Sizes, RecordedSchedulesThatNeedMuchScratchMemoryAreNotUsed) {
   EXPECT_TRUE(same.reports.at(0).tuned);
 }
 
-// Replay does not see that code can't be written: a register tile has no loop over a number of parts that is not known.
-TEST(RecordedSchedules, ThatNoCodeCanBeWrittenForAreNotUsed) {
-  Graph graph = parse_graph("graph g {\n  symbol n in [1, 4096]\n  input x f32[8, n]\n  y f32[?] = Relu(x)\n  output y\n}\n");
+// A register tile may have a loop over parts of an open size, whose number is not known.
+TEST(RecordedSchedules, WithTilesOverPartsOfOpenSizesAreUsed) {
+  Graph graph = parse_graph("graph g {\n  symbol n in [1, 4096]\n  input x f32[n]\n  y f32[?] = Relu(x)\n  output y\n}\n");
   infer_shapes(graph);
   run_passes(graph, {});
   BuildOptions options;
   options.target = parse_target("x86-64-v4");
   const Statement statement = build_plan(graph, options).plan.kernels.at(0).kernel.statements.at(0);
-  const auto loop = [&](size_t i) { return statement.name + "_" + statement.iterators.at(i).name; };
+  const std::string loop = statement.name + "_" + statement.iterators.at(0).name;
   options.traces = [&](const std::string&) {
-    return std::vector<std::vector<std::string>>{{"split " + loop(1) + " 4 as outer inner", "register_tile " + loop(0)}};
+    return std::vector<std::vector<std::string>>{{"split " + loop + " 4 as outer inner", "register_tile root"}};
   };
   const BuiltPlan built = build_plan(graph, options);
-  EXPECT_FALSE(built.reports.at(0).tuned);
-  ASSERT_EQ(built.notes.size(), 1u);
-  EXPECT_EQ(built.notes[0], "a recorded schedule of kernel 'Relu' is not used: loop outer of statement " + statement.name +
-                            " is an outer part of a symbolic extent: it must be outside the register tile");
+  EXPECT_TRUE(built.reports.at(0).tuned);
+  EXPECT_EQ(built.notes, std::vector<std::string>());
+}
+
+// Two open sizes of which the kernel counts the product alone: the plan passes it.
+TEST(Sizes, ProductsOfOpenSizesArePassedToKernels) {
+  Graph graph = parse_graph("graph g {\n  symbol n in [1, 64]\n  symbol m in [1, 512]\n  input x f32[n, m, 8]\n"
+                            "  y f32[?] = Relu(x)\n  output y\n}\n");
+  infer_shapes(graph);
+  run_passes(graph, {});
+  BuildOptions options;
+  options.target = parse_target("x86-64-v4");
+  const BuiltPlan built = build_plan(graph, options);
+  const Kernel& kernel = built.plan.kernels.at(0).kernel;
+  ASSERT_EQ(kernel.parameters.size(), 3u);
+  EXPECT_EQ(kernel.parameters[2].value.str(), "p0*p1");
+  EXPECT_EQ(kernel.parameters[2].maximum, 64 * 512);
+  EXPECT_EQ(kernel.statements.at(0).iterators.at(0).extent.str(), "8*" + kernel.parameters[2].name);
+  EXPECT_EQ(built.plan.steps.at(0).parameters.at(2), Dim::symbol("n") * Dim::symbol("m"));
 }
 
 TEST(Sizes, OfTensorsAreLimitedToTheMachinesMemory) {

@@ -88,8 +88,8 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenSchedule, testing::ValuesIn(golden_names()),
 TEST(GoldenSchedules, EachClassHasOne) {
   const std::vector<std::string> names = golden_names();
   for (const char* name : {"conv3x3", "conv_first_strided", "conv1x1", "conv_dilated_grouped", "depthwise", "gemm",
-                           "gemm_symbolic", "matrix_vector", "attention_scores", "max_pool", "global_average",
-                           "reduce", "softmax", "layer_norm", "gru_step", "elementwise", "resize", "transpose",
+                           "gemm_symbolic", "gemm_open_rows", "matrix_vector", "attention_scores", "max_pool", "global_average",
+                           "reduce", "softmax", "softmax_open", "layer_norm", "gru_step", "elementwise", "resize", "transpose",
                            "reorder", "winograd", "winograd_five_taps", "loose_gemm", "loose_conv3x3", "bf16_gemm"}) {
     EXPECT_TRUE(std::count(names.begin(), names.end(), name)) << name;
   }

@@ -88,6 +88,11 @@ const std::map<std::string, std::string> kKernels = {
   copy[i:16, j:4]: C[i, j] = B[i]
   fill[i:4, j:n]: D[i, j] = 1
 )"},
+    {"uneven", R"(kernel "uneven"
+  parameter n = seq in [1, 1000]
+  output D f32[n, n + 1]
+  fill[i:n, j:n + 1]: D[i, j] = 1
+)"},
     {"pairs", R"(kernel "pairs"
   input A f32[4, 4]
   output C f32[4, 4, 4]
@@ -331,7 +336,7 @@ const std::vector<Case> kCases = {
     {"odd", {"merge more_i more_j as a"}},
     {"pairs", {"merge both_i both_j as a"}},
     {"pairs", {"layout D 0 4"}},
-    {"table", {"merge fill_i fill_j as a"}},
+    {"uneven", {"merge fill_i fill_j as a"}},
     {"table", {"pack B : i"}},
     {"cube", {"merge copy_i copy_j as k"}},
     {"cube", {"layout A 1 2", "merge copy_i copy_j_o as a"}},
@@ -369,7 +374,6 @@ const std::vector<Case> kCases = {
     // Marks are judged when all are set.
     {"running", {"vectorize step_i", "finish"}},
     {"running", {"parallel step_i", "finish"}},
-    {"symbolic", {"split copy_i 4 as a b", "register_tile root", "finish"}},
 };
 
 // What the last line is answered, behind "refused: ", or "accepted".

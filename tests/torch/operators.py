@@ -28,7 +28,7 @@ GOLDEN = ROOT / "tests" / "golden" / "torch_operators.txt"
 # What these give beyond shape and type is what the memory held before.
 UNDEFINED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_", "resize_as_")
 # Of equal numbers each may be chosen: the place of the axis among the positional arguments.
-CHOOSING = {"sort": 0, "argsort": 0, "topk": 1}
+CHOOSING = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "median": 0, "nanmedian": 0}
 
 
 @dataclasses.dataclass
@@ -109,6 +109,10 @@ def chooses_as_well(case, places, expected):
     if places.dtype != torch.int64 or places.dim() == 0:
         return False
     value, axis = case.tensors[0], case.axis
+    if places.dim() == value.dim() - 1:     # one place of each row
+        places, expected = places.unsqueeze(axis), expected.unsqueeze(axis)
+    if places.shape != expected.shape or places.dim() != value.dim():
+        return False
     if places.numel() and not (0 <= int(places.min()) and int(places.max()) < value.shape[axis]):
         return False
     once = places.sort(axis).values.diff(dim=axis).ne(0).all()

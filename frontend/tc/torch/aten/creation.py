@@ -84,4 +84,5 @@ def _random(*names):
 
 
 _random("rand", "randn", "randint", "randint.low", "rand_like", "randn_like", "randint_like", "randperm", "bernoulli",
-        "bernoulli.p", "multinomial", "normal_functional", "uniform", "exponential", "normal.Tensor_Tensor")
+        "bernoulli.p", "multinomial", "normal_functional", "uniform", "exponential", "normal.Tensor_Tensor", "randint_like.low_dtype",
+        "rrelu_with_noise_functional")

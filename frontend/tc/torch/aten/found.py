@@ -51,6 +51,6 @@ def unique(g, self, dim=None, sorted=True, return_inverse=False, return_counts=F
     return g.cast(values, self.dtype, kind), inverse, counts
 
 
-@aten("nonzero_static", "unique_consecutive", "bincount", "histc", "repeat_interleave.Tensor", ops="refused")
+@aten("nonzero_static", "unique_consecutive", "bincount", "repeat_interleave.Tensor", ops="refused")
 def depends_on_data(g, **_):
     g.refuse("the size of its result depends on data")

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from ..describe import Value, is_static
-from .pointwise import truth
+from .pointwise import _floor_quotient, truth
 from .table import aten
 
 
@@ -221,15 +221,53 @@ def _bounds(dtype):
 
 @aten("scatter_reduce.two", ops="ScatterElements")
 def scatter_reduce(g, self, dim, index, src, reduce, include_self=True):
-    kinds = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
-    if reduce not in kinds:
-        g.refuse(f"the reduction '{reduce}' is not supported")
+    before = self
     if not include_self:
-        neutral = {"sum": 0, "prod": 1}.get(reduce)
-        low, high = _bounds(self.dtype)
-        neutral = {"amax": low, "amin": high}.get(reduce, neutral)
-        self = Value(_scattered(g, self, dim, index, neutral, "none"), self.fake)
-    return _scattered(g, self, dim, index, src, kinds[reduce])
+        self = Value(_scattered(g, self, dim, index, _neutral(reduce, self.dtype), "none"), self.fake)
+    result = _scattered(g, self, dim, index, src, _REDUCTIONS[reduce])
+    if reduce != "mean":
+        return result
+    count = Value(g.full(before.shape, 1, before.dtype), before.fake)
+    if not include_self:
+        count = Value(_scattered(g, count, dim, index, 0, "none"), before.fake)
+    return _mean(g, result, _scattered(g, count, dim, index, 1, "add"), self.dtype)
+
+
+# PyTorch's names of reductions, and those of ONNX; a mean is a sum that is divided.
+_REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}
+
+
+def _neutral(reduce, dtype):
+    low, high = _bounds(dtype)
+    return {"sum": 0, "mean": 0, "prod": 1, "amax": low, "amin": high}[reduce]
+
+
+def _mean(g, total, count, dtype):
+    """Means of as many elements; of none, what there was."""
+    count = g.node("Max", [count, g.constant(1, dtype)])
+    return g.node("Div", [total, count]) if dtype.is_floating_point else _floor_quotient(g, total, count, dtype)
+
+
+@aten("index_reduce", ops="ScatterND")
+def index_reduce(g, self, dim, index, source, reduce, include_self=True):
+    def along(value, updates, reduction):
+        return Value(_along(g, value, dim, index, updates, source, reduction), self.fake)
+
+    value, count = self, Value(g.full(self.shape, 1, self.dtype), self.fake)
+    if not include_self:
+        value = along(value, g.full(source.shape, _neutral(reduce, self.dtype), self.dtype), "none")
+        count = along(count, g.full(source.shape, 0, self.dtype), "none")
+    result = along(value, g.cast(source, self.dtype), _REDUCTIONS[reduce]).name
+    if reduce != "mean":
+        return result
+    return _mean(g, result, along(count, g.full(source.shape, 1, self.dtype), "add"), self.dtype)
+
+
+@aten("put", ops="ScatterElements")
+def put(g, self, index, source, accumulate=False):
+    places, updates = (g.reshape(each, [-1]) for each in (g.cast(index, torch.int64), g.cast(source, self.dtype)))
+    inputs = [g.reshape(self, [-1]), places, updates]
+    return g.reshape(_reduced(g, self.dtype, inputs, "ScatterElements", "add" if accumulate else "none", axis=0), self.shape)
 
 
 @aten("index_add", ops="ScatterND")

@@ -59,6 +59,23 @@ def det(g, self=None, A=None):
     return g.node("Det", [A if self is None else self])
 
 
+@aten("_linalg_slogdet", ops="Det, Sign, Log")
+def slogdet(g, A):
+    value = g.node("Det", [A])
+    return g.node("Sign", [value]), g.node("Log", [g.node("Abs", [value])]), None, None
+
+
+@aten("_pdist_forward", ops="Sub, ReduceL2, Gather")
+def pdist(g, self, p=2):
+    """Distances of each pair of rows once."""
+    count = self.shape[0]
+    if not isinstance(count, int):
+        g.refuse("the number of rows is not known while compiling")
+    places = torch.triu_indices(count, count, 1)
+    flat = g.reshape(cdist(g, self, self, p), [-1])
+    return g.node("Gather", [flat, g.array((places[0] * count + places[1]).numpy())], axis=0)
+
+
 @aten("bilinear", ops="Einsum, Add")
 def bilinear(g, input1, input2, weight, bias=None):
     product = g.node("Einsum", [input1, weight, input2], equation="...i,oij,...j->...o")

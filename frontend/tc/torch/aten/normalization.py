@@ -49,7 +49,18 @@ def layer_norm(g, input, normalized_shape, weight=None, bias=None, eps=1e-5, cud
         weight = g.full(normalized_shape, 1, input.dtype)
     inputs = [input, weight] if bias is None else [input, weight, bias]
     result = g.node("LayerNormalization", inputs, axis=-len(normalized_shape), epsilon=eps)
-    return (result, None, None) if isinstance(g.out, (tuple, list)) else result
+    axes = list(range(input.rank - len(normalized_shape), input.rank))
+    return (result, *_statistics(g, input, axes, eps, 1)) if isinstance(g.out, (tuple, list)) else result
+
+
+def _statistics(g, value, axes, eps, keepdims):
+    """(mean, reciprocal standard deviation), of the uncorrected variance."""
+    mean = g.node("ReduceMean", [value, g.ints(axes)], keepdims=1)
+    apart = g.node("Sub", [value, mean])
+    variance = g.node("ReduceMean", [g.node("Mul", [apart, apart]), g.ints(axes)], keepdims=keepdims)
+    dtype = g.out[1].dtype
+    scale = g.node("Reciprocal", [g.node("Sqrt", [g.node("Add", [variance, g.constant(eps, dtype)])])])
+    return (mean if keepdims else g.node("Squeeze", [mean, g.ints(axes)])), scale
 
 
 @aten("rms_norm", "_fused_rms_norm", ops="RMSNormalization")
@@ -70,7 +81,10 @@ def group_norm(g, input, weight=None, bias=None, num_groups=None, eps=1e-5, cudn
     result = g.node("GroupNormalization", [given, weight, bias], num_groups=group if num_groups is None else num_groups, epsilon=eps)
     if input.rank == 2:
         result = g.reshape(result, input.shape)
-    return (result, None, None) if isinstance(g.out, (tuple, list)) else result
+    if not isinstance(g.out, (tuple, list)):
+        return result
+    groups = g.reshape(input, [input.shape[0], group, -1])
+    return (result, *_statistics(g, groups, [2], eps, 0))
 
 
 def _rows(op, *names):

@@ -90,6 +90,58 @@ def square(g, self):
     return g.node("Mul", [self, self]) if self.dtype != torch.bool else g.cast(self, g.out.dtype)
 
 
+@aten("signbit", ops="Less, Reciprocal")
+def signbit(g, self):
+    if not self.dtype.is_floating_point:
+        return g.full(self.shape, False, torch.bool) if self.dtype == torch.bool else g.node("Less", [self, g.constant(0, self.dtype)])
+    # The reciprocal tells the two zeros apart.
+    zero = g.constant(0, self.dtype)
+    return g.node("Or", [g.node("Less", [self, zero]), g.node("Less", [g.node("Reciprocal", [self]), zero])])
+
+
+@aten("copysign.Tensor", "copysign.Scalar", ops="Abs, Neg, Where")
+def copysign(g, self, other):
+    dtype = g.out.dtype
+    sign = Value(g.like(other, dtype), torch.empty((), dtype=dtype, device="meta"))
+    size = g.node("Abs", [g.cast(self, dtype)])
+    return g.node("Where", [signbit(g, sign), g.node("Neg", [size]), size])
+
+
+@aten("angle", ops="Less, Where")
+def angle(g, self):
+    dtype = g.out.dtype
+    if self.dtype == torch.bool:
+        return g.full(self.shape, 0, dtype)
+    zero = g.constant(0, dtype)
+    value = g.cast(self, dtype)
+    result = g.node("Where", [g.node("Less", [value, zero]), g.constant(math.pi, dtype), zero])
+    return g.node("Where", [g.node("IsNaN", [value]), value, result])
+
+
+@aten("hypot", ops="Max, Min, Div, Sqrt")
+def hypot(g, self, other):
+    # Relative to the larger one, so that no square overflows.
+    dtype = g.out.dtype
+    a, b = (g.node("Abs", [g.cast(each, dtype)]) for each in (self, other))
+    large, small = g.node("Max", [a, b]), g.node("Min", [a, b])
+    one, zero, infinite = (g.constant(each, dtype) for each in (1, 0, math.inf))
+    part = g.node("Div", [small, large])
+    root = g.node("Sqrt", [g.node("Add", [one, g.node("Mul", [part, part])])])
+    ends = g.node("Or", [g.node("Equal", [large, zero]), g.node("Equal", [large, infinite])])
+    return g.node("Where", [ends, large, g.node("Mul", [large, root])])
+
+
+@aten("round.decimals", ops="Mul, Round, Div")
+def round_decimals(g, self, decimals):
+    if not self.dtype.is_floating_point:
+        return self
+    if decimals == 0:
+        return g.node("Round", [self])
+    factor = g.constant(10.0 ** abs(decimals), self.dtype)
+    there, back = ("Mul", "Div") if decimals > 0 else ("Div", "Mul")
+    return g.node(back, [g.node("Round", [g.node(there, [self, factor])]), factor])
+
+
 @aten("trunc", "fix", ops="Floor, Ceil, Where")
 def trunc(g, self):
     if not self.dtype.is_floating_point:

@@ -1,5 +1,9 @@
 """Resampling: interpolation, grids, columns."""
 
+import math
+
+import torch
+
 from ..describe import is_static
 from .table import aten
 
@@ -71,6 +75,11 @@ def col2im(g, self, output_size, kernel_size, dilation, padding, stride):
     return result if self.rank == 3 else g.reshape(result, g.out.shape)
 
 
-@aten("max_unpool2d", "max_unpool3d", ops="refused")
-def max_unpool(g, **_):
-    g.refuse("max_unpool is not supported")
+@aten("max_unpool2d", "max_unpool3d", ops="ScatterElements, Reshape")
+def max_unpool(g, self, indices, output_size, stride=None, padding=None):
+    """Elements at their places in each channel's map, zeros elsewhere."""
+    lead = list(self.shape[:self.rank - len(output_size)])
+    count = math.prod(output_size)
+    flat, places = (g.reshape(each, [*lead, -1]) for each in (self, g.cast(indices, torch.int64)))
+    written = g.node("ScatterElements", [g.full([*lead, count], 0, self.dtype), places, flat], axis=len(lead))
+    return g.reshape(written, [*lead, *output_size])
