@@ -15,7 +15,7 @@ import numpy as np
 
 from . import fleet, log
 from .arguments import MEANINGS, NUMPY_NAMES, Options, described, is_torch_model, options_of, source_of
-from .errors import Error, ModelError, ShapeError, error_of
+from .errors import Error, ModelError, ShapeError, UnsupportedError, error_of
 from .kernel import kernels, seeded_array, time_calls
 from .module import BIT_TYPES, KINDS, arithmetic_text, check, compile, load, targets
 from .native import compiler, runtime
@@ -298,10 +298,19 @@ def _tune(arguments):
 
 def _check(arguments):
     problems = check(arguments.model, inputs=_examples(arguments), shapes=_shapes(arguments))
-    result = {"model": arguments.model, "compiles": not problems, "problems": problems}
-    text = "\n".join([*problems, f"{len(problems)} in all; docs/operators.md says what each operator takes: export the model in another form or "
-                      "opset, or replace these nodes"]) if problems else f"{arguments.model}: everything in it compiles"
-    return result, text, 1 if problems else 0
+    arithmetic, lines = [], []
+    if not problems and not is_torch_model(arguments.model):
+        try:
+            arithmetic, lines = compiler.arithmetic(source_of(arguments.model), options_of(Options(shapes=_shapes(arguments))))
+        except UnsupportedError:
+            pass     # a version is compiled for each combination of values, and what each is depends on them
+    result = {"model": arguments.model, "compiles": not problems, "problems": problems, "arithmetic": arithmetic}
+    if problems:
+        text = [*problems, f"{len(problems)} in all; docs/operators.md says what each operator takes: export the model in another form or opset, or "
+                "replace these nodes"]
+    else:
+        text = [f"{arguments.model}: everything in it compiles", *(arithmetic_text("exact", lines) if lines else [])]
+    return result, "\n".join(text), 1 if problems else 0
 
 
 def _verify(arguments):

@@ -95,9 +95,10 @@ void ArithmeticNotes::decide(const Node& node, bool made, const std::string& rea
   if (made) return note(node, Kind::Integers, "");
   if (!is_float_result(node)) {
     const DType of = graph_[node.inputs[0]].dtype;
-    const bool moves = moves_elements(graph_, node) || node.op->traits.movement == OpTraits::Movement::Pad;
-    if (is_float(of) || !(is_sum(node) || (moves && bits_of(of) == 8))) return;
-    quantised_ = true;
+    const bool bytes = of == DType::I8 || of == DType::U8;
+    const bool moves = bytes && (moves_elements(graph_, node) || node.op->traits.movement == OpTraits::Movement::Pad);
+    if (is_float(of) || !(is_sum(node) || moves)) return;
+    quantised_ = quantised_ || is_sum(node);
     return note(node, Kind::Integers, bits_of(of) > 8 ? reason : "");
   }
   if (!reason.empty()) return note(node, Kind::Floats, reason);

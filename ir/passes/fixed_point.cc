@@ -149,15 +149,18 @@ class FixedPoint {
   // Of each result the bytes that were summed up.
   double most_of_mean(const Node& node) const {
     double covered = 255;
-    const Node* cast = node.inputs.empty() ? nullptr : maker(node.inputs[0]);
-    const bool reduced = node.op->name == "ReduceSum" && cast != nullptr && cast->op->name == "Cast" && bits_of(graph_[cast->inputs[0]].dtype) <= 8;
-    if (node.op->name == "IntegerPool") {
+    if (node.op->elementwise || node.inputs.size() != 1) return kHalfRange;
+    const Node* before = maker(node.inputs[0]);
+    const bool widened = before != nullptr && before->op->elementwise && before->inputs.size() == 1;   // bytes, for a row of one type
+    const DType of = graph_[widened ? before->inputs[0] : node.inputs[0]].dtype;
+    if (of != DType::I8 && of != DType::U8) return kHalfRange;
+    if (node.op->attribute("kernel_shape") != nullptr) {
       for (const int64_t size : ints_attribute(node, "kernel_shape")) covered *= static_cast<double>(size);
       return std::min(covered, kHalfRange);
     }
     const Shape &in = *graph_[node.inputs[0]].shape, &out = *graph_[node.outputs[0]].shape;
-    const bool known = is_constant(in) && is_constant(out) && element_count(out).constant() > 0;
-    if (!known || !(reduced || node.op->name == "IntegerGlobalPool")) return kHalfRange;
+    const bool known = is_constant(in) && is_constant(out) && element_count(out).constant() > 0 && element_count(out) != element_count(in);
+    if (!known) return kHalfRange;
     return std::min(covered * static_cast<double>(element_count(in).constant()) / static_cast<double>(element_count(out).constant()), kHalfRange);
   }
 

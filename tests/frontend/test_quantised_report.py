@@ -189,6 +189,8 @@ def test_regions_are_what_integers_connect(tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-4:] == EXACT
     assert main(["inspect", str(tmp_path / "chain.onnx"), "--threads", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["arithmetic"] == module.arithmetic
+    assert main(["check", str(tmp_path / "chain.onnx")]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == EXACT
 
 
 def test_fixed_point_is_told(tmp_path, capsys):
