@@ -176,6 +176,7 @@ class TileEmitter {
   // tile_transpose.cc: stores of lanes far apart whose copies write neighbours.
   bool stores_across(size_t position) const;
   void store_transposed();
+  void store_interleaved();
 
   // tile_registers.cc: register elements and accumulators.
   size_t region_start() const;

@@ -1,5 +1,5 @@
 // Stores whose lanes are far apart while the copies of a loop write neighbours: vectors of lanes become
-// vectors of copies in registers, and each is stored at once.
+// vectors of copies in registers, and each is stored at once. Four copies of bytes make one vector of all lanes' fours.
 #include <algorithm>
 
 #include "codegen/tile_emitter.h"
@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kElement = 4;     // bytes
 constexpr int kGroup = 4;           // elements of 128 bits, within which an instruction interleaves two vectors
+constexpr int64_t kBytes = 4;       // copies of bytes that lie side by side, lane by lane
 
 // Lanes of `a` (0 ..) and `b` (from the number of lanes on).
 llvm::Value* shuffle(Builder& builder, llvm::Value* a, llvm::Value* b, const std::vector<int>& lanes) {
@@ -63,6 +64,17 @@ std::vector<llvm::Value*> transposed(Builder& builder, std::vector<llvm::Value*>
   return rows;
 }
 
+// The elements of `a` and `b` by turns.
+llvm::Value* interleaved(Builder& builder, llvm::Value* a, llvm::Value* b) {
+  const int size = lanes_of(a);
+  std::vector<int> lanes;
+  for (int lane = 0; lane < size; ++lane) {
+    lanes.push_back(lane);
+    lanes.push_back(lane + size);
+  }
+  return shuffle(builder, a, b, lanes);
+}
+
 }  // namespace
 
 // Whether the copies of the loop at `position`, the last before that of the lanes, write neighbours, and
@@ -73,10 +85,9 @@ bool TileEmitter::stores_across(size_t position) const {
   if (position + 2 != loops.size() || loops.back().kind != TileLoop::Kind::Vector) return false;
   if (lanes_ < kGroup || (lanes_ & (lanes_ - 1)) != 0 || loops[position].extent < 2) return false;
   const Buffer& buffer = kernel_.buffers[static_cast<size_t>(statement_->write.buffer)];
-  if (statement_->reduction != Reduction::None || buffer.scope == Scope::Register ||
-      size_of(buffer.dtype) != kElement) {
-    return false;
-  }
+  const int64_t element = size_of(buffer.dtype);
+  const bool bytes = element == 1 && loops[position].extent == kBytes;
+  if (statement_->reduction != Reduction::None || buffer.scope == Scope::Register || (element != kElement && !bytes)) return false;
   bool apart = true;
   for_each_load(statement_->value, [&](const Expr& load) { apart = apart && is_read_only(load.access.buffer); });
   const BufferSlot& slot = context_.buffers[static_cast<size_t>(statement_->write.buffer)];
@@ -89,10 +100,42 @@ bool TileEmitter::stores_across(size_t position) const {
     along_lanes += lane * slot.stride[d];
     along_copies += copy * slot.stride[d];
   }
-  return apart && along_copies == kElement && along_lanes >= loops[position].extent * kElement;
+  if (!apart || along_copies != element) return false;
+  return bytes ? along_lanes == kBytes : along_lanes >= loops[position].extent * kElement;
+}
+
+// Of bytes, all lanes' fours as one vector.
+void TileEmitter::store_interleaved() {
+  const WaitingStore& start = waiting_.front();
+  bool together = waiting_.size() == kBytes;
+  for (size_t i = 0; i < waiting_.size(); ++i) {
+    const Affine behind = waiting_[i].address.bytes - start.address.bytes;
+    together = together && waiting_[i].mask == start.mask && behind == Affine(static_cast<int64_t>(i));
+  }
+  if (!together) {
+    for (const WaitingStore& one : waiting_) scatter(one.address, one.value, one.mask, llvm::Align(1));
+    return;
+  }
+  const auto pair = [&](size_t first) {
+    llvm::Value* bytes = interleaved(builder_, waiting_[first].value, waiting_[first + 1].value);
+    return builder_.CreateBitCast(bytes, widen(builder_.getInt16Ty(), lanes_));
+  };
+  llvm::Value* fours = builder_.CreateBitCast(interleaved(builder_, pair(0), pair(2)), widen(builder_.getInt8Ty(), kBytes * lanes_));
+  if (start.mask == nullptr) {
+    builder_.CreateAlignedStore(fours, pointer(start.address), llvm::Align(1));
+    return;
+  }
+  std::vector<llvm::Constant*> mask;
+  for (int64_t i = 0; i < kBytes * lanes_; ++i) mask.push_back(start.mask->getAggregateElement(static_cast<unsigned>(i / kBytes)));
+  builder_.CreateMaskedStore(fours, pointer(start.address), llvm::Align(1), llvm::ConstantVector::get(mask));
 }
 
 void TileEmitter::store_transposed() {
+  if (!waiting_.empty() && waiting_.front().value->getType()->getScalarSizeInBits() == 8) {
+    store_interleaved();
+    waiting_.clear();
+    return;
+  }
   const llvm::Align align(kElement);
   size_t next = 0;
   for (size_t first = 0; first < waiting_.size(); first = next) {

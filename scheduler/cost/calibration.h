@@ -56,6 +56,9 @@ inline constexpr double kSharpness = 6;
 // ---- Register tiles ----
 // Cycles of a tile's loops before and after its sum. A; 1x1 convolutions of 16 to 64 channels.
 inline constexpr double kTileStart = 12;
+// Cycles that a vector of the epilogue of sums of bytes takes more in tiles of 20 accumulators and more than in those of
+// 8: 3.6 and 1.9, whatever the length of the sum. B; 1x1 convolutions of 16 to 256 channels with vpdpbusd.
+inline constexpr double kBehindSumsOfBytes = 1.7;
 // Part of a step that each register too many costs, where a sum has four accumulators. A; tiles of 30 to 40 registers.
 inline constexpr double kSpillPerRegister = 0.25;
 // Factor on the cycles where rows or columns do not divide: conditions, and panels read again by narrow tiles. A.

@@ -46,6 +46,22 @@ Halves halves_of(const TileProblem& problem, double vectors, double columns) {
   return {vectors * columns + columns + 1.5 * vectors, vectors + 3};
 }
 
+// Whether sums of bytes are so short that their epilogues count, and that tiles of few columns read their panels again and
+// again from the first cache.
+bool is_short(const TileProblem& problem, const Target& target) {
+  constexpr double kVectors = 2;
+  const double panel = problem.steps * kVectors * problem.lanes * problem.element_bytes;
+  return problem.bytes && target.reorders && panel <= static_cast<double>(target.l1_bytes) / 2;
+}
+
+// Cycles per accumulator that the epilogue of a short sum takes more than in a tile of few accumulators: the next tile's
+// sums begin before an epilogue ends where both fit what a processor has in flight.
+double behind_sums(const TileProblem& problem, const Target& target, double accumulators) {
+  if (!is_short(problem, target)) return 0;
+  constexpr double kOverlapped = 8, kAlone = 20;   // accumulators of a tile
+  return calibration::kBehindSumsOfBytes * std::clamp((accumulators - kOverlapped) / (kAlone - kOverlapped), 0.0, 1.0);
+}
+
 double one_tile(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns,
                 double panel_bytes) {
   const double parts = parts_of(problem, target);
@@ -71,7 +87,8 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
     } else {
       loads += count * std::min(1.0, parts);
       afar += static_cast<double>(crowded_out(target, operand.column_bytes, columns) * kLine);
-      if (!target.broadcast_operand) held += 1;
+      // Products of bytes take only the operand with a sign from memory.
+      if (!target.broadcast_operand || problem.bytes) held += 1;
     }
   }
   const Halves halves = halves_of(problem, static_cast<double>(vectors), static_cast<double>(columns));
@@ -91,7 +108,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   }
   const double finish = accumulators * parts *
                         (problem.store_cost / target.stores + problem.epilogue_loads / target.loads +
-                         problem.finish);
+                         problem.finish + behind_sums(problem, target, accumulators));
   return problem.steps * step + finish + calibration::kTileStart;
 }
 
@@ -154,7 +171,8 @@ TileChoice choose_tile(const TileProblem& problem, const Target& target) {
     blocks = std::min(blocks, problem.blocks);
     const int64_t width = std::min<int64_t>(columns, problem.columns);
     const double cycles = tile_cycles(problem, target, blocks, width) * preference;
-    preference *= calibration::kNextOfMenu;   // the menu's order decides between near equals
+    // The menu's order decides between near equals. It is that of long sums.
+    if (!is_short(problem, target)) preference *= calibration::kNextOfMenu;
     if (cycles < best.cycles) best = {blocks, width, cycles};
   }
   if (target.vector_bits == 0 || !streams_alone(problem)) return best;

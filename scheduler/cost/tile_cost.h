@@ -33,6 +33,7 @@ struct TileProblem {
   double finish = 0;               // per accumulator: horizontal sums
   int lanes = 16;                  // of one vector
   int element_bytes = 4;
+  bool bytes = false;              // products of bytes that one instruction sums up
   bool halves = false;             // bytes, whose even and odd members are multiplied apart, as numbers of 16 bits
   int threads = 1;                 // that share the tiles where there is nothing else to share
 };

@@ -51,7 +51,8 @@ TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, 
   if (facts.byte_members(vector)) {
     problem.steps /= static_cast<double>(byte_products(facts.target()));
     const std::vector<Access> loads = loads_of(facts.sum());
-    problem.halves = !has_byte_instruction(facts.target(), lanes, facts.buffer(loads[0]).dtype, facts.buffer(loads[1]).dtype);
+    problem.bytes = has_byte_instruction(facts.target(), lanes, facts.buffer(loads[0]).dtype, facts.buffer(loads[1]).dtype);
+    problem.halves = !problem.bytes;
   }
   for (const Iterator& iterator : facts.sum().iterators) {
     const auto extent = static_cast<double>(facts.extent(iterator.name, kAssumedSymbolic));

@@ -17,7 +17,8 @@ std::string neighbours_of(const TraceBuilder& builder, const Statement& statemen
   const Buffer& buffer = kernel.buffers[static_cast<size_t>(statement.write.buffer)];
   const Target& target = builder.target();
   if (target.vector_bits == 0 || target.scalable || statement.reduction != Reduction::None) return "";
-  if (buffer.scope != Scope::Output || size_of(buffer.dtype) != 4) return "";
+  const bool bytes = size_of(buffer.dtype) == 1;
+  if (buffer.scope != Scope::Output || (size_of(buffer.dtype) != 4 && !bytes)) return "";
   // A few lanes are transposed as a whole or not at all.
   const int64_t extent = extent_or(statement, lane, lanes);
   if (extent < lanes && (extent < kLeastCopies || (extent & (extent - 1)) != 0)) return "";
@@ -26,6 +27,8 @@ std::string neighbours_of(const TraceBuilder& builder, const Statement& statemen
   for (const Iterator& iterator : statement.iterators) {
     const int64_t copies = std::min(lanes, extent_or(statement, iterator.name, 0));
     if (iterator.name == lane || copies < kLeastCopies || *step < copies) continue;
+    // Of bytes, fours that lie side by side: blocks of few channels.
+    if (bytes && (copies != kLeastCopies || *step != copies)) continue;
     if (element_stride(kernel, statement.write, iterator.name) == 1) return iterator.name;
   }
   return "";

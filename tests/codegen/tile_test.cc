@@ -59,6 +59,21 @@ TEST(CodegenTile, LanesThatWriteApart) {
   }
 }
 
+// Four copies of bytes side by side are stored interleaved; where rows have five, lane by lane.
+TEST(CodegenTile, FoursOfBytesThatLanesWriteApart) {
+  for (const int64_t rows : {3, 16, 37, 64}) {
+    for (const int64_t columns : {4, 5}) {
+      for (const int64_t width : {4, 8, 16, 32}) {
+        for (const bool apart : {true, false}) {
+          SCOPED_TRACE(text(rows, "x", columns, " by ", width, apart ? " apart" : ""));
+          expect_like_interpreter(transposed(rows, columns, width, 4, DType::U8, apart), host_target(), {},
+                                  {{"A", seeded(DType::U8, {columns, rows}, 1)}}, 0);
+        }
+      }
+    }
+  }
+}
+
 TEST(CodegenTile, Gemm) {
   for (const auto& [m, n, k] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{
            {12, 32, 40}, {7, 33, 5}, {13, 64, 17}}) {

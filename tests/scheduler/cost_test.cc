@@ -155,5 +155,39 @@ TEST(Cost, AConstantIsInMemoryWhereTheThirdCacheHoldsNoModelOfSuchConstants) {
   EXPECT_TRUE(in_memory(target, 2 << 20));
 }
 
+// A convolution of bytes with as many steps, of four products each.
+TileProblem product_of_bytes(double steps) {
+  TileProblem problem;
+  TileProblem::Operand weights, broadcast;
+  weights.along_vector = weights.streams = true;
+  broadcast.along_columns = true;
+  problem.operands = {weights, broadcast};
+  problem.steps = steps;
+  problem.blocks = 16;
+  problem.columns = 56;
+  problem.epilogue_loads = 2;
+  problem.bytes = true;
+  return problem;
+}
+
+TEST(Cost, ShortSumsOfBytesTakeTilesWhoseEpiloguesOverlap) {
+  Target target = parse_target("znver4");
+  for (const double steps : {4.0, 16.0, 64.0}) {
+    const TileChoice choice = choose_tile(product_of_bytes(steps), target);
+    EXPECT_LE(choice.vectors * choice.columns, 16) << steps;
+    EXPECT_GE(choice.vectors * choice.columns, 8) << steps;
+  }
+  // A long one reads its panel from the second cache: tiles of many columns read it less often.
+  const TileChoice longer = choose_tile(product_of_bytes(576), target);
+  EXPECT_GE(longer.vectors * longer.columns, 24);
+  // Of the registers, one holds what is broadcast: 4 vectors by 7 columns and 4 vectors of weights leave none.
+  EXPECT_GT(tile_cycles(product_of_bytes(576), target, 4, 7), tile_cycles(product_of_bytes(576), target, 2, 14));
+  // Sums of floats of that length keep their large tiles.
+  TileProblem floats = product_of_bytes(64);
+  floats.bytes = false;
+  const TileChoice large = choose_tile(floats, target);
+  EXPECT_GE(large.vectors * large.columns, 24);
+}
+
 }  // namespace
 }  // namespace tc
