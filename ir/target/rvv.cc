@@ -86,6 +86,7 @@ std::vector<Row> riscv_rows() {
       {vector(128), "64-bit RISC-V with vectors of 128 bits or more", {"v"}, {}},
       {vector(256), "64-bit RISC-V with vectors of 256 bits or more", {"v", "zvl256b"}, {}},
       {vector(512), "64-bit RISC-V with vectors of 512 bits or more", {"v", "zvl512b"}, {}},
+      {vector(1024), "64-bit RISC-V with vectors of 1024 bits or more", {"v", "zvl1024b"}, {}},
       {spacemit_x60(), "SpacemiT X60 (K1, M1): vectors of 256 bits",
        {"v", "zvl256b", "zba", "zbb", "zbc", "zbs", "zfh"}, {}},
   };
@@ -93,7 +94,7 @@ std::vector<Row> riscv_rows() {
 
 std::vector<std::string> riscv_features() {
   return {"v",   "zba", "zbb", "zbc",     "zbs",     "zfh",     "zfhmin",  "zicond",
-          "zvbb", "zvfh", "zvfhmin", "zvl128b", "zvl256b", "zvl512b"};
+          "zvbb", "zvfh", "zvfhmin", "zvl128b", "zvl256b", "zvl512b", "zvl1024b"};
 }
 
 }  // namespace tc::targets
