@@ -6,7 +6,6 @@
 #include <llvm/IR/IntrinsicInst.h>
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "codegen/register_pressure.h"
@@ -31,7 +30,7 @@ class FitBlock {
 
   bool fits() const {
     const std::vector<int> vectors = pressure_.before_each(block_, order_);
-    return *std::max_element(vectors.begin(), vectors.end()) <= target_.vector_registers;
+    return *std::max_element(vectors.begin(), vectors.end()) <= target_.vector_registers - (broadcasts() ? 0 : largest());
   }
 
   void run() {
@@ -42,6 +41,17 @@ class FitBlock {
   }
 
  private:
+  // A tile of sums with broadcasts is even: groups of one size that live throughout fill the registers. Of others one
+  // group stays free.
+  bool broadcasts() const {
+    return std::any_of(order_.begin(), order_.end(), [](const Instruction* each) { return is_splat(*each); });
+  }
+  int largest() const {
+    int result = 1;
+    for (const Instruction* each : order_) result = std::max(result, pressure_.registers(*each));
+    return result;
+  }
+
   // What has to come before the instruction at `i`: what makes its operands, and accesses of memory that it may not pass.
   void find_needs() {
     needs_.resize(order_.size());
@@ -118,7 +128,12 @@ class FitBlock {
     return llvm::isa<llvm::LoadInst>(instruction) || (call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::masked_load);
   }
 
-  bool can_load_again(const Instruction& instruction) const {
+  bool can_load_again(const Instruction& instruction) {
+    const auto [known, is_new] = can_load_again_.insert({&instruction, false});
+    if (is_new) known->second = nothing_writes(instruction);
+    return known->second;
+  }
+  bool nothing_writes(const Instruction& instruction) const {
     if (!is_load(instruction) || instruction.isVolatile() || pressure_.registers(instruction) == 0) return false;
     return moves_freely(instruction) || std::none_of(order_.begin(), order_.end(), [&](const Instruction* each) {
              return conflict(*each, instruction);
@@ -238,6 +253,7 @@ class FitBlock {
   llvm::DenseMap<const Value*, std::vector<size_t>> uses_;
   llvm::DenseMap<const Value*, Value*> again_;             // the last copy of a load
   llvm::DenseMap<const Value*, const Value*> originals_;   // of copies
+  llvm::DenseMap<const Instruction*, bool> can_load_again_;
   llvm::DenseSet<const Value*> resident_;
   int used_ = 0, room_ = 0;
 };

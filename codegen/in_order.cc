@@ -25,7 +25,7 @@ constexpr int kScalars = 22;
 // Operations between a sum and its store that are worth moving; more need registers of their own.
 constexpr size_t kLongFinish = 8;
 // Groups of vector registers that stay free where more than one load is ahead.
-constexpr int kSpare = 2;
+constexpr int kSpare = 3;
 
 // The attribute of functions whose order is to stay.
 constexpr const char* kOrdered = "tc-ordered";

@@ -160,6 +160,7 @@ class LoopInvariants : public llvm::MachineFunctionPass {
     pressure_ = &pressure;
     pressure.measure();
     largest_group_ = largest_group();
+    masks_ = uses_masks(function);
     bool changed = false;
     for (MachineBasicBlock& block : function) {
       if (loops.getLoopFor(&block) != nullptr && pressure.most(block, kVector) > room_for_vectors()) changed |= split_splats(block);
@@ -172,7 +173,7 @@ class LoopInvariants : public llvm::MachineFunctionPass {
  private:
   // Registers of scalars that may live in a loop: all, but for the zero, the stack's, the threads', the return's and a few for
   // what LLVM needs in between.
-  static constexpr int kIntegers = 24;
+  static constexpr int kIntegers = 27;
   static constexpr int kFloats = 28;
 
   int largest_group() const {
@@ -184,8 +185,8 @@ class LoopInvariants : public llvm::MachineFunctionPass {
     return result;
   }
 
-  // One group stays free: groups of several lifetimes do not lie side by side without gaps.
-  int room_for_vectors() const { return vector_registers_ - largest_group_; }
+  // One group stays free: groups of several lifetimes do not lie side by side without gaps. Masks take the first one.
+  int room_for_vectors() const { return vector_registers_ - (masks_ ? 2 : 1) * largest_group_; }
 
   // A vector that is made of scalars alone.
   bool is_splat(const MachineInstr& instruction) const {
@@ -234,6 +235,17 @@ class LoopInvariants : public llvm::MachineFunctionPass {
     return changed;
   }
 
+  // Whether the first vector register holds masks.
+  bool uses_masks(const MachineFunction& function) const {
+    return llvm::any_of(function, [&](const MachineBasicBlock& block) {
+      return llvm::any_of(block, [&](const MachineInstr& each) {
+        return llvm::any_of(each.operands(), [&](const MachineOperand& operand) {
+          return operand.isReg() && operand.getReg().isPhysical() && llvm::StringRef(target_->getName(operand.getReg())) == "V0";
+        });
+      });
+    });
+  }
+
   // Inner loops first: what leaves one may leave the next one, too.
   bool visit(MachineLoop& loop) {
     bool changed = false;
@@ -271,8 +283,12 @@ class LoopInvariants : public llvm::MachineFunctionPass {
     return results == 1;
   }
 
+  // LLVM copies a constant for each of the sums that begin with it.
   bool begins_a_phi(Register value) const {
-    return llvm::any_of(registers_->use_nodbg_instructions(value), [](const MachineInstr& each) { return each.isPHI(); });
+    return llvm::any_of(registers_->use_nodbg_instructions(value), [&](const MachineInstr& each) {
+      if (each.isPHI()) return true;
+      return each.isCopy() && each.getOperand(0).getReg().isVirtual() && begins_a_phi(each.getOperand(0).getReg());
+    });
   }
 
   bool take_out(MachineInstr& instruction, const MachineLoop& loop, MachineBasicBlock& before) {
@@ -333,6 +349,7 @@ class LoopInvariants : public llvm::MachineFunctionPass {
   const llvm::TargetRegisterInfo* target_ = nullptr;
   BlockPressure* pressure_ = nullptr;
   int largest_group_ = 1;
+  bool masks_ = false;
 };
 
 char LoopInvariants::ID = 0;
