@@ -171,9 +171,10 @@ class LoopInvariants : public llvm::MachineFunctionPass {
   }
 
  private:
-  // Registers of scalars that may live in a loop: all, but for the zero, the stack's, the threads', the return's and a few for
-  // what LLVM needs in between.
-  static constexpr int kIntegers = 27;
+  // Scalars that may live in a loop. Of integers more than there are registers: they are offsets mostly, and a load waits less
+  // for one that comes back from the stack than for a sum that makes it anew (a row times a matrix is 2.8 times as fast as
+  // with 27).
+  static constexpr int kIntegers = 60;
   static constexpr int kFloats = 28;
 
   int largest_group() const {
