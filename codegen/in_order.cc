@@ -2,15 +2,14 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/SmallPtrSet.h>
-#include <llvm/Analysis/AliasAnalysis.h>
-#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/BasicBlock.h>
-#include <llvm/IR/CFG.h>
-#include <llvm/IR/InstrTypes.h>
 #include <llvm/IR/Instructions.h>
 
 #include <algorithm>
 #include <vector>
+
+#include "codegen/fit_registers.h"
+#include "codegen/register_pressure.h"
 
 namespace tc {
 namespace {
@@ -26,138 +25,15 @@ constexpr int kScalars = 22;
 // Operations between a sum and its store that are worth moving; more need registers of their own.
 constexpr size_t kLongFinish = 8;
 // Groups of vector registers that stay free where more than one load is ahead.
-constexpr int kSpare = 2;
+constexpr int kSpare = 3;
 
 // The attribute of functions whose order is to stay.
 constexpr const char* kOrdered = "tc-ordered";
-
-// A splat is an operand of vector instructions, no vector of its own.
-bool is_splat(const Value& value) {
-  if (const auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(&value)) {
-    return shuffle->isZeroEltSplat() && llvm::isa<llvm::InsertElementInst>(shuffle->getOperand(0));
-  }
-  return llvm::isa<llvm::InsertElementInst>(value) && value.hasOneUse() && is_splat(**value.user_begin());
-}
-
-// Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap.
-bool conflict(const Instruction& a, const Instruction& b) {
-  if (!a.mayReadOrWriteMemory() || !b.mayReadOrWriteMemory()) return false;
-  if (!a.mayWriteToMemory() && !b.mayWriteToMemory()) return false;
-  const Value *first = llvm::getLoadStorePointerOperand(&a), *second = llvm::getLoadStorePointerOperand(&b);
-  if (first == nullptr || second == nullptr) return true;
-  first = llvm::getUnderlyingObject(first);
-  second = llvm::getUnderlyingObject(second);
-  return first == second || !llvm::isIdentifiedObject(first) || !llvm::isIdentifiedObject(second);
-}
 
 bool is_touch(const Instruction& instruction) {
   const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
   return load != nullptr && load->isVolatile() && load->use_empty();
 }
-
-// Registers that values take, at each place of each block.
-class Pressure {
- public:
-  Pressure(llvm::Function& function, const Target& target) : target_(target) {
-    for (BasicBlock& block : function) {
-      for (Instruction& each : block) count(each);
-    }
-    for (llvm::Argument& each : function.args()) count(each);
-    find_live_ends(function);
-  }
-
-  // Of a value in vector registers; 0 of others.
-  int registers(const Value& value) const {
-    const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value.getType());
-    if (type == nullptr || is_splat(value)) return 0;
-    const double bits = static_cast<double>(type->getPrimitiveSizeInBits().getFixedValue());
-    int result = 1;
-    while (result * target_.vector_bits < bits) result *= 2;
-    return result;
-  }
-
-  // Vector registers that live values take before each of the block's instructions, and at its end.
-  std::vector<int> before_each(const BasicBlock& block, const std::vector<Instruction*>& order) const {
-    return walk(block, order, [&](const Value& value) { return registers(value); });
-  }
-  // The same of scalars.
-  std::vector<int> scalars_before_each(const BasicBlock& block, const std::vector<Instruction*>& order) const {
-    return walk(block, order, [](const Value& value) { return value.getType()->isFloatingPointTy() ? 1 : 0; });
-  }
-
- private:
-  using Set = std::vector<bool>;
-
-  void count(Value& value) {
-    if (registers(value) == 0 && !value.getType()->isFloatingPointTy()) return;
-    number_.insert({&value, values_.size()});
-    values_.push_back(&value);
-  }
-
-  int64_t number(const Value* value) const {
-    const auto found = number_.find(value);
-    return found == number_.end() ? -1 : static_cast<int64_t>(found->second);
-  }
-
-  // A splat lives as the scalar that it spreads.
-  template <class Visit>
-  void for_each_operand(const Instruction& instruction, const Visit& visit) const {
-    for (const llvm::Use& use : instruction.operands()) {
-      if (const int64_t at = number(use.get()); at >= 0) visit(static_cast<size_t>(at));
-    }
-  }
-
-  void find_live_ends(llvm::Function& function) {
-    for (BasicBlock& block : function) live_in_[&block] = live_out_[&block] = Set(values_.size());
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (BasicBlock& block : llvm::reverse(function)) {
-        Set& out = live_out_[&block];
-        for (BasicBlock* next : llvm::successors(&block)) {
-          const Set& in = live_in_[next];
-          for (size_t i = 0; i < values_.size(); ++i) out[i] = out[i] || in[i];
-          for (const llvm::PHINode& phi : next->phis()) {
-            if (const int64_t at = number(phi.getIncomingValueForBlock(&block)); at >= 0) out[static_cast<size_t>(at)] = true;
-          }
-        }
-        Set live = out;
-        for (const Instruction& each : llvm::reverse(block)) {
-          if (const int64_t at = number(&each); at >= 0) live[static_cast<size_t>(at)] = false;
-          if (llvm::isa<llvm::PHINode>(each)) continue;
-          for_each_operand(each, [&](size_t at) { live[at] = true; });
-        }
-        if (live != live_in_[&block]) {
-          live_in_[&block] = std::move(live);
-          changed = true;
-        }
-      }
-    }
-  }
-
-  template <class Size>
-  std::vector<int> walk(const BasicBlock& block, const std::vector<Instruction*>& order, const Size& size) const {
-    Set live = live_out_.find(&block)->second;
-    int now = 0;
-    for (size_t i = 0; i < values_.size(); ++i) now += live[i] ? size(*values_[i]) : 0;
-    std::vector<int> result(order.size() + 1, now);
-    for (size_t i = order.size(); i-- > 0;) {
-      const auto change = [&](size_t at, bool lives) {
-        if (live[at] == lives) return;
-        live[at] = lives;
-        now += (lives ? 1 : -1) * size(*values_[at]);
-      };
-      if (const int64_t at = number(order[i]); at >= 0) change(static_cast<size_t>(at), false);
-      for_each_operand(*order[i], [&](size_t at) { change(at, true); });
-      result[i] = now;
-    }
-    return result;
-  }
-
-  const Target& target_;
-  llvm::DenseMap<const Value*, size_t> number_;
-  std::vector<const Value*> values_;
-  llvm::DenseMap<const BasicBlock*, Set> live_in_, live_out_;
-};
 
 // One block's instructions between its phi nodes and its end.
 class BlockOrder {
@@ -249,7 +125,7 @@ class BlockOrder {
       // A chosen address ends a block of the machine's: LLVM makes a branch of it.
       if (llvm::isa<llvm::SelectInst>(load->getPointerOperand())) continue;
       const size_t least = std::max(free_from(i), earliest_operands(*load));
-      while (to > least && time_[use] - time_[to] < kAhead + cycles_of_load(size) && live[to] + weight <= most(to)) --to;
+      while (to > least && time_[use] - time_[to] < kAhead + size && live[to] + weight <= most(to)) --to;
       for (size_t at = to + 1; at <= i; ++at) {
         live[at] += weight;
         if (!is_scalar) ahead[at] = true;
@@ -323,10 +199,11 @@ class BlockOrder {
     return static_cast<double>(at);
   }
 
-  double cycles_of_load(int size) const { return size; }
-
   // Addresses move along; what they are made of in other ways does not.
-  static bool is_address(const Instruction& instruction) { return llvm::isa<llvm::GetElementPtrInst>(instruction); }
+  static bool is_address(const Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+    return llvm::isa<llvm::GetElementPtrInst>(instruction) || (call != nullptr && call->isInlineAsm() && call->getType()->isPointerTy());
+  }
   size_t earliest_operands(const Instruction& instruction) const {
     size_t result = 0;
     for (const llvm::Use& use : instruction.operands()) {
@@ -384,6 +261,7 @@ class BlockOrder {
 }  // namespace
 
 void order_for_core(llvm::Function& function, const Target& target) {
+  fit_registers(function, target);
   const Pressure pressure(function, target);
   std::vector<BlockOrder> blocks;
   for (BasicBlock& block : function) blocks.emplace_back(block, pressure, target);

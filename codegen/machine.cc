@@ -20,6 +20,7 @@
 #include <mutex>
 
 #include "codegen/in_order.h"
+#include "codegen/loop_invariants.h"
 #include "ir/error.h"
 
 namespace tc {
@@ -41,6 +42,9 @@ void initialise_llvm() {
     static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(true);
   });
 }
+
+// Whether the order of vector instructions is ours to choose.
+bool runs_in_order(const Target& target) { return !target.reorders && target.vector_bits > 0; }
 
 }  // namespace
 
@@ -131,7 +135,7 @@ void Unit::optimise() {
   for (llvm::Function& function : *module_) {
     if (function.isDeclaration()) continue;
     passes.run(function, functions);
-    if (!target_.reorders && target_.vector_bits > 0) order_for_core(function, target_);
+    if (runs_in_order(target_)) order_for_core(function, target_);
   }
 }
 
@@ -159,6 +163,11 @@ Bytes Unit::emit(bool assembly) {
   llvm::TargetPassConfig* config = machine.createPassConfig(passes);
   // It moves products away from their loads, and sums then do not fit the registers.
   if (target_.reorders || any_function("tc-ordered")) config->disablePass(&llvm::MachineSchedulerID);
+  // Not LLVM's: it takes splats out of loops whose registers are full.
+  if (runs_in_order(target_)) {
+    config->disablePass(&llvm::EarlyMachineLICMID);
+    config->insertPass(&llvm::MachineCSEID, create_loop_invariants(target_.vector_registers));
+  }
   if (any_function("tc-sums-in-order")) config->disablePass(&llvm::MachineCombinerID);
   config->setDisableVerify(true);
   passes.add(config);

@@ -80,7 +80,7 @@ std::vector<std::string> detect() {
   found.push_back("v");
   unsigned long bytes = 0;
   asm volatile(".option push\n.option arch, +zicsr\ncsrr %0, 0xc22\n.option pop" : "=r"(bytes));
-  for (unsigned long bits : {128ul, 256ul, 512ul}) {
+  for (unsigned long bits : {128ul, 256ul, 512ul, 1024ul}) {
     if (8 * bytes >= bits) found.push_back("zvl" + std::to_string(bits) + "b");
   }
   return found;
@@ -131,7 +131,10 @@ std::string native_name() {
   }
   if (kHere == Arch::RiscV64) {
     if (!has("v")) return "rv64gc";
-    return has("zvl512b") ? "rv64gcv_zvl512b" : has("zvl256b") ? "rv64gcv_zvl256b" : "rv64gcv";
+    for (const char* length : {"zvl1024b", "zvl512b", "zvl256b"}) {
+      if (has(length)) return std::string("rv64gcv_") + length;
+    }
+    return "rv64gcv";
   }
   bool level4 = has("avx512f") && has("avx512bw") && has("avx512cd") && has("avx512dq") &&
                 has("avx512vl");

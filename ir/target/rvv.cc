@@ -1,7 +1,8 @@
 // The RISC-V targets: scalar, and the vector extension by its shortest vector length.
 //
 // The channel block is 16 at every length, so that one packed copy of the constants serves all; a
-// tile counts blocks: a block is a group of 4, 2 or 1 registers (LMUL) at 128, 256 and 512 bits. The
+// tile counts blocks: a block is a group of 4, 2 or 1 registers (LMUL) at 128, 256 and 512 bits, and
+// half a register at 1024, where tiles are those of 512 bits. The
 // 32 registers hold 7, 14 or 28 accumulators of one block and leave one group for the weights;
 // `vfmacc.vf` takes the other operand from a scalar register. Groups of 8 are never accumulators.
 // Costs are those of cores that start one register group part per cycle, in order of magnitude.
@@ -86,6 +87,7 @@ std::vector<Row> riscv_rows() {
       {vector(128), "64-bit RISC-V with vectors of 128 bits or more", {"v"}, {}},
       {vector(256), "64-bit RISC-V with vectors of 256 bits or more", {"v", "zvl256b"}, {}},
       {vector(512), "64-bit RISC-V with vectors of 512 bits or more", {"v", "zvl512b"}, {}},
+      {vector(1024), "64-bit RISC-V with vectors of 1024 bits or more", {"v", "zvl1024b"}, {}},
       {spacemit_x60(), "SpacemiT X60 (K1, M1): vectors of 256 bits",
        {"v", "zvl256b", "zba", "zbb", "zbc", "zbs", "zfh"}, {}},
   };
@@ -93,7 +95,7 @@ std::vector<Row> riscv_rows() {
 
 std::vector<std::string> riscv_features() {
   return {"v",   "zba", "zbb", "zbc",     "zbs",     "zfh",     "zfhmin",  "zicond",
-          "zvbb", "zvfh", "zvfhmin", "zvl128b", "zvl256b", "zvl512b"};
+          "zvbb", "zvfh", "zvfhmin", "zvl128b", "zvl256b", "zvl512b", "zvl1024b"};
 }
 
 }  // namespace tc::targets

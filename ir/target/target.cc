@@ -104,12 +104,14 @@ std::vector<std::string> with_extras(std::vector<std::string> features, const Ex
 // A wish in the place of a feature: versions for longer vectors.
 constexpr const char* kLengths = "lengths";
 
-// Adds the targets of longer vectors to one of the row `name`, with the same features.
+// Adds the targets of longer vectors to one of the row `name`, with the same features. Vectors that are longer than a block of
+// channels run the same tiles.
 void add_longer(Target& target, const std::string& name) {
   const std::string extras = target.name.substr(name.size());
   for (const Row& row : all_rows()) {
     const bool same = row.target.arch == target.arch && row.target.name.rfind("rv64gcv", 0) == 0 && name.rfind("rv64gcv", 0) == 0;
-    if (same && row.target.vector_bits > target.vector_bits) target.longer.push_back(row.target.name + extras);
+    const bool fills = row.target.vector_bits <= 32 * row.target.block;
+    if (same && fills && row.target.vector_bits > target.vector_bits) target.longer.push_back(row.target.name + extras);
   }
   if (target.longer.empty()) {
     fail(ErrorKind::Target, "target '", name, "' has no versions for longer vectors; '+lengths' is for 'rv64gcv' and 'rv64gcv_zvl256b'");

@@ -122,6 +122,9 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
   if (over_reduction) {
     problem.finish = std::log2(static_cast<double>(width)) * 2 + 4;
     problem.store_cost = 1;
+    // The mask of the last lanes and the zeros that the others add; a core that reorders reads them from memory.
+    const bool masked = problem.steps > 0 && facts.extent(vector, 0) % width != 0;
+    if (masked && !facts.target().reorders && facts.target().vector_bits > 0) problem.held += 2;
   } else {
     problem.store_cost = store_cost(facts, vector, width);
   }

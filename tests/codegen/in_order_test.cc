@@ -14,7 +14,7 @@
 namespace tc {
 namespace {
 
-// What a function consists of after the pass: the names of values, `store` and `touch`, by block.
+// What a function consists of after the pass: the names of values, `store` and `touch`, and `again` for a second load of one.
 std::string order_of(const std::string& body) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic error;
@@ -31,6 +31,7 @@ std::string order_of(const std::string& body) {
     if (llvm::isa<llvm::StoreInst>(each)) result += "store ";
     else if (load != nullptr && load->isVolatile()) result += "touch ";
     else if (each.hasName()) result += each.getName().str() + " ";
+    else if (load != nullptr) result += "again ";
   }
   return result;
 }
@@ -82,6 +83,44 @@ TEST(InOrder, WhatIsMadeOfASumFollowsIt) {
   body += "  %place = getelementptr i8, ptr %out, i64 64\n  store <16 x float> %s11, ptr %place\n";
   const std::string order = order_of(body);
   EXPECT_LT(order.find(" r "), order.find("s9"));
+}
+
+// `count` vectors are loaded, and all are used once in each of the rounds.
+std::string rounds(int count, const std::string& rounds) {
+  std::string body;
+  for (int i = 0; i < count; ++i) {
+    const std::string n = std::to_string(i);
+    body += "  %p" + n + " = getelementptr i8, ptr %in, i64 " + std::to_string(64 * i) + "\n";
+    body += "  %a" + n + " = load <16 x float>, ptr %p" + n + "\n";
+  }
+  for (const char round : rounds) {
+    for (int i = 0; i < count; ++i) {
+      const std::string n = std::to_string(i), name = round + n;
+      body += multiply_add(name, "a" + n, "a" + n) + "  store volatile <16 x float> %" + name + ", ptr %out\n";
+    }
+  }
+  return body;
+}
+
+int count_of(const std::string& text, const std::string& word) {
+  int result = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++result;
+  return result;
+}
+
+TEST(InOrder, WhatDoesNotFitIsLoadedAgain) {
+  // 20 vectors are 40 registers at 256 bits: one group stays free, so that five or more of them come again.
+  const std::string order = order_of(rounds(20, "xy"));
+  EXPECT_GE(count_of(order, "again"), 5) << order;
+  EXPECT_LE(count_of(order, "again"), 20) << order;
+  EXPECT_LT(order.find("x0 "), order.find("a19")) << order;   // what a store needs comes right before it
+  EXPECT_EQ(count_of(order_of(rounds(12, "xy")), "again"), 0);
+}
+
+TEST(InOrder, WhatAStoreMayChangeIsNotLoadedAgain) {
+  std::string body = rounds(20, "xy");
+  for (size_t at = body.find("ptr %out"); at != std::string::npos; at = body.find("ptr %out", at)) body.replace(at, 8, "ptr %in");
+  EXPECT_EQ(count_of(order_of(body), "again"), 0);
 }
 
 TEST(InOrder, TouchesAreSpread) {

@@ -43,6 +43,8 @@ TEST(Target, RowsSayWhatCodegenNeeds) {
   EXPECT_EQ(rvv.tiles.at(0), (std::pair{1, 7}));
   EXPECT_EQ(parse_target("rv64gcv_zvl256b").tiles.at(0), (std::pair{1, 14}));
   EXPECT_EQ(parse_target("rv64gcv_zvl512b").tiles.at(0), (std::pair{1, 28}));
+  EXPECT_EQ(parse_target("rv64gcv+zvl1024b").name, "rv64gcv_zvl1024b");
+  EXPECT_EQ(parse_target("rv64gcv_zvl1024b").tiles, parse_target("rv64gcv_zvl512b").tiles);
   EXPECT_EQ(parse_target("rv64gc").lanes(DType::F32), 1);
 }
 
@@ -98,7 +100,7 @@ TEST(Target, LengthsAreVersionsForLongerVectors) {
   EXPECT_EQ(parse_target(more.name).name, more.name);
   EXPECT_EQ(parse_target("rv64gcv+lengths,-lengths").name, "rv64gcv");
   EXPECT_TRUE(parse_target("rv64gcv").longer.empty());
-  for (const char* name : {"rv64gcv_zvl512b+lengths", "x86-64-v3+lengths", "rv64gc+lengths"}) {
+  for (const char* name : {"rv64gcv_zvl512b+lengths", "rv64gcv_zvl1024b+lengths", "x86-64-v3+lengths", "rv64gc+lengths"}) {
     try {
       parse_target(name);
       ADD_FAILURE() << name;

@@ -9,7 +9,7 @@ import pytest
 import tc
 from onnx import TensorProto, helper, numpy_helper
 
-TARGETS = "rv64gcv", "rv64gcv_zvl256b", "rv64gcv_zvl512b"
+TARGETS = "rv64gcv", "rv64gcv_zvl256b", "rv64gcv_zvl512b", "rv64gcv_zvl1024b"
 
 
 def draw(*shape):
@@ -79,33 +79,25 @@ def spills(assembly):
     return [lines[number].strip() for number in sorted(inside) if re.match(r"\tv[sl][1248]re?\d*\.v\t", lines[number])]
 
 
-# Kernels whose loops still save registers, with the most saves and reloads for each of TARGETS. Most are a zero that sums
-# begin with, or a constant of the epilogue, once for each tile; Winograd's transforms, sums of columns and long epilogues
-# hold more values than there are groups of registers. Loads ahead of use (`codegen/in_order.h`) count registers in groups,
-# but LLVM does not always find places for groups of several lifetimes.
+# Kernels whose loops still save registers, with the most saves and reloads for each of TARGETS. Winograd's transforms of the
+# border hold all values that branches loaded; those of the interior share intermediate values between rows that do not fit
+# in groups of 2 and 4; average pooling in the file's layout loads under branches too. Of the others a few groups of several
+# lifetimes find no place next to each other, though their number fits.
 SPILLING = {
-    "3x3": [556, 416, 162],
-    "3x3 stride 2": [1, 1, 1],
-    "1x1": [1, 1, 1],
-    "5x5": [462, 345, 136],
-    "first layer 7x7": [3, 3, 1],
-    "first layer 3x3": [3, 1, 5],
-    "depthwise 3x3": [2, 10, 0],
-    "depthwise 3x3 stride 2": [8, 14, 4],
-    "depthwise 5x5": [1, 0, 0],
-    "depthwise 7x7": [31, 2, 0],
-    "grouped": [3, 1, 1],
-    "average pooling": [24, 646, 444],
-    "global pooling": [15, 6, 0],
-    "matrix product": [1, 1, 1],
-    "matrix x vector": [5, 12, 0],
-    "product of inputs": [1, 1, 1],
-    "softmax": [1, 0, 0],
-    "layer norm": [2, 0, 0],
-    "GELU": [82, 56, 0],
-    "tanh": [27, 0, 0],
-    "sigmoid": [16, 0, 0],
-    "recurrent step": [19, 50, 0],
+    "3x3": [236, 132, 38, 38],
+    "5x5": [172, 102, 36, 36],
+    "first layer 7x7": [0, 2, 0, 0],
+    "first layer 3x3": [2, 0, 0, 0],
+    "depthwise 3x3": [0, 2, 0, 0],
+    "depthwise 3x3 stride 2": [2, 10, 0, 0],
+    "depthwise 7x7": [42, 0, 0, 0],
+    "average pooling": [21, 136, 84, 84],
+    "global pooling": [4, 6, 0, 0],
+    "matrix x vector": [0, 18, 0, 0],
+    "product of inputs": [0, 2, 0, 0],
+    "GELU": [12, 0, 0, 0],
+    "tanh": [8, 0, 0, 0],
+    "recurrent step": [0, 18, 0, 0],
 }
 
 
@@ -115,6 +107,6 @@ def test_no_loop_spills(tmp_path, name):
     onnx.save(KERNELS[name](), path)
     found = [sum(len(spills(kernel.schedule().assembly)) for kernel in tc.kernels(path, target, threads=1))
              for target in TARGETS]
-    allowed = SPILLING.get(name, [0, 0, 0])
+    allowed = SPILLING.get(name, [0] * len(TARGETS))
     assert all(count <= most for count, most in zip(found, allowed)), found
     assert any(found) == any(allowed), "none is left: take the kernel off the list"

@@ -1,0 +1,271 @@
+#include "codegen/fit_registers.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "codegen/register_pressure.h"
+
+namespace tc {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Instruction;
+using llvm::Value;
+
+class FitBlock {
+ public:
+  FitBlock(BasicBlock& block, const Pressure& pressure, const Target& target)
+      : block_(block), pressure_(pressure), target_(target) {
+    for (Instruction& each : block) {
+      if (llvm::isa<llvm::PHINode>(each) || each.isTerminator()) continue;
+      place_[&each] = order_.size();
+      order_.push_back(&each);
+    }
+  }
+
+  bool fits() const {
+    const std::vector<int> vectors = pressure_.before_each(block_, order_);
+    return *std::max_element(vectors.begin(), vectors.end()) <= target_.vector_registers - (broadcasts() ? 0 : largest());
+  }
+
+  void run() {
+    find_needs();
+    order_depth_first();
+    load_again();
+    for (Instruction* each : order_) each->moveBefore(block_.getTerminator());
+  }
+
+ private:
+  // A tile of sums with broadcasts is even: groups of one size that live throughout fill the registers. Of others one
+  // group stays free.
+  bool broadcasts() const {
+    return std::any_of(order_.begin(), order_.end(), [](const Instruction* each) { return is_splat(*each); });
+  }
+  int largest() const {
+    int result = 1;
+    for (const Instruction* each : order_) result = std::max(result, pressure_.registers(*each));
+    return result;
+  }
+
+  // What has to come before the instruction at `i`: what makes its operands, and accesses of memory that it may not pass.
+  void find_needs() {
+    needs_.resize(order_.size());
+    for (size_t i = 0; i < order_.size(); ++i) {
+      for (const llvm::Use& use : order_[i]->operands()) {
+        if (const auto found = place_.find(llvm::dyn_cast<Instruction>(use.get())); found != place_.end()) needs_[i].push_back(found->second);
+      }
+      if (!order_[i]->mayReadOrWriteMemory()) continue;
+      for (size_t j = 0; j < i; ++j) {
+        if (!moves_freely(*order_[i]) && !moves_freely(*order_[j]) && conflict(*order_[j], *order_[i])) needs_[i].push_back(j);
+      }
+    }
+    // Registers for the value with all that it is made of (Sethi and Ullman's numbers).
+    wanted_.resize(order_.size());
+    for (size_t i = 0; i < order_.size(); ++i) {
+      sort_by_wish(needs_[i]);
+      int held = 0;
+      wanted_[i] = pressure_.registers(*order_[i]);
+      for (const size_t each : needs_[i]) {
+        wanted_[i] = std::max(wanted_[i], held + wanted_[each]);
+        held += pressure_.registers(*order_[each]);
+      }
+    }
+  }
+
+  void sort_by_wish(std::vector<size_t>& places) const {
+    std::sort(places.begin(), places.end());
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) { return wanted_[a] > wanted_[b]; });
+  }
+
+  static bool moves_freely(const Instruction& instruction) {
+    return instruction.hasMetadata(llvm::LLVMContext::MD_invariant_load) && !instruction.isVolatile();
+  }
+
+  // Whether the block is there for the instruction: it has an effect, or its value lives on.
+  bool is_root(const Instruction& instruction) const {
+    if (instruction.mayHaveSideEffects() || instruction.isVolatile()) return true;
+    return std::any_of(instruction.user_begin(), instruction.user_end(), [&](const llvm::User* user) {
+      return !place_.contains(llvm::cast<Instruction>(user));
+    });
+  }
+
+  void order_depth_first() {
+    std::vector<bool> done(order_.size());
+    std::vector<Instruction*> result;
+    // Of each instruction under way: the next of its needs.
+    std::vector<std::pair<size_t, size_t>> path;
+    const auto emit = [&](size_t root) {
+      path.assign(1, {root, 0});
+      while (!path.empty()) {
+        auto& [at, next] = path.back();
+        if (done[at]) {
+          path.pop_back();
+        } else if (next < needs_[at].size()) {
+          path.emplace_back(needs_[at][next++], 0);
+        } else {
+          done[at] = true;
+          result.push_back(order_[at]);
+          path.pop_back();
+        }
+      }
+    };
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (is_root(*order_[i])) emit(i);
+    }
+    for (size_t i = 0; i < order_.size(); ++i) emit(i);
+    order_ = std::move(result);
+  }
+
+  // Of a vector, from the address that is its first operand.
+  static bool is_load(const Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+    return llvm::isa<llvm::LoadInst>(instruction) || (call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::masked_load);
+  }
+
+  bool can_load_again(const Instruction& instruction) {
+    const auto [known, is_new] = can_load_again_.insert({&instruction, false});
+    if (is_new) known->second = nothing_writes(instruction);
+    return known->second;
+  }
+  bool nothing_writes(const Instruction& instruction) const {
+    if (!is_load(instruction) || instruction.isVolatile() || pressure_.registers(instruction) == 0) return false;
+    return moves_freely(instruction) || std::none_of(order_.begin(), order_.end(), [&](const Instruction* each) {
+             return conflict(*each, instruction);
+           });
+  }
+
+  // Constants are no values of the block: LLVM makes them where they are used.
+  int registers(const Value& value) const { return llvm::isa<llvm::Constant>(value) ? 0 : pressure_.registers(value); }
+
+  // Where values are used, by places in the new order, the last first; those that outlive the block are used at its end.
+  void find_uses() {
+    const auto live = pressure_.live_at_end(block_);
+    for (const Value* each : live) uses_[each].push_back(order_.size());
+    for (size_t i = order_.size(); i-- > 0;) {
+      for (const llvm::Use& use : order_[i]->operands()) {
+        if (registers(*use.get()) == 0) continue;
+        std::vector<size_t>& places = uses_[use.get()];
+        if (places.empty() || places.back() != i) places.push_back(i);
+      }
+    }
+  }
+
+  // Walks along the order with what is in registers. Where there is no room for a value, that of the loaded ones which is
+  // used last leaves (Belady's rule), and is loaded again there.
+  void load_again() {
+    find_uses();
+    int largest = 1;
+    for (const auto& [value, places] : uses_) largest = std::max(largest, registers(*value));
+    room_ = target_.vector_registers - largest;
+    for (const auto& [value, places] : uses_) {
+      const auto* made = llvm::dyn_cast<Instruction>(value);
+      if (made == nullptr || !place_.contains(made)) enter(value);
+    }
+    std::vector<Instruction*> result;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      Instruction& own = *order_[i];
+      for (llvm::Use& use : own.operands()) {
+        if (registers(*use.get()) == 0) continue;
+        const Value* value = use.get();
+        if (!resident_.contains(value)) {
+          auto& load = *llvm::cast<Instruction>(use.get());
+          leave_room(load, own);
+          again_[value] = copy_of(load, result);
+          enter(value);
+        }
+        if (const auto copy = again_.find(value); copy != again_.end()) use.set(copy->second);
+        originals_[use.get()] = value;
+      }
+      for (const llvm::Use& use : own.operands()) retire(original(use.get()), i);
+      if (registers(own) > 0) {
+        leave_room(own, own);
+        if (uses_.contains(&own)) enter(&own);
+      }
+      result.push_back(&own);
+    }
+    order_ = std::move(result);
+  }
+
+  const Value* original(const Value* value) const {
+    const auto found = originals_.find(value);
+    return found == originals_.end() ? value : found->second;
+  }
+
+  void enter(const Value* value) {
+    if (resident_.insert(value).second) used_ += registers(*value);
+  }
+  void leave(const Value* value) {
+    if (resident_.erase(value)) used_ -= registers(*value);
+  }
+  // Forgets the uses up to the place.
+  void retire(const Value* value, size_t place) {
+    const auto found = uses_.find(value);
+    if (found == uses_.end()) return;
+    while (!found->second.empty() && found->second.back() <= place) found->second.pop_back();
+    if (found->second.empty()) leave(value);
+  }
+
+  void leave_room(const Value& value, const Instruction& user) {
+    while (used_ + registers(value) > room_) {
+      const Value* last = nullptr;
+      for (const Value* each : resident_) {
+        const auto* load = llvm::dyn_cast<Instruction>(each);
+        if (load == nullptr || !place_.contains(load) || uses_[each].empty()) continue;
+        if (std::any_of(user.op_begin(), user.op_end(), [&](const llvm::Use& use) { return original(use.get()) == each; })) continue;
+        if (!can_load_again(*load)) continue;
+        // Of loads whose next use is the same, the first: the order of a set of addresses is chance.
+        if (last == nullptr || uses_[each].back() > uses_[last].back() ||
+            (uses_[each].back() == uses_[last].back() && place_[load] < place_[llvm::cast<Instruction>(last)])) {
+          last = each;
+        }
+      }
+      if (last == nullptr) return;
+      leave(last);
+    }
+  }
+
+  // LLVM would find that it is the same load, if it saw that the address is the same.
+  Instruction* copy_of(Instruction& load, std::vector<Instruction*>& order) {
+    Instruction* copy = load.clone();
+    Value* pointer = load.getOperand(0);
+    auto* type = llvm::FunctionType::get(pointer->getType(), {pointer->getType()}, false);
+    auto* hidden = llvm::CallInst::Create(llvm::InlineAsm::get(type, "", "=r,0", false), {pointer}, "", block_.getTerminator());
+    copy->setOperand(0, hidden);
+    copy->insertBefore(block_.getTerminator());
+    order.push_back(hidden);
+    order.push_back(copy);
+    return copy;
+  }
+
+  BasicBlock& block_;
+  const Pressure& pressure_;
+  const Target& target_;
+  std::vector<Instruction*> order_;
+  llvm::DenseMap<const Instruction*, size_t> place_;   // in the block as it was
+  std::vector<std::vector<size_t>> needs_;
+  std::vector<int> wanted_;
+  llvm::DenseMap<const Value*, std::vector<size_t>> uses_;
+  llvm::DenseMap<const Value*, Value*> again_;             // the last copy of a load
+  llvm::DenseMap<const Value*, const Value*> originals_;   // of copies
+  llvm::DenseMap<const Instruction*, bool> can_load_again_;
+  llvm::DenseSet<const Value*> resident_;
+  int used_ = 0, room_ = 0;
+};
+
+}  // namespace
+
+void fit_registers(llvm::Function& function, const Target& target) {
+  const Pressure pressure(function, target);
+  for (BasicBlock& block : function) {
+    FitBlock fit(block, pressure, target);
+    if (!fit.fits()) fit.run();
+  }
+}
+
+}  // namespace tc

@@ -1,0 +1,47 @@
+#include "codegen/register_pressure.h"
+
+#include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+namespace tc {
+
+using llvm::Instruction;
+using llvm::Value;
+
+namespace {
+
+// Where the instruction reads or writes; null where that cannot be told.
+const Value* accessed(const Instruction& instruction) {
+  if (const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction)) {
+    if (call->getIntrinsicID() == llvm::Intrinsic::masked_load) return call->getArgOperand(0);
+    if (call->getIntrinsicID() == llvm::Intrinsic::masked_store) return call->getArgOperand(1);
+  }
+  return llvm::getLoadStorePointerOperand(&instruction);
+}
+
+}  // namespace
+
+// A splat is an operand of vector instructions, no vector of its own.
+bool is_splat(const Value& value) {
+  if (const auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(&value)) {
+    return shuffle->isZeroEltSplat() && llvm::isa<llvm::InsertElementInst>(shuffle->getOperand(0));
+  }
+  return llvm::isa<llvm::InsertElementInst>(value) && value.hasOneUse() && is_splat(**value.user_begin());
+}
+
+// Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap.
+bool conflict(const Instruction& a, const Instruction& b) {
+  if (!a.mayReadOrWriteMemory() || !b.mayReadOrWriteMemory()) return false;
+  if (!a.mayWriteToMemory() && !b.mayWriteToMemory()) return false;
+  const Value *first = accessed(a), *second = accessed(b);
+  if (first == nullptr || second == nullptr) return true;
+  first = llvm::getUnderlyingObject(first);
+  second = llvm::getUnderlyingObject(second);
+  // Of two arguments or objects one has to be known to be apart from all others: scratch memory is not.
+  const auto known = [](const Value* object) { return llvm::isIdentifiedObject(object) || llvm::isa<llvm::Argument>(object); };
+  if (first == second || !known(first) || !known(second)) return true;
+  return !llvm::isIdentifiedObject(first) && !llvm::isIdentifiedObject(second);
+}
+
+}  // namespace tc

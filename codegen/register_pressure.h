@@ -1,0 +1,135 @@
+// Registers that values of a function take, as far as LLVM's IR tells.
+#pragma once
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/IR/BasicBlock.h>
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/Function.h>
+#include <llvm/IR/InstrTypes.h>
+#include <llvm/IR/Instructions.h>
+
+#include <vector>
+
+#include "ir/target/target.h"
+
+namespace tc {
+
+// A splat is an operand of vector instructions, no vector of its own.
+bool is_splat(const llvm::Value& value);
+// Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap.
+bool conflict(const llvm::Instruction& a, const llvm::Instruction& b);
+
+// Registers that values take, at each place of each block.
+class Pressure {
+ public:
+  Pressure(llvm::Function& function, const Target& target) : target_(target) {
+    for (llvm::BasicBlock& block : function) {
+      for (llvm::Instruction& each : block) count(each);
+    }
+    for (llvm::Argument& each : function.args()) count(each);
+    find_live_ends(function);
+  }
+
+  // Of a value in vector registers; 0 of others.
+  int registers(const llvm::Value& value) const {
+    const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value.getType());
+    if (type == nullptr || is_splat(value)) return 0;
+    const double bits = static_cast<double>(type->getPrimitiveSizeInBits().getFixedValue());
+    int result = 1;
+    while (result * target_.vector_bits < bits) result *= 2;
+    return result;
+  }
+
+  // Vector registers that live values take before each of the block's instructions, and at its end.
+  std::vector<int> before_each(const llvm::BasicBlock& block, const std::vector<llvm::Instruction*>& order) const {
+    return walk(block, order, [&](const llvm::Value& value) { return registers(value); });
+  }
+  // Vectors that live at the block's end.
+  std::vector<const llvm::Value*> live_at_end(const llvm::BasicBlock& block) const {
+    const Set& live = live_out_.find(&block)->second;
+    std::vector<const llvm::Value*> result;
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (live[i] && registers(*values_[i]) > 0) result.push_back(values_[i]);
+    }
+    return result;
+  }
+  // The same of scalars.
+  std::vector<int> scalars_before_each(const llvm::BasicBlock& block, const std::vector<llvm::Instruction*>& order) const {
+    return walk(block, order, [](const llvm::Value& value) { return value.getType()->isFloatingPointTy() ? 1 : 0; });
+  }
+
+ private:
+  using Set = std::vector<bool>;
+
+  void count(llvm::Value& value) {
+    if (registers(value) == 0 && !value.getType()->isFloatingPointTy()) return;
+    number_.insert({&value, values_.size()});
+    values_.push_back(&value);
+  }
+
+  int64_t number(const llvm::Value* value) const {
+    const auto found = number_.find(value);
+    return found == number_.end() ? -1 : static_cast<int64_t>(found->second);
+  }
+
+  // A splat lives as the scalar that it spreads.
+  template <class Visit>
+  void for_each_operand(const llvm::Instruction& instruction, const Visit& visit) const {
+    for (const llvm::Use& use : instruction.operands()) {
+      if (const int64_t at = number(use.get()); at >= 0) visit(static_cast<size_t>(at));
+    }
+  }
+
+  void find_live_ends(llvm::Function& function) {
+    for (llvm::BasicBlock& block : function) live_in_[&block] = live_out_[&block] = Set(values_.size());
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (llvm::BasicBlock& block : llvm::reverse(function)) {
+        Set& out = live_out_[&block];
+        for (llvm::BasicBlock* next : llvm::successors(&block)) {
+          const Set& in = live_in_[next];
+          for (size_t i = 0; i < values_.size(); ++i) out[i] = out[i] || in[i];
+          for (const llvm::PHINode& phi : next->phis()) {
+            if (const int64_t at = number(phi.getIncomingValueForBlock(&block)); at >= 0) out[static_cast<size_t>(at)] = true;
+          }
+        }
+        Set live = out;
+        for (const llvm::Instruction& each : llvm::reverse(block)) {
+          if (const int64_t at = number(&each); at >= 0) live[static_cast<size_t>(at)] = false;
+          if (llvm::isa<llvm::PHINode>(each)) continue;
+          for_each_operand(each, [&](size_t at) { live[at] = true; });
+        }
+        if (live != live_in_[&block]) {
+          live_in_[&block] = std::move(live);
+          changed = true;
+        }
+      }
+    }
+  }
+
+  template <class Size>
+  std::vector<int> walk(const llvm::BasicBlock& block, const std::vector<llvm::Instruction*>& order, const Size& size) const {
+    Set live = live_out_.find(&block)->second;
+    int now = 0;
+    for (size_t i = 0; i < values_.size(); ++i) now += live[i] ? size(*values_[i]) : 0;
+    std::vector<int> result(order.size() + 1, now);
+    for (size_t i = order.size(); i-- > 0;) {
+      const auto change = [&](size_t at, bool lives) {
+        if (live[at] == lives) return;
+        live[at] = lives;
+        now += (lives ? 1 : -1) * size(*values_[at]);
+      };
+      if (const int64_t at = number(order[i]); at >= 0) change(static_cast<size_t>(at), false);
+      for_each_operand(*order[i], [&](size_t at) { change(at, true); });
+      result[i] = now;
+    }
+    return result;
+  }
+
+  const Target& target_;
+  llvm::DenseMap<const llvm::Value*, size_t> number_;
+  std::vector<const llvm::Value*> values_;
+  llvm::DenseMap<const llvm::BasicBlock*, Set> live_in_, live_out_;
+};
+
+}  // namespace tc
