@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "codegen/codegen.h"
 #include "frontend/pipeline/constant_store.h"
 #include "frontend/pipeline/kernel_names.h"
 #include "frontend/pipeline/kernel_schedules.h"
