@@ -317,8 +317,8 @@ ScheduledKernel scheduled_convolution() {
   auto leaf = std::make_shared<LoopNode>();
   leaf->kind = LoopNode::Kind::Leaf;
   leaf->name = "tile";
-  TileLoop c{"c", TileLoop::Kind::Serial, 4, {}, 2}, r{"r", TileLoop::Kind::Serial, 3, {}, 1};
-  TileLoop s{"s", TileLoop::Kind::Serial, -1, Affine(3), 1};
+  TileLoop c{"c", TileLoop::Kind::Serial, 4, {}, 1, 2}, r{"r", TileLoop::Kind::Serial, 3, {}, 1, 1};
+  TileLoop s{"s", TileLoop::Kind::Serial, -1, Affine(3), 1, 1};
   TileLoop xi{"xi", TileLoop::Kind::Unroll, 3, {}, 1}, fi{"fi", TileLoop::Kind::Vector, 2, {}, 1};
   std::map<std::string, Affine> outer{
       {"f", v("fo") * 2 + v("fi")}, {"y", v("yo")}, {"x", v("xo") * 3 + v("xi")}};
