@@ -4,6 +4,7 @@
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/SetVector.h>
+#include <llvm/ADT/SmallVector.h>
 #include <llvm/CodeGen/MachineFunctionPass.h>
 #include <llvm/CodeGen/MachineLoopInfo.h>
 #include <llvm/CodeGen/MachineRegisterInfo.h>
@@ -212,8 +213,13 @@ class LoopInvariants : public llvm::MachineFunctionPass {
   // Makes splats of a block where registers are full anew for each use, which a loop's can leave as one again.
   bool split_splats(MachineBasicBlock& block) {
     bool changed = false;
-    for (MachineInstr& each : llvm::make_early_inc_range(block)) {
-      if (!is_splat(each)) continue;
+    // Those that are there now: of two before one use, the new ones would be found again and again.
+    llvm::SmallVector<MachineInstr*, 32> splats;
+    for (MachineInstr& each : block) {
+      if (is_splat(each)) splats.push_back(&each);
+    }
+    for (MachineInstr* splat : splats) {
+      MachineInstr& each = *splat;
       const Register value = each.getOperand(0).getReg();
       llvm::SmallSetVector<MachineInstr*, 8> uses;
       for (MachineInstr& use : registers_->use_nodbg_instructions(value)) {
