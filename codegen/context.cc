@@ -93,6 +93,29 @@ static bool adds_up_integers(const Statement& statement) {
   return statement.reduction == Reduction::Sum && value.dtype == DType::I32 && value.kind == Expr::Kind::Binary && value.binary == BinaryOp::Mul;
 }
 
+// Bytes from one element to the next along each dimension.
+void KernelContext::find_strides(const Buffer& buffer, BufferSlot& slot) {
+  slot.stride.assign(buffer.shape.size(), 0);
+  slot.symbolic_stride.assign(buffer.shape.size(), nullptr);
+  int64_t constant = size_of(buffer.dtype);
+  llvm::Value* symbolic = nullptr;
+  for (size_t d = buffer.shape.size(); d-- > 0;) {
+    if (symbolic == nullptr) {
+      slot.stride[d] = constant;
+    } else {
+      slot.symbolic_stride[d] = symbolic;
+    }
+    if (d == 0) break;
+    const Affine& extent = buffer.shape[d];
+    if (symbolic == nullptr && extent.is_constant()) {
+      constant *= std::max<int64_t>(1, extent.constant());
+      continue;
+    }
+    if (symbolic == nullptr) symbolic = i64(constant);
+    symbolic = builder.CreateNSWMul(symbolic, value_of(extent), buffer.name + ".stride");
+  }
+}
+
 // void NAME(buffer pointers..., const int64_t* parameters, uint8_t* scratch, i32 thread, i32
 // threads); binds parameters, pointers and strides in the entry block.
 void KernelContext::declare_function() {
@@ -148,25 +171,7 @@ void KernelContext::declare_function() {
           builder.getInt8Ty(), scratch, static_cast<uint64_t>(offsets.at(static_cast<int>(i))),
           buffer.name);
     }
-    slot.stride.assign(buffer.shape.size(), 0);
-    slot.symbolic_stride.assign(buffer.shape.size(), nullptr);
-    int64_t constant = size_of(buffer.dtype);
-    llvm::Value* symbolic = nullptr;
-    for (size_t d = buffer.shape.size(); d-- > 0;) {
-      if (symbolic == nullptr) {
-        slot.stride[d] = constant;
-      } else {
-        slot.symbolic_stride[d] = symbolic;
-      }
-      if (d == 0) break;
-      const Affine& extent = buffer.shape[d];
-      if (symbolic == nullptr && extent.is_constant()) {
-        constant *= std::max<int64_t>(1, extent.constant());
-        continue;
-      }
-      if (symbolic == nullptr) symbolic = i64(constant);
-      symbolic = builder.CreateNSWMul(symbolic, value_of(extent), buffer.name + ".stride");
-    }
+    find_strides(buffer, slot);
   }
   for (size_t a = 0; a < arguments.size(); ++a) {
     const Buffer& buffer = kernel.buffers[arguments[a]];

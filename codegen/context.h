@@ -94,6 +94,7 @@ class KernelContext {
 
  private:
   void declare_function();
+  void find_strides(const Buffer& buffer, BufferSlot& slot);
   llvm::GlobalVariable* zeros_ = nullptr;
   int64_t zeros_bytes_ = 0;
 };

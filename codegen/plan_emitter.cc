@@ -24,6 +24,17 @@ bool mentions(const Dim& dim, const std::set<std::string>& symbols) {
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return symbols.count(name) > 0; });
 }
 
+// The least version of the interface that has what the steps need.
+int32_t version_of(const PlanSteps& steps) {
+  int32_t version = 1;
+  for (const PlanStep& step : steps) {
+    if (step.kind == PlanStep::Kind::Bind) version = std::max(version, step.bound ? 2 : 3);
+    if (step.kind == PlanStep::Kind::Grow || step.kind == PlanStep::Kind::Check) version = 3;
+    version = std::max({version, version_of(step.body), version_of(step.otherwise)});
+  }
+  return version;
+}
+
 class PlanEmitter {
  public:
   PlanEmitter(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& features)
@@ -36,12 +47,13 @@ class PlanEmitter {
         pointer_(llvm::PointerType::getUnqual(unit.context())),
         i32_(builder_.getInt32Ty()),
         i64_(builder_.getInt64Ty()),
+        sized_(plan.sized_scratch != Dim(0)),
         offsets_(constant_offsets(plan.constants)) {}
 
   void emit() {
     emit_shared();
     emit_bind();
-    if (sized()) emit_scratch();
+    if (sized_) emit_scratch();
     emit_run();
     emit_descriptor();
   }
@@ -178,9 +190,6 @@ class PlanEmitter {
     if (dims.overflowed() != nullptr) bad = builder_.CreateOr(bad, dims.overflowed());
     builder_.CreateRet(builder_.CreateSelect(bad, i64(-1), arena));
   }
-
-  // Whether the sizes of a run tell how much scratch memory it takes.
-  bool sized() const { return plan_.sized_scratch != Dim(0); }
 
   // int64_t scratch(const int64_t* symbols)
   void emit_scratch() {
@@ -487,17 +496,6 @@ class PlanEmitter {
                    number(static_cast<int32_t>(info.shape.size())), table(dims, "dims")});
   }
 
-  // The least version of the interface that has what the steps need.
-  static int32_t version_of(const PlanSteps& steps) {
-    int32_t version = 1;
-    for (const PlanStep& step : steps) {
-      if (step.kind == PlanStep::Kind::Bind) version = std::max(version, step.bound ? 2 : 3);
-      if (step.kind == PlanStep::Kind::Grow || step.kind == PlanStep::Kind::Check) version = 3;
-      version = std::max({version, version_of(step.body), version_of(step.otherwise)});
-    }
-    return version;
-  }
-
   // Field by field as tc_descriptor declares them.
   void emit_descriptor() {
     std::vector<llvm::Constant*> inputs, outputs, symbols, labels;
@@ -509,15 +507,15 @@ class PlanEmitter {
     for (const PlanStep* item : all_steps(plan_)) labels.push_back(string(item->label));
     auto count = [&](size_t value) { return number(static_cast<int32_t>(value)); };
     // Without the last field where it is not needed: models that do not change stay as they were.
-    const size_t size = sized() ? sizeof(tc_descriptor) : offsetof(tc_descriptor, scratch);
+    const size_t size = sized_ ? sizeof(tc_descriptor) : offsetof(tc_descriptor, scratch);
     std::vector<llvm::Constant*> fields = {
-        number(static_cast<int32_t>(TC_ABI_MAGIC)), number(sized() ? 4 : version_of(plan_.steps)),
+        number(static_cast<int32_t>(TC_ABI_MAGIC)), number(sized_ ? 4 : version_of(plan_.steps)),
         i64(static_cast<int64_t>(size)), string(plan_.model), string(plan_.target), string(features_),
         string(plan_.provenance), count(inputs.size()), count(outputs.size()),
         count(symbols.size()), count(labels.size()), table(inputs, "inputs"),
         table(outputs, "outputs"), table(symbols, "symbols"), table(labels, "steps"), bind_, run_,
         i64(plan_scratch_bytes(plan_)), constants_, i64(offsets_.back()), number(0), number(plan_.segments)};
-    if (sized()) fields.push_back(sized_scratch_);
+    if (sized_) fields.push_back(sized_scratch_);
     llvm::Constant* descriptor = record(fields);
     const auto layout = module_.getDataLayout().getStructLayout(
         llvm::cast<llvm::StructType>(descriptor->getType()));
@@ -536,6 +534,7 @@ class PlanEmitter {
   Builder builder_;
   llvm::PointerType* pointer_;
   llvm::Type *i32_, *i64_;
+  const bool sized_;   // the sizes of a run tell how much scratch memory it takes
   std::vector<int64_t> offsets_;
   std::map<std::string, llvm::Constant*> strings_;
 

@@ -102,8 +102,7 @@ int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit
 // enough and not more than twice too large.
 tc_status reserve(tc_context& context, int64_t arena_bytes) {
   const int64_t page = sysconf(_SC_PAGESIZE);
-  const int64_t needed =
-      round_up(round_up(arena_bytes, 64) + context.scratch_stride * context.threads, page);
+  const int64_t needed = round_up(round_up(arena_bytes, 64) + context.scratch_stride * context.threads, page);
   if (needed > context.memory_bytes || needed < context.memory_bytes / 2) {
     free_memory(context);
     const int64_t present = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * page;
@@ -225,8 +224,7 @@ tc_status bind_shapes(tc_context& context, const tc_shape* shapes) {
     return fail(TC_ERROR_SHAPE, "model '%s': these shapes are too large, or too small for a window", d.model);
   status = count_bytes(d.inputs, d.input_count, context.input_dims, context.input_bytes, "input");
   if (status != TC_OK) return status;
-  status =
-      count_bytes(d.outputs, d.output_count, context.output_dims, context.output_bytes, "output");
+  status = count_bytes(d.outputs, d.output_count, context.output_dims, context.output_bytes, "output");
   if (status != TC_OK) return status;
   context.scratch_stride = round_up(scratch_bytes, 64);
   status = reserve(context, arena_bytes);

@@ -12,5 +12,6 @@ def test_a_quantised_network(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["quantised", "squeezenet1_1", "--standing"])
     assert quantised.main() == 0
     lines = capsys.readouterr().out.splitlines()
-    # The image becomes integers in the order of the file, and the scores floats.
-    assert lines == ["squeezenet1_1: 3 steps stand alone", "  image_QuantizeLinear", "  /0/0.0/Conv (reorder)", "  scores_DequantizeLinear"]
+    # The image becomes integers in the order of the file, and the scores floats: 1,000 of them are no whole blocks of channels.
+    assert lines == ["squeezenet1_1: 4 steps stand alone", "  image_QuantizeLinear", "  /0/0.0/Conv (reorder)", "  /14/Flatten (reorder)",
+                     "  scores_DequantizeLinear"]

@@ -324,3 +324,13 @@ def test_saved_and_executable(tmp_path):
     np.save(tmp_path / "x.npy", with_sum(4))
     subprocess.run([tmp_path / "big", "--input", f"x={tmp_path / 'x.npy'}", "--output-dir", tmp_path / "out"], check=True, capture_output=True)
     np.testing.assert_array_equal(np.load(tmp_path / "out" / "y.npy"), np.ones((4, 1000), np.float32))
+
+
+def test_scratch_memory_of_a_product_that_no_input_tells():
+    """A softmax keeps its row; of a product of sizes that are computed inside of the run nobody can ask for less."""
+    nodes = [node("Reshape", ["k", "one"], "v"), node("Concat", ["v", "v"], "s", axis=0), node("ConstantOfShape", ["s"], "c"), node("Reshape", ["c", "all"], "r"), node("Softmax", ["r"], "y")]
+    made = summing(nodes, [("y", FLOAT, [None])], {"all": np.array([-1])})
+    with pytest.raises(tc.UnsupportedError) as told:
+        tc.compile(made)
+    assert "would need more scratch memory than is given for '" in str(told.value)
+    assert "', which is not known; give `shapes` with the sizes that occur" in str(told.value)

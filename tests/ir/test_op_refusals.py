@@ -32,6 +32,8 @@ REFUSED = [
     (QKV + ", float[3,9] m", "y = Attention(q, k, v, m)", 23,
      "the mask has shape [3, 9]; one that broadcasts to [2, 4, 3, 5] is needed"),
     (QKV + ", bool[5,2,4,3,5] m", "y = Attention(q, k, v, m)", 23, "the mask has shape [5, 2, 4, 3, 5]; one that broadcasts to [2, 4, 3, 5] is needed"),
+    ("float[2,4,3,d] q, float[2,4,5,d] k, float[2,4,5,d] v", "y = Attention(q, k, v)", 23,
+     "the scale of heads of d elements is not known; give `scale`"),
     (QKV, "y = Attention<qk_matmul_output_mode = 4>(q, k, v)", 23, "qk_matmul_output_mode is 4; 0 to 3 are known"),
     (QKV, "y = Attention<softmax_precision = 7>(q, k, v)", 23, "softmax_precision is i64; a float type is needed"),
     # Rotary positions.
