@@ -30,7 +30,7 @@ class Port(typing.NamedTuple):
 
 class Memory(typing.NamedTuple):
     """Bytes: constants (once, read-only), the arena of one run (None where it depends on shapes
-    that no run has bound yet), and both together with the threads' scratch."""
+    that no run has bound yet), and both together with the threads' scratch (None likewise)."""
     constants: int
     arena: typing.Optional[int]
     peak: typing.Optional[int]
@@ -242,7 +242,7 @@ class Module:
                 self._idle.append(self._last_context)
             memory = self._last_context.memory()
             constants, arena, scratch = memory["constants"], memory["arena"], memory["scratch"]
-        return Memory(constants, arena, None if arena is None else constants + arena + scratch)
+        return Memory(constants, arena, None if arena is None or scratch is None else constants + arena + scratch)
 
     def save(self, path):
         """Writes the shared artefact, which tc.load and C programs open."""

@@ -48,6 +48,14 @@ def test_a_cache_begins_empty(axis):
         tc.compile(made, shapes={"past": (1, 8)}).run(data(2, 3, 4) | {"cache": np.ones((2, 0, 4), np.float32)})
 
 
+def test_what_a_model_needs_is_not_told_before_its_sizes_are():
+    """One kernel has no arena; how much memory its rows take follows from their length."""
+    rows = model([helper.make_node("Softmax", ["x"], ["y"], axis=-1)], [("x", FLOAT, ["n", "m"])], [("y", FLOAT, ["n", "m"])])
+    memory = tc.compile(rows, target="rv64gcv").memory
+    assert (memory.arena, memory.peak) == (0, None)
+    assert tc.compile(rows, target="rv64gcv", shapes={"x": (2, 8)}).memory.peak is not None
+
+
 def test_one_size_is_a_number():
     assert tc.compile(soft(), shapes={"seq": (3, 3), "batch": (1, 8)}).inputs[0].shape == ("batch", 3, 4)
 
