@@ -17,21 +17,12 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
 
-class FitBlock {
+class FitBlock : public StraightLine {
  public:
-  FitBlock(BasicBlock& block, const Pressure& pressure, const Target& target)
-      : block_(block), pressure_(pressure), target_(target) {
-    for (Instruction& each : block) {
-      if (llvm::isa<llvm::PHINode>(each) || each.isTerminator()) continue;
-      place_[&each] = order_.size();
-      order_.push_back(&each);
-    }
-  }
+  using StraightLine::StraightLine;
 
-  bool fits() const {
-    const std::vector<int> vectors = pressure_.before_each(block_, order_);
-    return *std::max_element(vectors.begin(), vectors.end()) <= target_.vector_registers - (broadcasts() ? 0 : largest());
-  }
+  // Where groups have several sizes, one of them stays free.
+  bool fits() const { return leaves_free(broadcasts() ? 0 : largest()); }
 
   void run() {
     find_needs();
@@ -41,11 +32,6 @@ class FitBlock {
   }
 
  private:
-  // A tile of sums with broadcasts is even: groups of one size that live throughout fill the registers. Of others one
-  // group stays free.
-  bool broadcasts() const {
-    return std::any_of(order_.begin(), order_.end(), [](const Instruction* each) { return is_splat(*each); });
-  }
   int largest() const {
     int result = 1;
     for (const Instruction* each : order_) result = std::max(result, pressure_.registers(*each));
@@ -243,11 +229,6 @@ class FitBlock {
     return copy;
   }
 
-  BasicBlock& block_;
-  const Pressure& pressure_;
-  const Target& target_;
-  std::vector<Instruction*> order_;
-  llvm::DenseMap<const Instruction*, size_t> place_;   // in the block as it was
   std::vector<std::vector<size_t>> needs_;
   std::vector<int> wanted_;
   llvm::DenseMap<const Value*, std::vector<size_t>> uses_;

@@ -35,26 +35,11 @@ bool is_touch(const Instruction& instruction) {
   return load != nullptr && load->isVolatile() && load->use_empty();
 }
 
-// One block's instructions between its phi nodes and its end.
-class BlockOrder {
+class BlockOrder : public StraightLine {
  public:
-  BlockOrder(BasicBlock& block, const Pressure& pressure, const Target& target)
-      : block_(block), pressure_(pressure), target_(target) {
-    for (Instruction& each : block) {
-      if (llvm::isa<llvm::PHINode>(each) || each.isTerminator()) continue;
-      place_[&each] = order_.size();
-      order_.push_back(&each);
-    }
-  }
+  using StraightLine::StraightLine;
 
-  bool fits() const {
-    const std::vector<int> vectors = pressure_.before_each(block_, order_);
-    return *std::max_element(vectors.begin(), vectors.end()) <= target_.vector_registers;
-  }
-  // A tile of sums with broadcasts is even: groups of one size that live throughout.
-  bool broadcasts() const {
-    return std::any_of(order_.begin(), order_.end(), [](const Instruction* each) { return is_splat(*each); });
-  }
+  bool fits() const { return leaves_free(0); }
 
   void run() {
     measure();
@@ -249,11 +234,6 @@ class BlockOrder {
     for (const size_t i : sorted) order_[i]->moveBefore(block_.getTerminator());
   }
 
-  BasicBlock& block_;
-  const Pressure& pressure_;
-  const Target& target_;
-  std::vector<Instruction*> order_;
-  llvm::DenseMap<const Instruction*, size_t> place_;
   std::vector<double> keys_;         // of each instruction: places in the order, between which others go
   std::vector<double> time_;         // cycles of vector arithmetic before each
 };

@@ -2,6 +2,7 @@
 #include "codegen/kernel_emitter.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <set>
 
@@ -395,10 +396,7 @@ class KernelEmitter {
     };
     std::vector<int64_t> widths;
     if (maybe_all) widths.push_back(tail.copies);
-    for (int64_t width = tail.copies - 1; width >= kWidePart; width /= 2) {
-      while ((width & (width - 1)) != 0) width &= width - 1;   // the next power of two
-      widths.push_back(width);
-    }
+    for (auto width = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(tail.copies - 1))); width >= kWidePart; width /= 2) widths.push_back(width);
     llvm::Value* left = builder_.CreateBinaryIntrinsic(
         llvm::Intrinsic::smin, context_.add(context_.value_of(tail.last), context_.i64(1)), context_.i64(tail.copies));
     llvm::Value* first = context_.i64(0);

@@ -8,6 +8,7 @@
 #include <llvm/IR/InstrTypes.h>
 #include <llvm/IR/Instructions.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "ir/target/target.h"
@@ -130,6 +131,36 @@ class Pressure {
   llvm::DenseMap<const llvm::Value*, size_t> number_;
   std::vector<const llvm::Value*> values_;
   llvm::DenseMap<const llvm::BasicBlock*, Set> live_in_, live_out_;
+};
+
+// A block's instructions between its phi nodes and its end.
+class StraightLine {
+ public:
+  StraightLine(llvm::BasicBlock& block, const Pressure& pressure, const Target& target)
+      : block_(block), pressure_(pressure), target_(target) {
+    for (llvm::Instruction& each : block) {
+      if (llvm::isa<llvm::PHINode>(each) || each.isTerminator()) continue;
+      place_[&each] = order_.size();
+      order_.push_back(&each);
+    }
+  }
+
+  // Whether the vectors that live at each place leave so many registers free.
+  bool leaves_free(int registers) const {
+    const std::vector<int> vectors = pressure_.before_each(block_, order_);
+    return *std::max_element(vectors.begin(), vectors.end()) <= target_.vector_registers - registers;
+  }
+  // A tile of sums with broadcasts is even: groups of one size that live throughout fill the registers.
+  bool broadcasts() const {
+    return std::any_of(order_.begin(), order_.end(), [](const llvm::Instruction* each) { return is_splat(*each); });
+  }
+
+ protected:
+  llvm::BasicBlock& block_;
+  const Pressure& pressure_;
+  const Target& target_;
+  std::vector<llvm::Instruction*> order_;
+  llvm::DenseMap<const llvm::Instruction*, size_t> place_;   // in the block as it was
 };
 
 }  // namespace tc

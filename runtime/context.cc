@@ -467,7 +467,6 @@ tc_status tc_context_create(tc_model* model, int32_t threads, tc_context** conte
   model->users.fetch_add(1, std::memory_order_relaxed);
   made->model = model;
   made->threads = threads > 0 ? threads : model->default_threads;
-  made->scratch_stride = round_up(d.scratch_bytes, 64);
   if (!allocate(made->symbols, d.symbol_count) ||
       !allocate(made->input_dims, total_rank(d.inputs, d.input_count)) ||
       !allocate(made->output_dims, total_rank(d.outputs, d.output_count)) ||

@@ -254,6 +254,19 @@ OpRow pooling_row(const std::string& name, const std::string& doc, const std::st
   return row;
 }
 
+// A row that makes one element of each map.
+OpRow global_row(const std::string& name, const std::string& doc, const std::string& equation) {
+  OpRow row;
+  row.name = name;
+  row.category = "pooling";
+  row.doc = doc;
+  row.equation = equation;
+  row.traits.blocks = OpTraits::Blocks::Channelwise;
+  row.traits.reads_blocks = true;
+  row.infer = infer_global;
+  return row;
+}
+
 // Rows of sums of bytes, which the compiler makes of means; their results are i32.
 void register_sums_of_bytes(OpTable& table) {
   OpRow windows = pooling_row("IntegerPool", "Sum of the 8-bit integers of each window, in 32 bits; the compiler makes it of means of quantised ones.",
@@ -271,13 +284,9 @@ void register_sums_of_bytes(OpTable& table) {
   };
   table.add(std::move(windows));
 
-  OpRow whole;
-  whole.name = "IntegerGlobalPool";
+  OpRow whole = global_row("IntegerGlobalPool", "Sum of the 8-bit integers of each map, in 32 bits; the compiler makes it of means of quantised ones.",
+                           "O[n,c,0,0] += I[n,c,y,x]");
   whole.category = "quantisation";
-  whole.doc = "Sum of the 8-bit integers of each map, in 32 bits; the compiler makes it of means of quantised ones.";
-  whole.equation = "O[n,c,0,0] += I[n,c,y,x]";
-  whole.traits.blocks = OpTraits::Blocks::Channelwise;
-  whole.traits.reads_blocks = true;
   whole.types = {{kBytes}};
   whole.infer = [](InferContext& context) {
     infer_global(context);
@@ -315,32 +324,19 @@ void register_pooling_ops(OpTable& table) {
   const std::pair<const char*, Reduction> whole[] = {{"GlobalAveragePool", Reduction::Sum},
                                                      {"GlobalMaxPool", Reduction::Max}};
   for (const auto& [name, reduction] : whole) {
-    OpRow row;
-    row.name = name;
-    row.category = "pooling";
-    row.doc = reduction == Reduction::Sum ? "Mean of each map." : "Largest element of each map.";
-    row.equation = reduction == Reduction::Sum ? "O[n,c,0,0] += I[n,c,y,x]" : "O[n,c,0,0] max= I[n,c,y,x]";
-    row.traits.blocks = OpTraits::Blocks::Channelwise;
-    row.traits.reads_blocks = true;
+    OpRow row = reduction == Reduction::Sum ? global_row(name, "Mean of each map.", "O[n,c,0,0] += I[n,c,y,x]")
+                                            : global_row(name, "Largest element of each map.", "O[n,c,0,0] max= I[n,c,y,x]");
     row.onnx = {{name, 1}};
     if (reduction == Reduction::Sum) row.traits.of_bytes = "IntegerGlobalPool";
     row.types = {{reduction == Reduction::Sum ? kFloats : kNumbers}};
-    row.infer = infer_global;
     const Reduction how = reduction;
     row.lower = [how](LowerContext& context) { lower_global(context, how); };
     table.add(std::move(row));
   }
 
-  OpRow norm;
-  norm.name = "GlobalLpPool";
-  norm.category = "pooling";
-  norm.doc = "The p-norm of each map.";
-  norm.equation = "O[n,c,0,0] += pow(abs(I[n,c,y,x]), p)";
-  norm.traits.blocks = OpTraits::Blocks::Channelwise;
-  norm.traits.reads_blocks = true;
+  OpRow norm = global_row("GlobalLpPool", "The p-norm of each map.", "O[n,c,0,0] += pow(abs(I[n,c,y,x]), p)");
   norm.onnx = {{"GlobalLpPool", 2}};
   norm.attributes = {{"p", int64_t{2}, false, "", from_to(1, 1024)}};
-  norm.infer = infer_global;
   norm.lower = lower_global_norm;
   table.add(std::move(norm));
 }

@@ -8,7 +8,6 @@
 namespace tc {
 namespace {
 
-
 constexpr const char* kProduct = "product_";   // begins the names of sizes that are products of a kernel's sizes
 
 // The parameter that is the product of two; the kernel gets it where it has none. Its value is written in the names of the

@@ -23,6 +23,7 @@ from torch import nn
 
 import tc
 from tests import zoo
+from tests.torch.open_sizes import fastest
 from tests.zoo.models import NETWORKS
 
 VERSIONS = 2   # of sizes that recur, kept at a time
@@ -164,16 +165,6 @@ def reference(module, inputs):
     return [each.numpy() for each in (results if isinstance(results, tuple) else (results,))]
 
 
-def fastest(modules, inputs, rounds):
-    best = [float("inf")] * len(modules)
-    for _ in range(rounds):
-        for number, module in enumerate(modules):
-            begin = time.thread_time()
-            module.run(inputs)
-            best[number] = min(best[number], time.thread_time() - begin)
-    return best
-
-
 def rows(name, rounds):
     module, model, outputs = made(name)
     double = copy.deepcopy(module).double()
@@ -195,7 +186,7 @@ def rows(name, rounds):
         if session:
             row["same boxes"] = bool(numpy.array_equal(found["chosen"], session.run(["chosen"], {"cells": found["cells"]})[0]))
             row["boxes"] = len(found["chosen"])
-        times = fastest([opened, versions, bound], inputs, rounds)
+        times = fastest([(module.run, inputs) for module in (opened, versions, bound)], rounds, time.thread_time)
         row |= {"bound ms": round(1e3 * times[2], 3), "open / bound": round(times[0] / times[2], 3),
                 "specialised / bound": round(times[1] / times[2], 3)}
         yield row

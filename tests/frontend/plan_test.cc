@@ -480,13 +480,8 @@ TEST(RecordedSchedules, WithTilesOverPartsOfOpenSizesAreUsed) {
 
 // Two open sizes of which the kernel counts the product alone: the plan passes it.
 TEST(Sizes, ProductsOfOpenSizesArePassedToKernels) {
-  Graph graph = parse_graph("graph g {\n  symbol n in [1, 64]\n  symbol m in [1, 512]\n  input x f32[n, m, 8]\n"
-                            "  y f32[?] = Relu(x)\n  output y\n}\n");
-  infer_shapes(graph);
-  run_passes(graph, {});
-  BuildOptions options;
-  options.target = parse_target("x86-64-v4");
-  const BuiltPlan built = build_plan(graph, options);
+  const BuiltPlan built = plan_of("  symbol n in [1, 64]\n  symbol m in [1, 512]\n  input x f32[n, m, 8]\n"
+                                  "  y f32[?] = Relu(x)\n  output y\n");
   const Kernel& kernel = built.plan.kernels.at(0).kernel;
   ASSERT_EQ(kernel.parameters.size(), 3u);
   EXPECT_EQ(kernel.parameters[2].value.str(), "p0*p1");
