@@ -78,8 +78,9 @@ class TileEmitter {
   struct AccumulatorRegion {
     bool active = false;
     bool lane_partial = false;       // lanes are parts of one result
-    bool outer_blocks = false;       // blocks are the outermost loop's: the first begins with the values that were there
+    bool outer_blocks = false;       // blocks are the outermost loop's: the first goes on from the accumulators' first values
     bool in_blocks = false;          // accumulators have the sum of a block; `total` is in memory
+    bool from_zero = false;          // accumulators begin at zero; at the end they are added to the elements in memory
     std::map<std::string, Accumulator> accumulators;
   };
 

@@ -315,9 +315,10 @@ void TileEmitter::end_region() {
     branch_on(scalar, [&] {
       Guard guard = guard_for(lanes);
       Value result{value, value->getType()->isVectorTy()};
-      if (done.lane_partial) {
+      if (done.lane_partial || done.from_zero) {
         const Value old = load(write, buffer.dtype, guard, false);
-        result = {arithmetic_.combine(statement_->reduction, buffer.dtype, old.value, value), false};
+        const bool vector = !done.lane_partial && lanes_ > 1;
+        result = {arithmetic_.combine(statement_->reduction, buffer.dtype, vector ? spread(old) : old.value, value), vector};
       }
       store(write, buffer.dtype, result, guard);
     });

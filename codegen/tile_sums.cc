@@ -26,7 +26,15 @@ void TileEmitter::begin_blocks(size_t position) {
   // cost n - 1 stores and loads of the totals.
   const TileLoop& outermost = tile_->loops[position];
   region_.outer_blocks = outermost.kind == TileLoop::Kind::Serial && outermost.sum_block > 0 && outermost.extent > outermost.sum_block;
-  if (!region_.outer_blocks) store_totals();
+  if (!region_.outer_blocks) {
+    store_totals();
+    return;
+  }
+  // Elements in memory have the sums of the K-blocks before. Were the terms of the first block added to these, each would be
+  // rounded as a number of their size.
+  region_.from_zero = kernel_.buffers[static_cast<size_t>(statement_->write.buffer)].scope != Scope::Register;
+  if (!region_.from_zero) return;
+  for (auto& [name, accumulator] : region_.accumulators) accumulator.value = llvm::Constant::getNullValue(type);
 }
 
 void TileEmitter::store_total(Accumulator& accumulator, llvm::Value* total) {

@@ -2,28 +2,43 @@
 for them."""
 
 import collections
+import glob
+import os
 import threading
+from pathlib import Path
 
 import numpy as np
 
-from .errors import UnsupportedError
-from .module import Module
+from .arguments import source_of
+from .errors import Error, ModelError
+from .module import Memory, Module
 
-# Sizes of which a module knows that a run had them.
+# Versions that tc.compile keeps by default.
+MOST_VERSIONS = 4
+# Sizes of which a module knows how many runs had them.
 MOST_SEEN = 1024
+# A version that goes before so many runs took it was not worth its compilation.
+WORTH_RUNS = 8
+# Versions take at most this share of the machine's memory.
+SHARE_OF_MEMORY = 1 / 4
 
 
 class RecurringModule(Module):
-    """A model of unknown sizes. The second run at a size compiles a version for it, which runs from then on; the ones that were
-    used last are kept. Made by tc.compile(specialise=...)."""
+    """A model of unknown sizes. The second run at a size compiles a version for it, which runs from then on; the ones that were used
+    last are kept. Where versions go before they were worth it, because there are more sizes than versions, each doubles the runs that a
+    size must have had before the next is compiled. Made by tc.compile(specialise=...)."""
 
-    def __init__(self, compiled, threads, compile_for, most):
-        """`compile_for` makes the module for shapes of the inputs by name; `most` are kept."""
+    def __init__(self, compiled, threads, compile_for, most, most_bytes=None):
+        """`compile_for` makes the module for shapes of the inputs by name; `most` are kept, of together `most_bytes` (None: a
+        quarter of the machine's memory)."""
         super().__init__(compiled=compiled, threads=threads)
         self._compile_for, self._most = compile_for, most
+        self._most_bytes = most_bytes or int(SHARE_OF_MEMORY * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         self._lock = threading.Lock()
-        # Shapes of the inputs to: 1, a run had them; a module; None, where there is no version for them.
-        self._seen = collections.OrderedDict()
+        self._runs_before = 1    # that a size must have had
+        self._seen = collections.OrderedDict()       # shapes of the inputs to the runs that had them, without a version
+        self._versions = collections.OrderedDict()   # to [module, its runs]
+        self._without = set()    # shapes for which none can be made, or is being made
 
     def _run(self, arrays):
         if self._division:
@@ -36,36 +51,90 @@ class RecurringModule(Module):
         results = super()._run(arrays)
         with self._lock:
             # Only sizes that the model takes.
-            self._seen.setdefault(shapes, 1)
-            while len(self._seen) > MOST_SEEN:
-                self._seen.popitem(last=False)
+            if shapes not in self._without:
+                self._seen[shapes] = self._seen.pop(shapes, 0) + 1
+                while len(self._seen) > MOST_SEEN:
+                    self._seen.popitem(last=False)
         return results
 
     def _version(self, shapes):
+        """The version for these shapes, or None where there is none. Other threads go on with the open model while one is compiled."""
         with self._lock:
-            found = self._seen.get(shapes)
-            if shapes not in self._seen:
+            if shapes in self._versions:
+                self._versions.move_to_end(shapes)
+                self._versions[shapes][1] += 1
+                return self._versions[shapes][0]
+            if shapes in self._without or self._seen.get(shapes, 0) < self._runs_before:
                 return None
-            self._seen.move_to_end(shapes)
-            if found != 1:
-                return found
-            try:
-                module = self._compile_for({port.name: shape for port, shape in zip(self.inputs, shapes)})
-            except UnsupportedError:
-                module = None   # no bound size makes the model wrong, but some take more memory while they are compiled
-            self._seen[shapes] = module
-            kept = [key for key, each in self._seen.items() if isinstance(each, Module)]
-            for key in kept[:max(0, len(kept) - self._most)]:
-                del self._seen[key]
-            return module
+            if len(self._without) == MOST_SEEN:
+                self._without.clear()
+            self._without.add(shapes)
+            del self._seen[shapes]
+        try:
+            module = self._compile_for({port.name: shape for port, shape in zip(self.inputs, shapes)})
+        except Error:
+            # The file is gone, or compiling for these sizes takes more memory; no bound size makes the model wrong.
+            return None
+        with self._lock:
+            if _bytes_of(module) > self._most_bytes:
+                return None
+            self._without.discard(shapes)
+            self._versions[shapes] = [module, 1]
+            self._forget_old()
+        return module
+
+    def _forget_old(self):
+        while len(self._versions) > self._most or sum(_bytes_of(module) for module, _ in self._versions.values()) > self._most_bytes:
+            _, (_, runs) = self._versions.popitem(last=False)
+            if runs < WORTH_RUNS:
+                self._runs_before *= 2
 
     @property
     def versions(self):
         """The shapes of the inputs for which there are versions, the one used last at the end."""
         with self._lock:
-            return [shapes for shapes, module in self._seen.items() if isinstance(module, Module)]
+            return list(self._versions)
+
+    @property
+    def memory(self):
+        """Bytes that the model and its versions need together."""
+        with self._lock:
+            modules = [module for module, _ in self._versions.values()]
+        every = [super().memory, *(module.memory for module in modules)]
+        return Memory(*(None if None in column else sum(column) for column in zip(*every)))
 
     def explain(self):
-        lines = [f"a version is compiled for sizes that a second run has; the last {self._most} are kept"]
+        lines = [f"a version is compiled for sizes that {self._runs_before + 1} runs have; the last {self._most} are kept"]
         lines += ["  " + ", ".join(f"{port.name}: {shape}" for port, shape in zip(self.inputs, shapes)) for shapes in self.versions]
         return "\n".join([super().explain(), *lines])
+
+
+def reader_of(model):
+    """Makes the model's source whenever a version is compiled. A file is read again, so that it is not kept in memory, as long as it and
+    the files beside it that begin with its name are what they were."""
+    if not isinstance(model, (str, os.PathLike)):
+        source = source_of(model)
+        return source.copy
+    path, known = Path(os.path.abspath(model)), _state_of(model)
+
+    def read():
+        if _state_of(path) != known:
+            raise ModelError(f"{path} is not the file any more from which the model was compiled; compile it again")
+        return source_of(path)
+
+    return read
+
+
+def _state_of(path):
+    """What changes when a model's file or its external data do."""
+    path = Path(os.path.abspath(path))
+    try:
+        found = [(each.name, each.stat()) for each in sorted(path.parent.glob(f"{glob.escape(path.stem)}*"))]
+    except OSError:
+        return None
+    return [(name, status.st_ino, status.st_size, status.st_mtime_ns) for name, status in found]
+
+
+def _bytes_of(module):
+    """Bytes of constants, and of the arena where it is known."""
+    return module.memory.constants + (module.memory.arena or 0)

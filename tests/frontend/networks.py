@@ -191,7 +191,8 @@ class Cache:
 
 
 def steps(arguments, cache):
-    """Exports and runs what is not in the cache yet; a line for each."""
+    """Exports, runs and, with --peers, measures what is not in the cache yet; a line for each."""
+    end = time.time() + arguments.seconds
     chosen = [each for each in exports() if not arguments.names or any(part in each[0].label for part in arguments.names)]
     fresh = {network.label for network, *_ in chosen if arguments.export_again or "export" not in cache.row(network)}
     preload(exporting=bool(fresh))
@@ -203,12 +204,15 @@ def steps(arguments, cache):
             cache.keep(network, {"export": row})
             print(f"export {network.label}: {row['state']} {row['reason']} {time.time() - begin:.1f} s", flush=True)
         row = cache.row(network)
-        if arguments.export_only or row["export"]["state"] != "exported" or ("result" in row and not arguments.again):
+        if arguments.export_only or row["export"]["state"] != "exported":
             continue
-        begin, files = time.time(), cache.files(network)
-        result = in_process(lambda: result_of(files["model"].read_bytes(), *inputs_and_outputs(files)))
-        cache.keep(network, row | {"result": result})
-        print(f"run {network.label}: {result['state']} {result.get('error', '')} {result['reason']} {time.time() - begin:.1f} s", flush=True)
+        if "result" not in row or arguments.again and not arguments.peers:
+            begin, files = time.time(), cache.files(network)
+            result = in_process(lambda: result_of(files["model"].read_bytes(), *inputs_and_outputs(files)))
+            cache.keep(network, row | {"result": result})
+            print(f"run {network.label}: {result['state']} {result.get('error', '')} {result['reason']} {time.time() - begin:.1f} s", flush=True)
+        if arguments.peers and time.time() < end:
+            measure(network, arguments, cache)
     return chosen
 
 
@@ -269,22 +273,15 @@ def openvino_run(data, arrays):
     return run
 
 
-def measure(chosen, arguments, cache):
-    """The times of the networks that are right, until the time for it is over."""
-    import onnxruntime  # noqa: F401
-
-    import tc  # noqa: F401
-    end = time.time() + arguments.seconds
-    for network, *_ in chosen:
-        row = cache.row(network)
-        if row.get("result", {}).get("state") != "right" or ("times" in row and not arguments.again):
-            continue
-        if time.time() > end:
-            return
-        files = cache.files(network)
-        times = in_process(lambda: measured(files["model"].read_bytes(), inputs_and_outputs(files)[0]))
-        cache.keep(network, cache.row(network) | {"times": times})
-        print(f"time {network.label}: {ratio_of(times)} {times.get('seconds', times['reason'])}", flush=True)
+def measure(network, arguments, cache):
+    """The times of a network that is right."""
+    row = cache.row(network)
+    if row["result"]["state"] != "right" or ("times" in row and not arguments.again):
+        return
+    files = cache.files(network)
+    times = in_process(lambda: measured(files["model"].read_bytes(), inputs_and_outputs(files)[0]))
+    cache.keep(network, row | {"times": times})
+    print(f"time {network.label}: {ratio_of(times)} {times.get('seconds', times['reason'])}", flush=True)
 
 
 def ratio_of(times):
@@ -335,11 +332,7 @@ def main():
     if arguments.table:
         chosen = [each for each in exports() if cache.row(each[0]) and (not arguments.names or any(part in each[0].label for part in arguments.names))]
     else:
-        again, arguments.again = arguments.again, arguments.again and not arguments.peers
         chosen = steps(arguments, cache)
-        arguments.again = again
-    if arguments.peers:
-        measure(chosen, arguments, cache)
     rows = {network.label: cache.row(network) for network, *_ in chosen if cache.row(network)}
     if arguments.write:
         Path(arguments.write).write_text(table_text(rows), encoding="utf-8")

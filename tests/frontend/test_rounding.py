@@ -54,3 +54,28 @@ def test_windows_in_blocks(kernel, channels):
     windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (2, 3))
     exact = np.einsum("ncyxrs,fcrs->nfyx", windows, weights.astype(np.float64))
     assert np.abs(found - exact).max() / np.abs(exact).max() < 5e-7
+
+
+@pytest.mark.parametrize("channels", [512, 1024])
+def test_k_blocks_do_not_lengthen_blocks_of_sums(channels):
+    """The panels of these weights are larger than the second cache, so that the sums of a K-block wait in memory for the next."""
+    random = np.random.default_rng(channels)
+    x = random.standard_normal((1, channels, 7, 7)).astype(np.float32)
+    weights = random.standard_normal((128, channels, 3, 3)).astype(np.float32)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[1] * 4)
+    module = tc.compile(model_of(node, list(x.shape), weights), tolerance=0, threads=1)
+    found = module.run({"x": x})["y"]
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1))), (3, 3), (2, 3))[0]
+    exact = np.einsum("cyxrs,fcrs->fyx", windows, weights.astype(np.float64))[None]
+    # Sums of 16 channels, and the sum of these.
+    total = np.zeros(exact.shape[1:], np.float32)
+    for first in range(0, channels, 16):
+        block = np.zeros(exact.shape[1:], np.float32)
+        for channel in range(first, first + 16):
+            for row, column in np.ndindex(3, 3):
+                products = windows[None, channel, :, :, row, column] * weights[:, channel, row, column, None, None].astype(np.float64)
+                block = (block + products).astype(np.float32)
+        total += block
+    error, expected = root_of_mean_square(found - exact), root_of_mean_square(total - exact[0])
+    print(f"{channels} channels: error {error:.2e}, of blocks of 16 channels {expected:.2e}")
+    assert error <= 1.2 * expected
