@@ -9,7 +9,7 @@ where the first one ended; `--again` and `--export-again` do named ones anew, `-
 
 A row is `right` within 1e-3 of ONNX Runtime (of PyTorch, where that does not run it), else `wrong`, with what tc.verify says of it against
 float64; `refused` with tc's reason, or `not exported` with the exporter's. --peers measures those that are right beside ONNX
-Runtime and OpenVINO on one thread: the shortest of several runs, of all by turns.
+Runtime and OpenVINO on one thread: the least processor time of several runs, of all by turns.
 """
 
 import argparse
@@ -237,7 +237,8 @@ def preload(exporting):
 
 
 def measured(data, arrays):
-    """Seconds of tc, ONNX Runtime and OpenVINO on one thread: the shortest of runs by turns."""
+    """Seconds that the processor works for tc, ONNX Runtime and OpenVINO on one thread: the least of runs by turns. What passes by the
+    clock has other programs of a busy machine in it."""
     import tc
 
     session = session_of(data)
@@ -253,9 +254,9 @@ def measured(data, arrays):
     end = time.perf_counter() + MEASURED_SECONDS
     while len(times["tc"]) < RUNS or (time.perf_counter() < end and len(times["tc"]) < 100 * RUNS):
         for name, run in runs.items():
-            begin = time.perf_counter()
+            begin = time.process_time()
             run()
-            times[name].append(time.perf_counter() - begin)
+            times[name].append(time.process_time() - begin)
     return {"state": "measured", "seconds": {name: min(each) for name, each in times.items()}, "reason": str(notes or "")}
 
 
