@@ -1,5 +1,7 @@
 // Convolutions of one to three spatial axes.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "ir/ops/equation.h"
 #include "ir/ops/rows.h"
@@ -241,6 +243,28 @@ void scatter_taps(LowerContext& context, const Window& window, size_t i, Transpo
   loops.taps.push_back(tap);
 }
 
+// Sums of a map of one axis whose residues are apart, [n, filters, residues, rows], and how they are put beside each other.
+struct Interleaving {
+  int sum = -1;
+  std::vector<Affine> out;            // subscripts of the result
+  std::vector<Affine> constraints;    // of its elements
+};
+
+// With one axis, results are neighbours by their residue, which is too short for the lanes of a vector; rows of one residue are
+// as long as the input and read neighbours of it. Has the loops write these; nothing where there are no residues.
+std::optional<Interleaving> interleave(LowerContext& context, const Window& window, DType type, TransposedLoops& loops) {
+  if (window.kernel.size() != 1 || window.strides[0] == 1 || loops.outer.size() < 2) return std::nullopt;
+  const Iterator &row = loops.outer[loops.outer.size() - 2], &residue = loops.outer.back();
+  if (row.name != kOutput[2] || residue.name != kKernel[2]) return std::nullopt;   // of one row
+  const int64_t stride = window.strides[0], rest = ((window.before[0] % stride) + stride) % stride;
+  const Shape& output = *context.output_value(0).shape;
+  Interleaving result;
+  result.sum = context.local("sum", type, {output[0], output[1], Dim(stride), floor_div(output[2] + Dim(rest + stride - 1), Dim(stride))});
+  result.out = std::exchange(loops.out, {loops.out[0], loops.out[1], Affine::variable(residue.name), Affine::variable(row.name)});
+  result.constraints = std::exchange(loops.outer_constraints, {});
+  return result;
+}
+
 // One iterator per residue of the stride (`r`) and one per tap of that residue (`t`): with
 // y = y'*stride + r - (pad mod stride), the tap r + stride*t reads the input row y' + pad/stride - t.
 void lower_transposed(LowerContext& context) {
@@ -250,9 +274,7 @@ void lower_transposed(LowerContext& context) {
   const int64_t groups = int_attribute(context.node(), "group");
   const Window window = transposed_window(context.node(), input, kernel_of(context.node(), weights));
   const DType type = LowerContext::compute_type(context.output_value(0).dtype);
-  const int sum = context.has_input(2) || type != context.kernel().buffers[context.output(0)].dtype
-                      ? context.local("sum", type, output) : context.output(0);
-
+  const bool gather = std::all_of(window.dilations.begin(), window.dilations.end(), [](int64_t d) { return d == 1; });
   TransposedLoops loops;
   const Affine n = TransposedLoops::iterate(context, loops.outer, "n", input[0]);
   const Affine g = TransposedLoops::iterate(context, loops.outer, "g", Dim(groups));
@@ -262,10 +284,12 @@ void lower_transposed(LowerContext& context) {
   loops.out = {n, groups == 1 ? f : g * constant_shape({weights[1]})[0] + f};
   loops.in = {n, channel};
   loops.taps = {channel, f};
-  const bool gather = std::all_of(window.dilations.begin(), window.dilations.end(), [](int64_t d) { return d == 1; });
   for (size_t i = 0; i < window.kernel.size(); ++i) (gather ? gather_taps : scatter_taps)(context, window, i, loops);
   loops.outer_constraints = TransposedLoops::useful(std::move(loops.outer_constraints));
   loops.inner_constraints = TransposedLoops::useful(std::move(loops.inner_constraints));
+  const std::optional<Interleaving> interleaving = gather ? interleave(context, window, type, loops) : std::nullopt;
+  const bool separate = context.has_input(2) || type != context.kernel().buffers[context.output(0)].dtype;
+  const int sum = interleaving ? interleaving->sum : separate ? context.local("sum", type, output) : context.output(0);
   if (gather) {
     context.assign("macc_init", loops.outer, sum, loops.out, constant(type, 0), loops.outer_constraints);
   } else {
@@ -287,7 +311,11 @@ void lower_transposed(LowerContext& context) {
   };
   statement.value = binary(BinaryOp::Mul, operand(0, loops.in), operand(1, loops.taps));
   context.add(std::move(statement));
-  if (context.has_input(2)) {
+  if (interleaving) {
+    ExprPtr value = context.read_buffer(sum, loops.out);
+    if (context.has_input(2)) value = binary(BinaryOp::Add, value, context.read(2, std::vector<Affine>{loops.out[1]}));
+    context.assign("tail", loops.outer, context.output(0), interleaving->out, value, interleaving->constraints);
+  } else if (context.has_input(2)) {
     store_with_bias(context, sum, 2);
   } else if (sum != context.output(0)) {
     auto space = context.space("o", output);
