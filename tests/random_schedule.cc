@@ -451,6 +451,19 @@ RandomSchedule random_schedule(uint32_t seed, const Target& target, int64_t most
   return {&named, parse_kernel(named.text), preferred, std::move(schedule), seed};
 }
 
+RandomSchedule random_schedule_of_products(uint32_t seed, const Target& target, int64_t most_copies, PrimitiveCounts& counts) {
+  const auto& kernels = kernels_of_products();
+  const NamedKernel& named = kernels[seed % kernels.size()];
+  const auto round = static_cast<uint32_t>(seed / kernels.size());
+  const std::string preferred = round % 2 == 0 ? "merge" : drawn_primitives()[round / 2 % drawn_primitives().size()];
+  Schedule schedule = Drawer(seed, named, preferred, target, most_copies, counts).draw();
+  return {&named, parse_kernel(named.text), preferred, std::move(schedule), seed};
+}
+
+size_t products_of(const RandomSchedule& random) {
+  return random.schedule.finish().kernel.parameters.size() - random.kernel.parameters.size();
+}
+
 std::string describe(uint32_t seed, const RandomSchedule& random) {
   std::string result = text("TC_SEED=", seed, " kernel ", random.named->name, ", preferred ",
                             random.preferred, ":");

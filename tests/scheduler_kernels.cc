@@ -415,6 +415,64 @@ Kernel biased_product(int64_t rows, int64_t features, int64_t channels) {
                            "]: O[i, j] = max(T[i, j] + B[j], 0)\n"));
 }
 
+const std::vector<NamedKernel>& kernels_of_products() {
+  static const std::vector<NamedKernel> kernels = {
+      {"product", R"(kernel "product with rows of two open sizes"
+  parameter p0 = batch in [1, 100]
+  parameter p1 = seq in [1, 1000]
+  input A f32[p0, p1, 5]
+  constant K f32[5, 19]
+  output O f32[p0, p1, 19]
+  local T f32[p0, p1, 19]
+  init[b:p0, m:p1, n:19]: T[b, m, n] = 0
+  macc[b:p0, m:p1, n:19, k:5]: T[b, m, n] += A[b, m, k] * K[k, n]
+  tail[b:p0, m:p1, n:19]: O[b, m, n] = max(T[b, m, n], 0)
+)", {}},
+      {"elements", R"(kernel "elements of two open sizes"
+  parameter p0 = batch in [1, 100]
+  parameter p1 = seq in [2, 1000]
+  input A f32[p0, p1]
+  input B f32[p0, p1]
+  output O f32[p0, p1]
+  local T f32[p0, p1]
+  scaled[i:p0, j:p1]: T[i, j] = A[i, j] * 3
+  added[i:p0, j:p1]: O[i, j] = T[i, j] + B[i, j]
+)", {}},
+      {"three_sizes", R"(kernel "elements of three open sizes"
+  parameter p0 = batch in [1, 100]
+  parameter p1 = heads in [1, 100]
+  parameter p2 = seq in [1, 1000]
+  input A f32[p0, p1, p2]
+  output O f32[p0, p1, p2]
+  one[i:p0, j:p1, k:p2]: O[i, j, k] = max(A[i, j, k], 0)
+)", {}},
+      {"sum", R"(kernel "sum along two open sizes"
+  parameter p0 = batch in [1, 100]
+  parameter p1 = seq in [1, 1000]
+  input A f32[p0, p1, 13]
+  output O f32[13]
+  init[n:13]: O[n] = 0
+  sum[i:p0, j:p1, n:13]: O[n] += A[i, j, n]
+)", {}},
+      {"softmax", R"(kernel "softmax of rows of two open sizes"
+  parameter p0 = batch in [1, 100]
+  parameter p1 = seq in [1, 1000]
+  input I f32[p0, p1, 11]
+  output O f32[p0, p1, 11]
+  local M f32[p0, p1]
+  local E f32[p0, p1, 11]
+  local S f32[p0, p1]
+  top_init[i:p0, j:p1]: M[i, j] = -inf
+  top[i:p0, j:p1, k:11]: M[i, j] max= I[i, j, k]
+  power[i:p0, j:p1, k:11]: E[i, j, k] = exp(I[i, j, k] - M[i, j])
+  sum_init[i:p0, j:p1]: S[i, j] = 0
+  sum[i:p0, j:p1, k:11]: S[i, j] += E[i, j, k]
+  divide[i:p0, j:p1, k:11]: O[i, j, k] = E[i, j, k] / S[i, j]
+)", {}},
+  };
+  return kernels;
+}
+
 Kernel small_kernel(const std::string& name) {
   for (const NamedKernel& kernel : small_kernels()) {
     if (kernel.name == name) return parse_kernel(kernel.text);

@@ -20,6 +20,8 @@ struct NamedKernel {
 // Small ones, a few thousand instances each: convolutions, products, pooling, rows, copies, symbolic
 // extents, in-place outputs.
 const std::vector<NamedKernel>& small_kernels();
+// Kernels with two open sizes that lie one behind the other in memory, so that a schedule may make one size of them, their product.
+const std::vector<NamedKernel>& kernels_of_products();
 // The small kernel of that name.
 Kernel small_kernel(const std::string& name);
 // O = max(I K + B, 0), of constants K [channels, features] and B [features].

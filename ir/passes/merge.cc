@@ -164,6 +164,30 @@ void merge_views(Graph& graph) {
   }
 }
 
+void narrow_sums(Graph& graph) {
+  static const OpRow* const cast = find_op("Cast");
+  static const OpRow* const sum = find_op("CumSum");
+  const std::vector<int> producers = graph.producers();
+  const auto consumers = graph.consumers();
+  const auto made_by = [&](ValueId id, const OpRow* op) -> const Node* {
+    const int maker = producers[id];
+    return maker >= 0 && graph.nodes[maker].op == op ? &graph.nodes[maker] : nullptr;
+  };
+  for (Node& node : graph.nodes) {
+    if (node.op != cast) continue;
+    const Node* running = made_by(node.inputs[0], sum);
+    const Node* widening = running ? made_by(running->inputs[0], cast) : nullptr;
+    if (!widening || only_reader(graph, consumers, node.inputs[0]) < 0) continue;
+    // Integers wrap: the lower bits of a sum are the sum of the lower bits.
+    const auto has = [&](ValueId id, DType dtype) { return graph[id].dtype == dtype; };
+    if (!has(widening->inputs[0], DType::I32) || !has(node.inputs[0], DType::I64) || !has(node.outputs[0], DType::I32)) continue;
+    Node replaced = *running;
+    replaced.inputs[0] = widening->inputs[0];
+    replaced.outputs = node.outputs;
+    node = std::move(replaced);
+  }
+}
+
 void merge_duplicates(Graph& graph) {
   // Equal constants first, so that their readers become equal.
   std::map<std::string, ValueId> constants;

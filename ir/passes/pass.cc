@@ -51,6 +51,7 @@ const std::vector<Pass>& pass_table() {
       // Before batch normalisation is folded: dropouts and identities hide the pairs.
       {"eliminate", "Removes identities and whatever else gives back its operand.", eliminate},
       {"choose_by_place", "Chooses along one axis what constant tuples choose.", choose_by_place},
+      {"narrow_sums", "Sums integers in their own type where the sum is cast back to it.", narrow_sums},
       {"merge_views", "Makes one of chains of views and of transposes.", merge_views},
       // Pairs of transposes have become identities.
       {"eliminate_again", "Removes identities that merging left.", eliminate},

@@ -39,6 +39,9 @@ void choose_by_place(Graph& graph);
 // axes of extent 1 a Reshape.
 void merge_views(Graph& graph);
 
+// A running sum of i32 that becomes i64 before it and i32 again behind it is i32 throughout.
+void narrow_sums(Graph& graph);
+
 // QuantizeLinear of what joins, pads, moves or chooses elements, and has no other reader, is of each operand in its place: the same
 // integers, of a byte each.
 void quantise_early(Graph& graph);

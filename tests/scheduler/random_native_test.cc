@@ -38,10 +38,13 @@ class NativeRun {
  public:
   NativeRun(const Target& target, int64_t most_copies) : target_(target), most_copies_(most_copies) {}
 
-  void add(uint32_t seed) {
+  using Draw = RandomSchedule (*)(uint32_t, const Target&, int64_t, PrimitiveCounts&);
+
+  void add(uint32_t seed, Draw draw = random_schedule) {
     SCOPED_TRACE(::testing::Message() << "TC_SEED=" << seed);
     try {
-      RandomSchedule random = random_schedule(seed, target_, most_copies_, counts);
+      RandomSchedule random = draw(seed, target_, most_copies_, counts);
+      products += products_of(random) > 0;
       if (std::getenv("TC_SEED") != nullptr) std::printf("%s\n", describe(seed, random).c_str());
       batch_.push_back({seed, std::move(random)});
     } catch (const Error& error) {
@@ -93,7 +96,7 @@ class NativeRun {
   }
 
   PrimitiveCounts counts;
-  uint32_t compared = 0;
+  uint32_t compared = 0, products = 0;
 
  private:
   Target target_;
@@ -139,6 +142,19 @@ TEST(RandomSchedulesNative, ComputeTheSame) {
   for (const std::string& name : drawn_primitives()) {
     EXPECT_GE(counts.applied(name), name == "winograd" ? 1 : 20) << name;
   }
+}
+
+TEST(RandomSchedulesNative, ProductsOfOpenSizes) {
+  const uint32_t first = only_seed().value_or(10000), end = only_seed() ? first + 1 : first + 120;
+  uint32_t products = 0;
+  for (const Target& target : {host_target(), avx2_target()}) {
+    NativeRun run(target, kMostCopies);
+    for (uint32_t seed = first; seed < end; ++seed) run.add(seed, random_schedule_of_products);
+    run.flush();
+    std::printf("%u random schedules as machine code for %s, %u with a product of open sizes\n", run.compared, target.name.c_str(), run.products);
+    products += run.products;
+  }
+  EXPECT_GE(products, only_seed() ? 0u : 80u);
 }
 
 TEST(RandomSchedulesNative, ComputeTheSameUnderQemu) {

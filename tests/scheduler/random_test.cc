@@ -78,5 +78,33 @@ TEST(RandomSchedules, ComputeTheSame) {
   }
 }
 
+TEST(RandomSchedules, ProductsOfOpenSizes) {
+  constexpr uint32_t kSeeds = 300, kLeast = 100;
+  const char* only = std::getenv("TC_SEED");
+  const uint32_t first = only != nullptr ? static_cast<uint32_t>(std::atoll(only)) : 0;
+  const char* targets[] = {"x86-64-v4", "x86-64-v3", "rv64gcv", "rv64gc"};
+  PrimitiveCounts counts;
+  std::map<std::string, uint32_t> with_products;
+  for (uint32_t seed = first; seed < (only != nullptr ? first + 1 : kSeeds); ++seed) {
+    SCOPED_TRACE(::testing::Message() << "TC_SEED=" << seed);
+    try {
+      const RandomSchedule random = random_schedule_of_products(seed, parse_target(targets[seed % 4]), kMostCopies, counts);
+      SCOPED_TRACE(describe(seed, random));
+      if (products_of(random) > 0) ++with_products[random.named->name];
+      EXPECT_EQ(difference(random.kernel, random.schedule, seed, parameter_values(random.kernel, seed)), "");
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
+  }
+  if (only != nullptr) return;
+  uint32_t all = 0;
+  for (const NamedKernel& named : kernels_of_products()) {
+    std::printf("%s: %u random schedules with a product of open sizes\n", named.name.c_str(), with_products[named.name]);
+    EXPECT_GE(with_products[named.name], 10u) << named.name;
+    all += with_products[named.name];
+  }
+  EXPECT_GE(all, kLeast);
+}
+
 }  // namespace
 }  // namespace tc::testing

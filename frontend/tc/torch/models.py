@@ -12,8 +12,9 @@ from torch.utils import _pytree as pytree
 from ..errors import Error, ShapeError, UnsupportedError
 from .archive import open_archive
 from .describe import Refusal
+from .detectors import known_torchvision
 from .dynamic import OpenSizes, names_of_leaves
-from .packages import know_caches, known_torchvision
+from .packages import know_caches
 from .program import Names, describe_program
 from .script_values import ScriptError
 from .scripted import ScriptedModule, bind, initial_state

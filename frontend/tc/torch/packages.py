@@ -2,7 +2,6 @@
 
 import contextlib
 import sys
-from unittest import mock
 
 import torch
 from torch.utils import _pytree as pytree
@@ -36,27 +35,3 @@ def _know_pair_of_caches(kind):
     pytree.register_pytree_node(kind, parts, lambda values, _: kind(*values), flatten_with_keys_fn=parts_with_keys,
                                 serialized_type_name=f"{kind.__module__}.{kind.__name__}")
     torch.fx._pytree.register_pytree_flatten_spec(kind, lambda cache, spec: parts(cache)[0])
-
-
-@contextlib.contextmanager
-def known_torchvision():
-    """Meanwhile torchvision asks for no number that depends on data, where all that it decides is how to compute the same."""
-    boxes, poolers = (sys.modules.get(f"torchvision.ops.{name}") for name in ("boxes", "poolers"))
-    if boxes is None or poolers is None:
-        yield
-        return
-    with mock.patch.object(boxes, "batched_nms", _suppressed_by_class), mock.patch.object(poolers, "len", _length, create=True):
-        yield
-
-
-def _suppressed_by_class(boxes, scores, idxs, iou_threshold):
-    """Boxes of different classes are moved apart, so that they do not overlap: so torchvision does where there are few of them, and
-    takes class by class where there are many."""
-    largest = torch.cat([boxes.reshape(-1), boxes.new_zeros(1)]).max()
-    offsets = idxs.to(boxes) * (largest + 1)
-    return torch.ops.torchvision.nms(boxes + offsets[:, None], scores, iou_threshold)
-
-
-def _length(value):
-    """len() of a tensor is a number of Python; its size may be a symbol."""
-    return value.shape[0] if isinstance(value, torch.Tensor) else len(value)
