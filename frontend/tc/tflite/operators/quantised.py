@@ -45,8 +45,9 @@ def multiplier_of(real):
     return (0, 0) if exponent < -31 else (integer, exponent)
 
 
-def rescaled(g, name, reals, most, shape=(), once=False):
+def rescaled(g, name, reals, most, shape=(), once=False, cut=False):
     """i32: an i32 whose magnitude is at most `most` times real numbers, one or a list that broadcasts in that shape; rounded once or in two steps.
+    With `cut` results below 0 are only known to be at most 0.
 
     The shifts keep the sign, so that adding half of what they cut off rounds halves up; of negative numbers one less, away from 0."""
     found = [multiplier_of(real) for real in np.atleast_1d(reals)]
@@ -62,23 +63,29 @@ def rescaled(g, name, reals, most, shape=(), once=False):
 
     largest = max(most * (integer << max(exponent, 0)) for integer, exponent in found) >> 31
     value = g.node("Cast", [name], to=ONNX_NUMBERS["i64"])
-    if once:
+    # Where both shifts cut something off, rounding once is adding half before the second: the first only cuts.
+    cut_first = once and all(exponent < 0 for _, exponent in found)
+    if once and not cut_first:
         shifts = [31 - exponent for _, exponent in found]
         value = g.node("Mul", [value, constant([integer for integer, _ in found], "i64")])
         value = g.node("Add", [value, constant([1 << shift >> 1 for shift in shifts], "i64")])
         return narrow(g.node("BitShift", [value, constant(shifts, "i64")], direction="RIGHT"), largest + 1)
     value = g.node("Mul", [value, constant([integer << max(exponent, 0) for integer, exponent in found], "i64")])
-    high = g.node("BitShift", [g.node("Add", [value, g.number(1 << 30, "i64")]), g.number(31, "i64")], direction="RIGHT")
+    if not cut_first:
+        value = g.node("Add", [value, g.number(1 << 30, "i64")])
+    high = g.node("BitShift", [value, g.number(31, "i64")], direction="RIGHT")
     shifts = [max(-exponent, 0) for _, exponent in found]
     dtype = "i64"
     if largest < (1 << 30) - 1:
         high, dtype = narrow(high, largest), "i32"
     if any(shifts):
-        sign = g.node("BitShift", [high, g.number(31 if dtype == "i32" else 63, dtype)], direction="RIGHT")
-        if not all(shifts):
-            sign = g.node("Mul", [sign, constant([int(shift > 0) for shift in shifts], dtype)])
-        away = g.node("Add", [g.node("Add", [high, constant([1 << shift >> 1 for shift in shifts], dtype)]), sign])
-        high = g.node("BitShift", [away, constant(shifts, dtype)], direction="RIGHT")
+        half = g.node("Add", [high, constant([1 << shift >> 1 for shift in shifts], dtype)])
+        if not (cut or once):
+            sign = g.node("BitShift", [high, g.number(31 if dtype == "i32" else 63, dtype)], direction="RIGHT")
+            if not all(shifts):
+                sign = g.node("Mul", [sign, constant([int(shift > 0) for shift in shifts], dtype)])
+            half = g.node("Add", [half, sign])
+        high = g.node("BitShift", [half, constant(shifts, dtype)], direction="RIGHT")
     return high if dtype == "i32" else narrow(high, largest + 1)
 
 
@@ -130,7 +137,7 @@ def _padded(g, call, attributes):
     """The operand with its zero point around it, where the padding adds elements."""
     x = call.inputs[0]
     name, zero = g.channels_first(x), units(x)[1]
-    if attributes["auto_pad"] == "VALID" or not zero:
+    if attributes["auto_pad"] == "VALID":
         return name, attributes
     before, after = [0, 0], [0, 0]
     for axis in range(2):
@@ -150,8 +157,9 @@ def convolution(g, call, kernel, axis, attributes):
     name, attributes = _padded(g, call, attributes)
     sums = g.node("ConvInteger", [name, g.constant(kernel)], **attributes)
     sums = g.node("Add", [sums, g.constant(added.reshape(1, -1, 1, 1))])
-    name = rescaled(g, sums, reals, most, (1, -1, 1, 1))
-    g.give(call.out, stored(g, name, units(call.out)[1], ends(call, call.out)), channels_first=True)
+    zero, limits = units(call.out)[1], ends(call, call.out)
+    name = rescaled(g, sums, reals, most, (1, -1, 1, 1), cut=limits[0] >= zero)
+    g.give(call.out, stored(g, name, zero, limits), channels_first=True)
 
 
 def fully_connected(g, call, rows):
