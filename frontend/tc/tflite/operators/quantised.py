@@ -181,14 +181,22 @@ def two_operands(g, call):
     names, images = g.aligned(call.inputs[:2], call.out.rank)
     (a, a_zero), (b, b_zero), (out, zero) = units(call.inputs[0]), units(call.inputs[1]), units(call.out)
     operands = [_centred(g, names[0], a_zero), _centred(g, names[1], b_zero)]
+    limits = ends(call, call.out)
+    cut = limits[0] >= zero
     if call.name == "MUL":
-        name = rescaled(g, g.node("Mul", operands), np.float64(a * b / out), _FARTHEST * _FARTHEST)
+        name = rescaled(g, g.node("Mul", operands), np.float64(a * b / out), _FARTHEST * _FARTHEST, cut=cut)
     else:
         twice = 2 * np.float64(max(a, b))
-        shift = g.number(1 << 20, "i32")
-        parts = [rescaled(g, g.node("Mul", [each, shift]), np.float64(scale) / twice, _FARTHEST << 20) for each, scale in zip(operands, (a, b))]
-        name = rescaled(g, g.node("Add" if call.name == "ADD" else "Sub", parts), twice / (np.float64(1 << 20) * np.float64(out)), _FARTHEST << 20)
-    g.give(call.out, stored(g, name, zero, ends(call, call.out)), images)
+        parts = [_part_of_sum(g, each, np.float64(scale) / twice) for each, scale in zip(operands, (a, b))]
+        name = rescaled(g, g.node("Add" if call.name == "ADD" else "Sub", parts), twice / (np.float64(1 << 20) * np.float64(out)), _FARTHEST << 20, cut=cut)
+    g.give(call.out, stored(g, name, zero, limits), images)
+
+
+def _part_of_sum(g, name, real):
+    """An operand of a sum in units with 20 more bits, times a number of at most half; half of it needs no rounding."""
+    if real == 0.5:
+        return g.node("Mul", [name, g.number(1 << 19, "i32")])
+    return rescaled(g, g.node("Mul", [name, g.number(1 << 20, "i32")]), real, _FARTHEST << 20)
 
 
 def average_pool(g, call, attributes):
