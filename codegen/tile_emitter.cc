@@ -200,9 +200,8 @@ bool TileEmitter::fills_registers() const {
   for (const auto& [name, accumulator] : region_.accumulators) {
     bits += static_cast<double>(accumulator.value->getType()->getPrimitiveSizeInBits().getKnownMinValue());
   }
-  // What bytes are multiplied by is spread over a register, which operands in memory cannot do for them: less room is left.
-  const bool bytes = statement_ != nullptr && statement_->value->dtype == DType::I32 && byte_products(target) > 0;
-  return target.reorders && target.vector_bits > 0 && (bytes ? 4 : 2) * bits > target.vector_bits * target.vector_registers;
+  const int held = statement_ != nullptr && statement_->value->dtype == DType::I32 && byte_products(target) > 0 ? 4 : 2;   // spread bytes, too
+  return target.reorders && target.vector_bits > 0 && held * bits > target.vector_bits * target.vector_registers;
 }
 
 TileEmitter::SerialBounds TileEmitter::serial_bounds(const TileLoop& loop, const Constraints& pending) const {

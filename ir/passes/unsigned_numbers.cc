@@ -28,6 +28,15 @@ TensorPtr shifted(const Tensor& tensor, DType type, int64_t offset) {
   return result;
 }
 
+bool is_cast(const Node& node, DType to) {
+  return node.op->name == "Cast" && dtype_from_name(string_attribute(node, "to")) == to;
+}
+
+bool joins(const Node& node) { return node.op->traits.movement == Movement::Join; }
+
+// How many of the inputs a movement takes elements of.
+size_t operands(const Node& node) { return joins(node) ? node.inputs.size() : 1; }
+
 class Unsigned {
  public:
   explicit Unsigned(Graph& graph) : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()) {}
@@ -59,9 +68,6 @@ class Unsigned {
     const int node = producers_[static_cast<size_t>(id)];
     return node < 0 ? nullptr : &graph_.nodes[static_cast<size_t>(node)];
   }
-  static bool is_cast(const Node& node, DType to) {
-    return node.op->name == "Cast" && dtype_from_name(string_attribute(node, "to")) == to;
-  }
 
   // --- which values ---
 
@@ -72,8 +78,6 @@ class Unsigned {
     }
     return moves_elements(graph_, node);
   }
-  bool joins(const Node& node) const { return node.op->traits.movement == Movement::Join; }
-  size_t operands(const Node& node) const { return joins(node) ? node.inputs.size() : 1; }
 
   ValueId root(ValueId id) {
     auto found = parents_.try_emplace(id, id).first;
