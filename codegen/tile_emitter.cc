@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/error.h"
+#include "ir/target/byte_products.h"
 
 namespace tc {
 namespace {
@@ -199,7 +200,8 @@ bool TileEmitter::fills_registers() const {
   for (const auto& [name, accumulator] : region_.accumulators) {
     bits += static_cast<double>(accumulator.value->getType()->getPrimitiveSizeInBits().getKnownMinValue());
   }
-  return target.reorders && target.vector_bits > 0 && 2 * bits > target.vector_bits * target.vector_registers;
+  const int held = statement_ != nullptr && statement_->value->dtype == DType::I32 && byte_products(target) > 0 ? 4 : 2;   // spread bytes, too
+  return target.reorders && target.vector_bits > 0 && held * bits > target.vector_bits * target.vector_registers;
 }
 
 TileEmitter::SerialBounds TileEmitter::serial_bounds(const TileLoop& loop, const Constraints& pending) const {

@@ -112,6 +112,45 @@ TileEmitter::Value TileEmitter::evaluate_select(const Expr& expr, const Guard& g
   return {builder_.CreateSelect(condition.value, a.value, b.value), vector};
 }
 
+// i32((i64(a) * i64(b) + c) >> s) of two i32, where c and s are constants and 0 < s <= 32. Vectors of x86 multiply every second number
+// of 32 bits: the products of the even ones end in the lower half of a lane of 64 bits, those of the odd ones in its upper half, and
+// one vector is made of both.
+std::optional<TileEmitter::Value> TileEmitter::upper_product(const Expr& cast, const Guard& guard) {
+  constexpr int64_t kHalf = 32;
+  constexpr int kLeast = 8, kMost = 16;
+  if (context_.target.arch != Arch::X86_64 || context_.target.vector_bits < kHalf * kLeast || (lanes_ != kLeast && lanes_ != kMost)) return std::nullopt;
+  if (kHalf * lanes_ > context_.target.vector_bits || cast.dtype != DType::I32) return std::nullopt;
+  const auto is = [](const Expr& expr, BinaryOp op) {
+    return expr.kind == Expr::Kind::Binary && expr.binary == op && expr.dtype == DType::I64;
+  };
+  const auto is_number = [](const Expr& expr) { return expr.kind == Expr::Kind::Const && expr.dtype == DType::I64; };
+  const Expr& shift = *cast.operands[0];
+  if (!is(shift, BinaryOp::Shr) || !is_number(*shift.operands[1])) return std::nullopt;
+  const int64_t bits = shift.operands[1]->integer;
+  const bool adds = is(*shift.operands[0], BinaryOp::Add) && is_number(*shift.operands[0]->operands[1]);
+  const int64_t added = adds ? shift.operands[0]->operands[1]->integer : 0;
+  const Expr& product = adds ? *shift.operands[0]->operands[0] : *shift.operands[0];
+  if (bits < 1 || bits > kHalf || !is(product, BinaryOp::Mul)) return std::nullopt;
+  for (const ExprPtr& operand : product.operands) {
+    if (operand->kind != Expr::Kind::Cast || operand->operands[0]->dtype != DType::I32) return std::nullopt;
+  }
+  const Value a = evaluate(product.operands[0]->operands[0], guard), b = evaluate(product.operands[1]->operands[0], guard);
+  if (!a.vector && !b.vector) return std::nullopt;
+  llvm::Type* wide = widen(builder_.getInt64Ty(), lanes_ / 2);
+  llvm::Value *left = builder_.CreateBitCast(spread(a), wide), *right = builder_.CreateBitCast(spread(b), wide);
+  const auto number = [&](int64_t value) { return llvm::ConstantInt::get(wide, static_cast<uint64_t>(value), true); };
+  const auto lower = [&](llvm::Value* value) { return builder_.CreateAShr(builder_.CreateShl(value, number(kHalf)), number(kHalf)); };
+  const auto upper = [&](llvm::Value* value) { return builder_.CreateAShr(value, number(kHalf)); };
+  llvm::Value* even = builder_.CreateAdd(builder_.CreateMul(lower(left), lower(right)), number(added));
+  llvm::Value* odd = builder_.CreateAdd(builder_.CreateMul(upper(left), upper(right)), number(added));
+  llvm::Type* narrow = widen(builder_.getInt32Ty(), lanes_);
+  even = builder_.CreateBitCast(builder_.CreateLShr(even, number(bits)), narrow);
+  odd = builder_.CreateBitCast(builder_.CreateShl(odd, number(kHalf - bits)), narrow);
+  llvm::SmallVector<int, kMost> places;
+  for (int i = 0; i < lanes_; ++i) places.push_back(i % 2 == 0 ? i : lanes_ + i);
+  return Value{builder_.CreateShuffleVector(even, odd, places), true};
+}
+
 TileEmitter::Value TileEmitter::compute(const ExprPtr& pointer, const Guard& guard) {
   const Expr& expr = *pointer;
   llvm::LLVMContext& context = builder_.getContext();
@@ -138,6 +177,7 @@ TileEmitter::Value TileEmitter::compute(const ExprPtr& pointer, const Guard& gua
       return {arithmetic_.unary(expr.unary, expr.operands[0]->dtype, a.value), a.vector};
     }
     case Expr::Kind::Cast: {
+      if (const auto upper = upper_product(expr, guard)) return *upper;
       const Value a = evaluate(expr.operands[0], guard);
       return {arithmetic_.cast(expr.operands[0]->dtype, expr.dtype, a.value), a.vector};
     }

@@ -167,6 +167,26 @@ OpRow shift_row() {
   return row;
 }
 
+OpRow wide_product_row() {
+  OpRow row = elementwise({"WideProduct", 1, "a * b", 2, "Product, in 64 bits, of two integers of 32 bits; the compiler makes it."});
+  row.equation = "i64(a) * i64(b)";
+  row.onnx.clear();
+  row.types.clear();
+  row.traits.binary.reset();
+  row.infer = [](InferContext& context) {
+    for (const int i : {0, 1}) {
+      if (context.dtype(i) != DType::I32) context.error("operand ", i, " is ", name_of(context.dtype(i)), "; i32 is needed");
+    }
+    context.set_output(0, DType::I64, context.broadcast({context.shape(0), context.shape(1)}));
+  };
+  row.lower = [](LowerContext& context) {
+    auto space = context.space("i", *context.output_value(0).shape);
+    auto operand = [&](int i) { return cast(DType::I64, context.read(i, context.broadcast_index(context.shape(i), space.position))); };
+    context.assign("e", space.iterators, context.output(0), space.position, binary(BinaryOp::Mul, operand(0), operand(1)));
+  };
+  return row;
+}
+
 // The operand of `x + 0`, `0 + x`, `x - 0`, `x * 1`, `1 * x`, `x / 1`.
 ValueId forwards_other_operand(const Graph& graph, const Node& node) {
   if (node.inputs.size() != 2) return kNoValue;
@@ -201,6 +221,7 @@ void register_arithmetic_ops(OpTable& table) {
   table.add(pow_row());
   table.add(clip_row());
   table.add(shift_row());
+  table.add(wide_product_row());
 
   table.add(with_elements(variadic("Max", BinaryOp::Max, "Largest of the operands."),
                           [](const Dim& a, const Dim& b) { return max(a, b); }));

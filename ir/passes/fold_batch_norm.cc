@@ -212,7 +212,8 @@ void fold_pads(Graph& graph) {
     const Node& pad = graph.nodes[maker];
     if (only_reader(graph, consumers, pad.outputs[0]) < 0 || string_attribute(pad, "mode") != "constant") continue;
     const auto value = pad.inputs.size() > 1 ? scalar_of(graph, pad.inputs[1]) : float_attribute(pad, "value");
-    if (value != 0.0 || has_attribute(pad, "axes") || string_attribute(node, "auto_pad") != "NOTSET") continue;
+    const std::string automatic = string_attribute(node, "auto_pad");
+    if (value != 0.0 || has_attribute(pad, "axes") || (automatic != "NOTSET" && automatic != "VALID")) continue;
     const std::vector<Dim> added = dims_attribute(pad, "pads");
     const size_t rank = added.size() / 2;
     bool fits = true;
@@ -228,6 +229,7 @@ void fold_pads(Graph& graph) {
       pads[rank - 2 + i - 2] += added[rank + i].constant();
     }
     node.attributes["pads"] = pads;
+    node.attributes.erase("auto_pad");
     node.inputs[0] = pad.inputs[0];
   }
 }

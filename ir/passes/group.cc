@@ -12,6 +12,8 @@ namespace {
 
 // More than this many nodes in one kernel gain nothing and cost registers.
 constexpr size_t kLargestGroup = 24;
+// So many steps of a sum of integers towards its scale count as one node.
+constexpr size_t kWholeSteps = 3;
 
 using Movement = OpTraits::Movement;
 
@@ -126,8 +128,18 @@ class Grouper {
     return sa && sb && *sa == *sb;
   }
 
+  // An elementwise step on integers of 32 or 64 bits, as sums are brought to their scale in fixed point.
+  bool is_whole_step(int node) const {
+    const DType type = graph_[graph_.nodes[node].outputs[0]].dtype;
+    return is_elementwise(node) && (type == DType::I32 || type == DType::I64);
+  }
+  size_t size_of(const std::set<int>& set) const {
+    const auto steps = static_cast<size_t>(std::count_if(set.begin(), set.end(), [&](int node) { return is_whole_step(node); }));
+    return set.size() - steps + steps / kWholeSteps;
+  }
+
   bool may_be_epilogue(int node, int anchor, const std::set<int>& set) const {
-    if (owner_[node] >= 0 || set.size() >= kLargestGroup) return false;
+    if (owner_[node] >= 0 || size_of(set) >= kLargestGroup) return false;
     if (depends_through_outside(node, set)) return false;
     if (is_elementwise(node)) return same_shape(node, anchor) && !ends_in_transpose(set);
     return is_product(anchor) && is_permute(node);
@@ -164,7 +176,7 @@ class Grouper {
   // elementwise nodes in front of elementwise groups, elementwise nodes in front of row programs.
   void take_prologue(int anchor, std::set<int>& set) const {
     bool grew = true;
-    while (grew && set.size() < kLargestGroup) {
+    while (grew && size_of(set) < kLargestGroup) {
       grew = false;
       for (int node : std::vector<int>(set.begin(), set.end())) {
         for (ValueId id : graph_.nodes[node].inputs) {
@@ -176,7 +188,8 @@ class Grouper {
                                        [&](int reader) { return set.count(reader) > 0; });
           if (!only_here) continue;
           // Of what it reads a quarter of the bytes.
-          bool wanted = row(maker).traits.quantisation == OpTraits::Quantisation::Dequantize && is_elementwise(node) && same_shape(maker, anchor);
+          const bool widens = row(maker).traits.quantisation == OpTraits::Quantisation::Dequantize || is_whole_step(maker);
+          bool wanted = widens && is_elementwise(node) && same_shape(maker, anchor);
           if (is_product(anchor) && node == anchor) wanted = wanted || is_permute(maker);
           if (is_row_program(anchor) && node_leads_to(anchor, node, set)) {
             wanted = is_elementwise(maker) && shape_of_output(maker) && graph_[graph_.nodes[anchor].inputs[0]].shape &&

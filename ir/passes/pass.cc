@@ -42,6 +42,7 @@ const std::vector<Pass>& pass_table() {
       {"counted_loops", "Makes Scans of loops whose number of iterations follows from shapes.", counted_loops},
       {"fold_shapes", "Makes constants of values that follow from shapes.", fold_shapes},
       {"quantise_early", "Rounds to integers before joining, moving or choosing elements, not behind.", quantise_early},
+      {"unsigned_numbers", "Keeps bytes with a sign that are multiplied as bytes without one.", unsigned_numbers},
       // Before quantised weights become floats.
       {"integer_products", "Adds up products of quantised numbers as integers.", integer_products},
       {"fold_constants", "Computes nodes whose inputs are all constant.", fold_constants},
@@ -61,6 +62,7 @@ const std::vector<Pass>& pass_table() {
       {"fold_again", "Computes what earlier passes made constant.", fold_constants},
       {"merge_duplicates", "Computes once what is computed twice.", merge_duplicates},
       {"fixed_point", "Brings sums of integers to the scale of their result by a multiplier and a shift; only where quantised is fast.", fixed_point, true},
+      {"wide_products", "Multiplies integers of 32 bits where products of 64 bits have such factors.", wide_products},
       {"repeat_dequantisation", "Dequantises a value for each node that reads it.", repeat_dequantisation},
       {"quantised_units", "Computes what becomes an integer in units of its scale.", quantised_units},
       {"bind_sizes_again", "Makes one of sizes that are computed from the same value.", bind_sizes},

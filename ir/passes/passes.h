@@ -46,6 +46,10 @@ void narrow_sums(Graph& graph);
 // integers, of a byte each.
 void quantise_early(Graph& graph);
 
+// Bytes with a sign that products with constant weights are summed up of, and what moves their elements, are 128 more, without a sign; so
+// are their zero points. Sums take the surplus, a constant for each channel, away.
+void unsigned_numbers(Graph& graph);
+
 // Convolutions and matrix products of dequantised 8-bit integers with constant weights, and means of such integers, add up
 // integers, exactly, in 32 bits; their sums are scaled in f32. What only chooses elements, or moves them, does so before they are
 // dequantised. Graph::arithmetic tells what became of each node, and why some stayed floats.
@@ -54,6 +58,9 @@ void integer_products(Graph& graph);
 // Sums and products of quantised numbers become integers of the result's scale without floats, as TensorFlow Lite's reference
 // kernels have it: by a multiplier of 31 bits and a power of two, rounded once. They are at most one step from the exact result.
 void fixed_point(Graph& graph);
+
+// A product of 64 bits of a widened i32 and a constant whose numbers fit 32 bits takes both as i32.
+void wide_products(Graph& graph);
 
 // Sums of dequantised values and of scaled integers are computed in units of the scale of the integer that they become,
 // which then is not divided by. Rounding ties may fall to the other side.

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/target/byte_products.h"
 #include "ir/traffic.h"
+#include "scheduler/core/statements.h"
 #include "scheduler/scheduler.h"
 
 namespace tc {
@@ -22,6 +24,31 @@ double cycles_of_product(const Kernel& kernel, const Statement& statement, const
   return turns * format->cycles / (static_cast<double>(unit.rows) * unit.columns * format->groups * format->members);
 }
 
+// Of a product of bytes that is added up in 32 bits; 0 where the statement is another.
+double cycles_of_bytes(const Kernel& kernel, const Statement& statement, const Target& target) {
+  const Expr& value = *statement.value;
+  if (statement.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary || value.binary != BinaryOp::Mul || value.dtype != DType::I32) return 0;
+  std::vector<const Expr*> loads;
+  for (const ExprPtr& operand : value.operands) {
+    if (operand->kind != Expr::Kind::Cast || operand->operands[0]->kind != Expr::Kind::Load) return 0;
+    const Expr& load = *operand->operands[0];
+    if (load.dtype != DType::I8 && load.dtype != DType::U8) return 0;
+    loads.push_back(&load);
+  }
+  const double lanes = std::max(1, target.lanes(DType::I32));
+  const int together = byte_products(target);
+  const bool four = together > 0 && std::any_of(statement.iterators.begin(), statement.iterators.end(), [&](const Iterator& iterator) {
+    return iterator.extent == Affine(together) && std::all_of(loads.begin(), loads.end(), [&](const Expr* load) {
+             return element_stride(kernel, load->access, iterator.name) == 1;
+           });
+  });
+  // One at a time: to 32 bits, a product, a sum.
+  constexpr double kAlone = 2, kByHalves = 3;
+  if (!four) return kAlone / (lanes * target.multiply_adds);
+  const bool instruction = has_byte_instruction(target, static_cast<int64_t>(lanes), loads[0]->dtype, loads[1]->dtype);
+  return (instruction ? 1 : kByHalves) / (lanes * together * target.multiply_adds);
+}
+
 }  // namespace
 
 double predicted_cycles(const ScheduledKernel& scheduled, const Target& target, int64_t likely) {
@@ -33,7 +60,8 @@ double predicted_cycles(const ScheduledKernel& scheduled, const Target& target, 
   Kernel vectors = scheduled.kernel;
   double compute = 0;
   std::erase_if(vectors.statements, [&](const Statement& statement) {
-    const double cycles = cycles_of_product(scheduled.kernel, statement, target);
+    double cycles = cycles_of_product(scheduled.kernel, statement, target);
+    if (cycles == 0) cycles = cycles_of_bytes(scheduled.kernel, statement, target);
     compute += instance_count(statement, parameters) * cycles;
     return cycles > 0;
   });

@@ -18,6 +18,8 @@ ALLOWED = {
     "ir/passes/recover_normalizations.cc": ({"AveragePool", "LRN", "LayerNormalization", "Pad", "ReduceMean"},
                                             "makes the second and third of patterns that are written with the others"),
     "ir/passes/simplify.cc": ({"Cast", "Reshape"}, "the pass makes them, and gives casts that are there another type"),
+    "ir/passes/unsigned_numbers.cc": ({"Add", "BitwiseXor", "Cast", "Gather", "Identity", "Sub"}, "makes all but Gather, which reads a table where it chooses from a constant"),
+    "ir/passes/wide_products.cc": ({"Cast", "WideProduct"}, "makes the second of a cast that is multiplied"),
     "frontend/pipeline/layout.cc": ({"Reorder"}, "the layout's changes are nodes that it makes"),
     "frontend/pipeline/plan_loop.cc": ({"Add"}, "a loop counts its iterations"),
     "frontend/import/onnx/class_names.cc": ({"LabelEncoder", "LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"},

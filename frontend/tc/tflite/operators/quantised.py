@@ -45,8 +45,9 @@ def multiplier_of(real):
     return (0, 0) if exponent < -31 else (integer, exponent)
 
 
-def rescaled(g, name, reals, most, shape=(), once=False):
-    """i32: an i32 whose magnitude is at most `most` times real numbers, one or a list that broadcasts in that shape; rounded once or in two steps.
+def rescaled(g, name, reals, most, shape=(), rounding="steps"):
+    """i32: an i32 whose magnitude is at most `most` times real numbers, one or a list that broadcasts in that shape; rounded once ("once") or in
+    two steps ("steps"); of "positive" results those below 0 are only known to be at most 0.
 
     The shifts keep the sign, so that adding half of what they cut off rounds halves up; of negative numbers one less, away from 0."""
     found = [multiplier_of(real) for real in np.atleast_1d(reals)]
@@ -62,23 +63,29 @@ def rescaled(g, name, reals, most, shape=(), once=False):
 
     largest = max(most * (integer << max(exponent, 0)) for integer, exponent in found) >> 31
     value = g.node("Cast", [name], to=ONNX_NUMBERS["i64"])
-    if once:
+    # Where both shifts cut something off, rounding once is adding half before the second: the first only cuts.
+    cut_first = rounding == "once" and all(exponent < 0 for _, exponent in found)
+    if rounding == "once" and not cut_first:
         shifts = [31 - exponent for _, exponent in found]
         value = g.node("Mul", [value, constant([integer for integer, _ in found], "i64")])
         value = g.node("Add", [value, constant([1 << shift >> 1 for shift in shifts], "i64")])
         return narrow(g.node("BitShift", [value, constant(shifts, "i64")], direction="RIGHT"), largest + 1)
     value = g.node("Mul", [value, constant([integer << max(exponent, 0) for integer, exponent in found], "i64")])
-    high = g.node("BitShift", [g.node("Add", [value, g.number(1 << 30, "i64")]), g.number(31, "i64")], direction="RIGHT")
+    if not cut_first:
+        value = g.node("Add", [value, g.number(1 << 30, "i64")])
+    high = g.node("BitShift", [value, g.number(31, "i64")], direction="RIGHT")
     shifts = [max(-exponent, 0) for _, exponent in found]
     dtype = "i64"
     if largest < (1 << 30) - 1:
         high, dtype = narrow(high, largest), "i32"
     if any(shifts):
-        sign = g.node("BitShift", [high, g.number(31 if dtype == "i32" else 63, dtype)], direction="RIGHT")
-        if not all(shifts):
-            sign = g.node("Mul", [sign, constant([int(shift > 0) for shift in shifts], dtype)])
-        away = g.node("Add", [g.node("Add", [high, constant([1 << shift >> 1 for shift in shifts], dtype)]), sign])
-        high = g.node("BitShift", [away, constant(shifts, dtype)], direction="RIGHT")
+        half = g.node("Add", [high, constant([1 << shift >> 1 for shift in shifts], dtype)])
+        if rounding == "steps":
+            sign = g.node("BitShift", [high, g.number(31 if dtype == "i32" else 63, dtype)], direction="RIGHT")
+            if not all(shifts):
+                sign = g.node("Mul", [sign, constant([int(shift > 0) for shift in shifts], dtype)])
+            half = g.node("Add", [half, sign])
+        high = g.node("BitShift", [half, constant(shifts, dtype)], direction="RIGHT")
     return high if dtype == "i32" else narrow(high, largest + 1)
 
 
@@ -94,6 +101,10 @@ def ends(call, value):
         return zero + int(np.copysign(np.floor(np.abs(quotient) + np.float32(0.5)), quotient))
 
     return (_LEAST if low is None else max(_LEAST, integer(low))), (_MOST if high is None else min(_MOST, integer(high)))
+
+
+def _rounding(limits, zero):
+    return "positive" if limits[0] >= zero else "steps"
 
 
 def stored(g, name, zero, limits):
@@ -130,7 +141,7 @@ def _padded(g, call, attributes):
     """The operand with its zero point around it, where the padding adds elements."""
     x = call.inputs[0]
     name, zero = g.channels_first(x), units(x)[1]
-    if attributes["auto_pad"] == "VALID" or not zero:
+    if attributes["auto_pad"] == "VALID":
         return name, attributes
     before, after = [0, 0], [0, 0]
     for axis in range(2):
@@ -150,8 +161,9 @@ def convolution(g, call, kernel, axis, attributes):
     name, attributes = _padded(g, call, attributes)
     sums = g.node("ConvInteger", [name, g.constant(kernel)], **attributes)
     sums = g.node("Add", [sums, g.constant(added.reshape(1, -1, 1, 1))])
-    name = rescaled(g, sums, reals, most, (1, -1, 1, 1))
-    g.give(call.out, stored(g, name, units(call.out)[1], ends(call, call.out)), channels_first=True)
+    zero, limits = units(call.out)[1], ends(call, call.out)
+    name = rescaled(g, sums, reals, most, (1, -1, 1, 1), _rounding(limits, zero))
+    g.give(call.out, stored(g, name, zero, limits), channels_first=True)
 
 
 def fully_connected(g, call, rows):
@@ -159,7 +171,7 @@ def fully_connected(g, call, rows):
     weights = call.constant(1, "the list of weights")
     reals, added, most = _sums_of(call, weights, 0)
     sums = g.node("Add", [g.node("MatMulInteger", [rows, g.constant(np.ascontiguousarray(weights.T))]), g.constant(added)])
-    return stored(g, rescaled(g, sums, reals, most, (-1,), once=True), units(call.out)[1], ends(call, call.out))
+    return stored(g, rescaled(g, sums, reals, most, (-1,), "once"), units(call.out)[1], ends(call, call.out))
 
 
 def _centred(g, name, zero):
@@ -173,14 +185,22 @@ def two_operands(g, call):
     names, images = g.aligned(call.inputs[:2], call.out.rank)
     (a, a_zero), (b, b_zero), (out, zero) = units(call.inputs[0]), units(call.inputs[1]), units(call.out)
     operands = [_centred(g, names[0], a_zero), _centred(g, names[1], b_zero)]
+    limits = ends(call, call.out)
+    rounding = _rounding(limits, zero)
     if call.name == "MUL":
-        name = rescaled(g, g.node("Mul", operands), np.float64(a * b / out), _FARTHEST * _FARTHEST)
+        name = rescaled(g, g.node("Mul", operands), np.float64(a * b / out), _FARTHEST * _FARTHEST, (), rounding)
     else:
         twice = 2 * np.float64(max(a, b))
-        shift = g.number(1 << 20, "i32")
-        parts = [rescaled(g, g.node("Mul", [each, shift]), np.float64(scale) / twice, _FARTHEST << 20) for each, scale in zip(operands, (a, b))]
-        name = rescaled(g, g.node("Add" if call.name == "ADD" else "Sub", parts), twice / (np.float64(1 << 20) * np.float64(out)), _FARTHEST << 20)
-    g.give(call.out, stored(g, name, zero, ends(call, call.out)), images)
+        parts = [_part_of_sum(g, each, np.float64(scale) / twice) for each, scale in zip(operands, (a, b))]
+        name = rescaled(g, g.node("Add" if call.name == "ADD" else "Sub", parts), twice / (np.float64(1 << 20) * np.float64(out)), _FARTHEST << 20, (), rounding)
+    g.give(call.out, stored(g, name, zero, limits), images)
+
+
+def _part_of_sum(g, name, real):
+    """An operand of a sum in units with 20 more bits, times a number of at most half; half of it needs no rounding."""
+    if real == 0.5:
+        return g.node("Mul", [name, g.number(1 << 19, "i32")])
+    return rescaled(g, g.node("Mul", [name, g.number(1 << 20, "i32")]), real, _FARTHEST << 20)
 
 
 def average_pool(g, call, attributes):
