@@ -177,6 +177,7 @@ Target parse_resolved(const std::string& text) {
 
 int64_t Target::width_for(int64_t size, int64_t width) const {
   constexpr double kLeastWaste = 0.02;   // part of all lanes
+  if (size <= least_block) return std::min<int64_t>(width, least_block);
   const int64_t rest = size % width;
   const bool waste = rest > 0 && 2 * rest <= width && static_cast<double>(width - rest) > kLeastWaste * static_cast<double>(size);
   return halves && waste ? width / 2 : width;
