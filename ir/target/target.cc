@@ -110,7 +110,7 @@ void add_longer(Target& target, const std::string& name) {
   const std::string extras = target.name.substr(name.size());
   for (const Row& row : all_rows()) {
     const bool same = row.target.arch == target.arch && row.target.name.rfind("rv64gcv", 0) == 0 && name.rfind("rv64gcv", 0) == 0;
-    const bool fills = row.target.vector_bits <= 32 * target.block;
+    const bool fills = row.target.vector_bits <= 32 * (target.least_block > 0 ? target.least_block : target.block);
     if (same && fills && row.target.vector_bits > target.vector_bits) target.longer.push_back(row.target.name + extras);
   }
   if (target.longer.empty()) {
