@@ -1,4 +1,4 @@
-"""Prints the polynomials of math_tables.h: minimax fits by the exchange algorithm (needs mpmath).
+"""Prints the polynomials of math_tables.h: minimax fits by the exchange algorithm (needs mpmath and numpy).
 
     python3 codegen/fit_polynomials.py > codegen/math_tables.h
 
@@ -8,6 +8,7 @@ coefficients are then rounded to the type.
 
 import struct
 
+import numpy
 from mpmath import atan, cos, erf, erfc, exp, log, lu_solve, matrix, mp, mpf, pi, sin, sqrt
 
 mp.dps = 60
@@ -111,6 +112,34 @@ def erf_parts(parts, width, degree):
     return [[row[power] for row in rows] for power in range(degree + 1)]
 
 
+# Up to where erf is fitted as a quotient of two polynomials of degree 5: there the quotient, in float32, is 1.
+ERF_BOUND = 3.925
+
+
+def erf_quotient(bound, degree=5, rounds=800):
+    """Coefficients of numerator and denominator of erf(s) / s by t = s^2, and the largest relative error: least squares
+    whose weights follow the error (Lawson), linear in both polynomials with the last round's denominator (Sanathanan
+    and Koerner)."""
+    top, nodes = bound ** 2, numpy.cos(numpy.pi * numpy.arange(1201) / 1200)
+    wanted = numpy.array([float(erf(sqrt(mpf(t))) / sqrt(mpf(t))) if t > 1e-20 else float(2 / sqrt(pi)) for t in (1 + nodes) / 2 * top])
+    powers = numpy.polynomial.chebyshev.chebvander(nodes, degree)
+    weights, below, best = numpy.ones(len(nodes)), numpy.ones(len(nodes)), None
+    for _ in range(rounds):
+        scale = numpy.sqrt(weights) / (below * wanted)
+        system = numpy.hstack([powers, -wanted[:, None] * powers[:, 1:]]) * scale[:, None]
+        found = numpy.linalg.lstsq(system, wanted * scale, rcond=None)[0]
+        below = 1 + powers[:, 1:] @ found[degree + 1:]
+        errors = abs(powers @ found[:degree + 1] / below / wanted - 1)
+        if (below > 0).all() and (best is None or errors.max() < best[0]):
+            best = errors.max(), found
+        weights *= errors / errors.max() + 1e-3
+        weights /= weights.mean()
+    error, found = best
+    parts = [found[:degree + 1], numpy.concatenate([[1], found[degree + 1:]])]
+    parts = [numpy.polynomial.chebyshev.Chebyshev(each, domain=[0, top]).convert(kind=numpy.polynomial.Polynomial).coef for each in parts]
+    return parts[0] / parts[1][0], parts[1] / parts[1][0], error
+
+
 def text(value, kind):
     if kind == "float":
         rounded = struct.unpack("f", struct.pack("f", float(value)))[0]
@@ -137,6 +166,14 @@ def main():
             lines = [", ".join(text(c, "float") for c in row[i:i + 4]) for i in range(0, parts, 4)]
             print("    {" + ",\n     ".join(lines) + "},")
         print("};\n")
+    above, below, error = erf_quotient(ERF_BOUND)
+    print("// erf(s) / s, t = s^2, as a quotient, s up to kErfBound; largest relative error %.1e." % error)
+    print("constexpr double kErfBound = %s;" % ERF_BOUND)
+    for name, coefficients in ("kErfNumeratorF32", above), ("kErfDenominatorF32", below):
+        print("constexpr double %s[] = {" % name)
+        for c in coefficients:
+            print("    %s," % text(c, "float"))
+        print("};" if name == "kErfNumeratorF32" else "};\n")
     # Powers of two modulo 2 pi, for the reduction of large float32 arguments.
     print("// 2^i modulo 2 pi in (-pi, pi], as a sum of two doubles.")
     print("constexpr double kPowersModuloTwoPi[][2] = {")

@@ -269,6 +269,7 @@ llvm::Value* TileEmitter::serial_trips(size_t position, const SerialBounds& boun
         context_.ranges[variable] = trips.range;
         levels_.push_back({header, {}});
         variable_level_[variable] = static_cast<int>(levels_.size()) - 1;
+        variable_step_[variable] = trips.copies;
         for (size_t i = 0; i < names.size(); ++i) region_.accumulators[names[i]].value = current[i];
         for (int64_t i = 0; i < trips.copies; ++i) {
           serial_copy(position, bounds, Affine::variable(variable) + Affine(i), i + 1 == trips.copies);
@@ -277,6 +278,7 @@ llvm::Value* TileEmitter::serial_trips(size_t position, const SerialBounds& boun
         for (const std::string& name : names) next.push_back(region_.accumulators[name].value);
         levels_.pop_back();
         variable_level_.erase(variable);
+        variable_step_.erase(variable);
         context_.variables.erase(variable);
         context_.ranges.erase(variable);
         return next;

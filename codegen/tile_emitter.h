@@ -252,6 +252,7 @@ class TileEmitter {
   // Where the leaf wants it, brings near what lies ahead of a load.
   void prefetch(const Access& access, const Address& address, Near near = Near::FirstCache);
   void touch(const Address& ahead);
+  void touch_next_trip(const Access& access, const Address& address);
   Value load(const Access& access, DType dtype, const Guard& guard, bool must_guard);
   // What makes two loads of this leaf the same value.
   std::string load_key(const Access& access, const Address& address, const Guard& guard, const RowShuffle* row) const;
@@ -277,6 +278,7 @@ class TileEmitter {
   std::map<ElementKey, Element> registers_;
   std::vector<Level> levels_;
   std::map<std::string, int> variable_level_;  // serial loop variables
+  std::map<std::string, int64_t> variable_step_;   // by which a trip moves each
   std::vector<std::map<std::string, Value>> loaded_;   // scopes of loads already done
   std::set<std::string> prefetched_;           // addresses of lines that the leaf brings near
   std::set<int> written_;                      // memory buffers that the leaf writes

@@ -330,6 +330,45 @@ void TileEmitter::touch(const Address& ahead) {
   builder_.CreateLoad(builder_.getInt8Ty(), builder_.CreatePtrAdd(place, context_.i64(constant - page)), /*isVolatile=*/true);
 }
 
+// On a core that runs in order each trip of a sum's loop begins by waiting for the lines of the rows that it goes along: those
+// of the next trip are brought near during this one. The last trip touches its own again, so that none leaves its buffer.
+void TileEmitter::touch_next_trip(const Access& access, const Address& address) {
+  constexpr int64_t kLine = 64;
+  const Target& target = context_.unit.target();
+  if (target.reorders || !target.prefetches_by_loads || address.dynamic != nullptr || !address.symbolic.empty()) return;
+  for (const Prefetch& each : leaf_.prefetches) {
+    if (each.statement == tile_->statement && each.buffer == access.buffer) return;   // the schedule says what comes near
+  }
+  int64_t size = size_of(kernel_.buffers[static_cast<size_t>(access.buffer)].dtype);
+  for (const Affine& each : kernel_.buffers[static_cast<size_t>(access.buffer)].shape) size *= each.is_constant() ? each.constant() : 0;
+  if (size <= target.l2_bytes) return;
+  std::string trip;
+  int level = 0;
+  int64_t step = 0;
+  for (const auto& [name, coefficient] : address.bytes.terms()) {
+    const auto found = variable_level_.find(name);
+    if (found == variable_level_.end() || found->second <= level) continue;
+    level = found->second;
+    trip = name;
+    step = coefficient * variable_step_.at(name);
+  }
+  if (step < kLine) return;
+  const int64_t constant = address.bytes.constant();
+  Address start = address;
+  start.bytes = start.bytes - Affine(constant);
+  const std::string rows = text("next trip ", access.buffer, " ", start.bytes.str());
+  if (!prefetched_.insert(text(rows, " ", constant >= 0 ? constant / kLine : (constant - kLine + 1) / kLine)).second) return;
+  llvm::Value* place = at_level(level, rows, [&]() -> llvm::Value* {
+    const int64_t last = range_of(Affine::variable(trip), context_.ranges).high - variable_step_.at(trip);
+    const Affine more = Affine(last) - Affine::variable(trip);
+    llvm::Value* ahead = at_level(level, "next of " + trip + text(" ", step), [&] {
+      return builder_.CreateSelect(condition(more), context_.i64(step), context_.i64(0));
+    });
+    return builder_.CreatePtrAdd(pointer(start), ahead);
+  });
+  builder_.CreateLoad(builder_.getInt8Ty(), builder_.CreatePtrAdd(place, context_.i64(constant)), /*isVolatile=*/true);
+}
+
 // Memory's bool bytes become i1.
 TileEmitter::Value TileEmitter::from_memory(llvm::Value* value, DType dtype, bool vector) {
   if (dtype == DType::Bool) {
@@ -415,6 +454,7 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
     value = load_whole(address, type, guard, invariant ? element : element * lanes_, align);
     // Single elements of constants are few.
     if (guard.empty() && !(invariant && buffer.scope == Scope::Constant)) prefetch(access, address);
+    if (guard.empty() && invariant && buffer.scope != Scope::Constant) touch_next_trip(access, address);
   } else {
     value = load_lanes(address, widen(scalar_type, lanes_), guard, element, align);
   }

@@ -35,6 +35,13 @@ Target scalar() {
   return target;
 }
 
+using Tiles = std::vector<std::pair<int, int>>;
+
+// Tiles of blocks that are groups of two registers.
+Tiles tiles_of_pairs() {
+  return {{1, 14}, {2, 7}, {1, 13}, {1, 12}, {2, 6}, {1, 10}, {1, 8}, {1, 7}, {2, 5}, {2, 4}, {1, 6}, {1, 4}, {2, 2}, {1, 2}, {1, 1}};
+}
+
 Target vector(int bits) {
   Target target = scalar();
   bool shortest = bits == 128;
@@ -56,13 +63,19 @@ Target vector(int bits) {
       target.tiles = {{1, 7}, {1, 6}, {1, 5}, {1, 4}, {1, 3}, {1, 2}, {1, 1}};
       break;
     case 256:  // m2
-      target.tiles = {{1, 14}, {2, 7}, {1, 13}, {1, 12}, {2, 6}, {1, 10}, {1, 8}, {1, 7},
-                      {2, 5},  {2, 4}, {1, 6},  {1, 4},  {2, 2}, {1, 2},  {1, 1}};
+      target.tiles = tiles_of_pairs();
       break;
-    default:   // m1
-      target.tiles = {{1, 28}, {2, 14}, {2, 13}, {2, 12}, {1, 24}, {3, 9}, {4, 6}, {1, 16}, {1, 14},
-                      {2, 8},  {2, 7},  {1, 12}, {1, 8},  {1, 7},  {2, 4}, {1, 4}, {1, 2},  {1, 1}};
+    default: {
+      // Blocks of 32: m2 at 512 bits, m1 at 1024. Where blocks have 16 lanes, as in versions of kernels whose layouts are those
+      // of shorter vectors, tiles of twice as many vectors fit.
+      target.block = 32;
+      target.least_block = 16;
+      const Tiles more = {{1, 28}, {2, 14}, {2, 13}, {2, 12}, {1, 24}, {3, 9}, {4, 6}, {1, 16}, {2, 8}};
+      target.tiles = bits == 512 ? tiles_of_pairs() : more;
+      const Tiles rest = bits == 512 ? more : tiles_of_pairs();
+      target.tiles.insert(target.tiles.end(), rest.begin(), rest.end());
       break;
+    }
   }
   return target;
 }

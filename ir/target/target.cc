@@ -110,7 +110,7 @@ void add_longer(Target& target, const std::string& name) {
   const std::string extras = target.name.substr(name.size());
   for (const Row& row : all_rows()) {
     const bool same = row.target.arch == target.arch && row.target.name.rfind("rv64gcv", 0) == 0 && name.rfind("rv64gcv", 0) == 0;
-    const bool fills = row.target.vector_bits <= 32 * row.target.block;
+    const bool fills = row.target.vector_bits <= 32 * (target.least_block > 0 ? target.least_block : target.block);
     if (same && fills && row.target.vector_bits > target.vector_bits) target.longer.push_back(row.target.name + extras);
   }
   if (target.longer.empty()) {
@@ -177,6 +177,7 @@ Target parse_resolved(const std::string& text) {
 
 int64_t Target::width_for(int64_t size, int64_t width) const {
   constexpr double kLeastWaste = 0.02;   // part of all lanes
+  if (size <= least_block) return std::min<int64_t>(width, least_block);
   const int64_t rest = size % width;
   const bool waste = rest > 0 && 2 * rest <= width && static_cast<double>(width - rest) > kLeastWaste * static_cast<double>(size);
   return halves && waste ? width / 2 : width;

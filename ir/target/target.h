@@ -76,6 +76,7 @@ struct Target {
   bool halves = false;             // half a vector takes half of its time: wide vectors take two turns
   bool reorders = false;           // executes out of order: code is best in the order that needs the fewest registers
   int block = 16;                  // channel block of blocked layouts, in f32 elements
+  int least_block = 0;             // of what has no more channels, where a block is several registers; 0: `block`
   // Cost numbers, per cycle and core.
   MatrixUnit matrix;
   double multiply_adds = 2;        // vector multiply-adds issued per cycle
@@ -94,7 +95,7 @@ struct Target {
   std::vector<std::pair<int, int>> tiles;
 
   int lanes(DType dtype) const;    // of one native vector; 1 on scalar targets
-  // `width`, or half of it where `halves` holds and the last vector of a dimension of `size` would have no more lanes than
+  // `width`, or `least_block` where that holds all of `size`, or half of the width where `halves` holds and the last vector of a dimension of `size` would have no more lanes than
   // that, which makes up for reading other operands more often.
   int64_t width_for(int64_t size, int64_t width) const;
 };

@@ -71,6 +71,9 @@ inline constexpr int64_t kStreamsFromCache = 10, kStreamsFromMemory = 4;
 // Factor on a choice whose steps each touch another page, more of them than the TLB knows. A; 1x1 convolutions of plain
 // layouts with 256 channels and more.
 inline constexpr double kAcrossPages = 1.15;
+// Factor on a choice whose lanes share elements of a constant that is larger than the second cache, on a core that runs in
+// order. The model of a core (docs/riscv.md); 128x1200 by 312: 2.5 multiply-adds a cycle for 3.6 with lanes along the constant.
+inline constexpr double kBroadcastFromMemory = 1.4;
 // Factor on a choice whose lanes are parts of one sum. A; batch matrix products of attention.
 inline constexpr double kOverReduction = 1.1;
 // Factor on a choice whose columns are a batch of unknown size, which may be one. By reasoning: a tile of four columns

@@ -67,6 +67,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   const double parts = parts_of(problem, target);
   const auto accumulators = static_cast<double>(vectors * columns);
   double loads = 0, held = 0, streamed = 0, afar = 0, shuffles = 0;
+  bool broadcasts = false;
   for (const TileProblem::Operand& operand : problem.operands) {
     double count = operand.along_columns ? static_cast<double>(columns) : 1;
     if (operand.along_vector) {
@@ -85,12 +86,16 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
       }
       if (operand.once) afar += count * problem.lanes * problem.element_bytes;
     } else {
+      broadcasts = true;
       loads += count * std::min(1.0, parts);
       afar += static_cast<double>(crowded_out(target, operand.column_bytes, columns) * kLine);
       // Products of bytes take only the operand with a sign from memory.
       if (!target.broadcast_operand || problem.bytes) held += 1;
     }
   }
+  // In order, the next step's vector is loaded while this one's is multiplied. Sums that are stored as they are, as
+  // Winograd's products, did not gain by it.
+  if (broadcasts && problem.epilogue_loads > 0 && target.broadcast_operand && !target.reorders) held += 1;
   const Halves halves = halves_of(problem, static_cast<double>(vectors), static_cast<double>(columns));
   double step = std::max(hiding_latency((accumulators * parts + shuffles + halves.issue) / target.multiply_adds, target),
                          loads / target.loads);

@@ -103,6 +103,20 @@ TileProblem::Operand operand_for(const ReductionFacts& facts, const Access& load
   return operand;
 }
 
+// Whether a core that runs in order waits for the elements of a constant that the second cache does not hold, one after the
+// other, since lanes share each of them: those of a vector along the constant come from a panel that is brought near ahead.
+bool waits_for_memory(const ReductionFacts& facts, const Access& load, const std::string& vector) {
+  if (facts.target().reorders || !facts.packable(load) || depends_on(load, vector)) return false;
+  return facts.bytes_of(load) > static_cast<double>(facts.target().l2_bytes);
+}
+
+// Whether the last vector of an operand as it is in memory has fewer lanes: its loads then take a mask, in a register.
+bool masks_lanes(const ReductionFacts& facts, const std::string& vector, int64_t lanes) {
+  if (facts.target().reorders || facts.target().vector_bits == 0 || facts.extent(vector, lanes) % lanes == 0) return false;
+  const std::vector<Access> loads = loads_of(facts.sum());
+  return std::any_of(loads.begin(), loads.end(), [&](const Access& load) { return depends_on(load, vector) && !facts.packable(load); });
+}
+
 // Lanes, columns and width as given; `outer` counts blocks of lanes that exist already.
 ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators, const std::string& outer) {
   const auto& [over_reduction, vector, columns, width, tile] = iterators;
@@ -114,6 +128,7 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
   double preference = over_reduction ? calibration::kOverReduction : 1;
   for (const Access& load : loads_of(facts.sum())) {
     if (!over_reduction && !depends_on(load, vector) && facts.crosses_pages(load)) preference = calibration::kAcrossPages;
+    if (!over_reduction && waits_for_memory(facts, load, vector)) preference = calibration::kBroadcastFromMemory;
     problem.operands.push_back(operand_for(facts, load, iterators));
     if (over_reduction && element_stride(facts.kernel(), load, vector).value_or(2) > 1) {
       problem.operands.back().vector_cost = facts.target().gather_cost * static_cast<double>(width);
@@ -127,6 +142,7 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
     if (masked && !facts.target().reorders && facts.target().vector_bits > 0) problem.held += 2;
   } else {
     problem.store_cost = store_cost(facts, vector, width);
+    problem.held += masks_lanes(facts, vector, width);
   }
   const bool unknown_batch = !columns.empty() && columns == facts.outputs().front() && facts.extent(columns, 0) == 0;
   ReductionChoice choice{iterators, problem, preference, 1,

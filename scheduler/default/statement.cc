@@ -296,6 +296,17 @@ size_t fuse_rows(TraceBuilder& b, const std::vector<std::string>& names, size_t 
   return wanted;
 }
 
+// A core that runs in order waits for each line of a row that the first cache does not hold.
+void touch_next_rows(TraceBuilder& b, const std::string& loop) {
+  if (b.target().reorders || !b.target().prefetches_by_loads) return;
+  const std::vector<Buffer> buffers = b.kernel().buffers;
+  for (const Buffer& buffer : buffers) {
+    double bytes = static_cast<double>(size_of(buffer.dtype));
+    for (const Affine& size : buffer.shape) bytes *= size.is_constant() ? static_cast<double>(size.constant()) : 0;
+    if (buffer.scope == Scope::Input && bytes > static_cast<double>(b.target().l1_bytes)) b.attempt("prefetch ", buffer.name, " ", loop);
+  }
+}
+
 }  // namespace
 
 void schedule_rows(TraceBuilder& b, const RowKnobs& knobs) {
@@ -336,7 +347,9 @@ void schedule_rows(TraceBuilder& b, const RowKnobs& knobs) {
   }
   if (depth == 0 || (interleave && depth < wanted)) throw Abandon{"no common rows"};
   schedule_all(b, names, knobs);
-  if (interleave && knobs.isolate == 0) b.apply("isolate ", b.all_loops(names[0]).at(depth - 1).name);
+  const std::string rows_loop = b.all_loops(names[0]).at(depth - 1).name;
+  if (interleave && knobs.isolate == 0) b.apply("isolate ", rows_loop);
+  touch_next_rows(b, rows_loop);
   b.parallelise(knobs.parallel);
 }
 

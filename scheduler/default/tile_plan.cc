@@ -45,6 +45,9 @@ class TilePlanner {
   // Returns the rows of a tile.
   int64_t split_rows();
   void order_loops();
+  // Trips of the loop around the tile that stay inside of all panels; 0 where all do. In order, a core waits for what each
+  // panel reads again from beyond the second cache: so many rows stay inside as it holds.
+  int64_t outer_block() const;
   // Whether each column goes through its window before the next one does: elements of the window are then loaded in turn
   // and leave their registers soon. A processor that reorders instructions does so itself.
   bool streams_window() const;
@@ -220,14 +223,15 @@ void TilePlanner::order_loops() {
   order = moved(order, knobs_.outer_order);
   innermost_ = around_ = order.empty() ? "" : order.back();
   outside_ = !parts_ && knobs_.outside != 0 && sums_.size() > 1 && !innermost_.empty();
-  if (knobs_.outer_block > 0) {
+  const int64_t block = outer_block();
+  if (block > 0) {
     if (order.size() < (outside_ ? 1 : 2)) throw Abandon{"one loop around the tile"};
     // So many trips of the innermost loop come before the next of the others.
-    plan_.splits.push_back({innermost_, knobs_.outer_block, innermost_ + "_b", innermost_});
+    plan_.splits.push_back({innermost_, block, innermost_ + "_b", innermost_});
     order.insert(outside_ ? order.end() - 1 : order.begin(), innermost_ + "_b");
     if (outside_) around_ = innermost_ + "_b";
   }
-  if (outside_ && knobs_.outer_block > 0) order.insert(order.end() - 1, loop(sums_.front()));
+  if (outside_ && block > 0) order.insert(order.end() - 1, loop(sums_.front()));
   for (const std::string& name : sums_) {
     if (std::find(order.begin(), order.end(), loop(name)) == order.end()) order.push_back(loop(name));
   }
@@ -240,6 +244,21 @@ void TilePlanner::order_loops() {
     order.push_back(window);
   }
   order.push_back(loop(iterators_.lane));
+}
+
+int64_t TilePlanner::outer_block() const {
+  if (knobs_.outer_block > 0) return knobs_.outer_block;
+  const bool plain = knobs_.outer_order == 0 && knobs_.outside == 0 && !parts_ && plan_.packings.empty();
+  if (!in_order() || !plain || iterators_.panels.empty() || columns_.empty() || outer_.size() != 1) return 0;
+  if (panels_inside()) return 0;
+  double inputs = 0, constants = 0;
+  for (const Access& load : loads_of(facts_.sum())) (depends_on(load, iterators_.panels) ? constants : inputs) += facts_.bytes_of(load);
+  // This panel is there, too.
+  const double room = calibration::kReadAgain * static_cast<double>(facts_.target().l2_bytes) - constants / static_cast<double>(iterators_.panel_count);
+  if (inputs <= room || room <= 0) return 0;
+  const double blocks = std::ceil(inputs / room);
+  // Each block reads the constant again, and each panel would read what is beyond the cache.
+  return blocks >= static_cast<double>(iterators_.panel_count) ? 0 : static_cast<int64_t>(std::ceil(column_tiles() / blocks));
 }
 
 bool TilePlanner::streams_window() const {

@@ -42,18 +42,21 @@ TEST(Target, RowsSayWhatCodegenNeeds) {
   EXPECT_TRUE(rvv.scalable);
   EXPECT_EQ(rvv.tiles.at(0), (std::pair{1, 7}));
   EXPECT_EQ(parse_target("rv64gcv_zvl256b").tiles.at(0), (std::pair{1, 14}));
-  EXPECT_EQ(parse_target("rv64gcv_zvl512b").tiles.at(0), (std::pair{1, 28}));
+  EXPECT_EQ(parse_target("rv64gcv_zvl512b").tiles.at(0), (std::pair{1, 14}));
+  EXPECT_EQ(parse_target("rv64gcv_zvl512b").width_for(16, 32), 16);
+  EXPECT_EQ(parse_target("rv64gcv_zvl512b").width_for(48, 32), 32);
   EXPECT_EQ(parse_target("rv64gcv+zvl1024b").name, "rv64gcv_zvl1024b");
-  EXPECT_EQ(parse_target("rv64gcv_zvl1024b").tiles, parse_target("rv64gcv_zvl512b").tiles);
+  EXPECT_EQ(parse_target("rv64gcv_zvl1024b").tiles.at(0), (std::pair{1, 28}));
   EXPECT_EQ(parse_target("rv64gc").lanes(DType::F32), 1);
 }
 
-// Accumulators, one block of weights per vector and one spare register fit the register file.
+// Accumulators, one block of weights per vector and one spare register fit the register file, with the narrowest blocks of
+// those that the menu is for.
 TEST(Target, TilesFitTheRegisters) {
   for (const auto& [name, description] : known_targets()) {
     Target target = parse_target(name);
     int lanes = target.lanes(DType::F32);
-    int group = std::max(1, target.block / lanes);
+    int group = std::max(1, (target.least_block > 0 ? target.least_block : target.block) / lanes);
     if (target.vector_bits == 0) group = 1;
     std::set<std::pair<int, int>> seen;
     for (auto [vectors, columns] : target.tiles) {
