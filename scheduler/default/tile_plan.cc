@@ -251,11 +251,10 @@ int64_t TilePlanner::outer_block() const {
   const bool plain = knobs_.outer_order == 0 && knobs_.outside == 0 && !parts_ && plan_.packings.empty();
   if (!in_order() || !plain || iterators_.panels.empty() || columns_.empty() || outer_.size() != 1) return 0;
   if (panels_inside()) return 0;
-  double inputs = 0, constants = 0;
-  for (const Access& load : loads_of(facts_.sum())) (depends_on(load, iterators_.panels) ? constants : inputs) += facts_.bytes_of(load);
-  // This panel is there, too.
-  const double room = calibration::kReadAgain * static_cast<double>(facts_.target().l2_bytes) - constants / static_cast<double>(iterators_.panel_count);
-  if (inputs <= room || room <= 0) return 0;
+  double inputs = 0;
+  for (const Access& load : loads_of(facts_.sum())) inputs += depends_on(load, iterators_.panels) ? 0 : facts_.bytes_of(load);
+  const double room = calibration::kReadAgain * static_cast<double>(facts_.target().l2_bytes);
+  if (inputs <= room) return 0;
   const double blocks = std::ceil(inputs / room);
   // Each block reads the constant again, and each panel would read what is beyond the cache.
   return blocks >= static_cast<double>(iterators_.panel_count) ? 0 : static_cast<int64_t>(std::ceil(column_tiles() / blocks));
