@@ -13,7 +13,7 @@ ALLOWED = {
     "ir/passes/fixed_point.cc": ({"Add", "BitShift", "Cast", "Clip", "Max", "Min", "Mul", "Relu", "Sub"}, "makes all but two, which in front of a rounding are its ends"),
     "ir/passes/fold_batch_norm.cc": ({"Add", "Mul"}, "the pass makes them"),
     "ir/passes/integer_products.cc": ({"Add", "Cast", "Identity", "IntegerGlobalPool", "Mul", "Pad", "Squeeze", "Transpose"}, "the pass makes them"),
-    "ir/passes/merge.cc": ({"Gather", "GatherND", "Reshape"}, "makes the others of the second"),
+    "ir/passes/merge.cc": ({"Cast", "CumSum", "Gather", "GatherND", "Reshape"}, "makes the others of the second; narrows a sum between two casts"),
     "ir/passes/quantised.cc": ({"Clip", "Mul", "Resize", "Round"}, "makes all but Resize, which chooses elements where its tables have one column"),
     "ir/passes/recover_normalizations.cc": ({"AveragePool", "LRN", "LayerNormalization", "Pad", "ReduceMean"},
                                             "makes the second and third of patterns that are written with the others"),
