@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "ir/error.h"
-#include "ir/target/byte_products.h"
 
 namespace tc {
 namespace {
@@ -192,16 +191,6 @@ void TileEmitter::nest(size_t position, Constraints pending) {
     case TileLoop::Kind::Serial: serial_loop(position, pending); break;
     case TileLoop::Kind::Matrix: fail(ErrorKind::Internal, "internal error: a matrix loop outside of a product");
   }
-}
-
-bool TileEmitter::fills_registers() const {
-  const Target& target = context_.unit.target();
-  double bits = 0;
-  for (const auto& [name, accumulator] : region_.accumulators) {
-    bits += static_cast<double>(accumulator.value->getType()->getPrimitiveSizeInBits().getKnownMinValue());
-  }
-  const int held = statement_ != nullptr && statement_->value->dtype == DType::I32 && byte_products(target) > 0 ? 4 : 2;   // spread bytes, too
-  return target.reorders && target.vector_bits > 0 && held * bits > target.vector_bits * target.vector_registers;
 }
 
 TileEmitter::SerialBounds TileEmitter::serial_bounds(const TileLoop& loop, const Constraints& pending) const {

@@ -4,6 +4,7 @@
 
 #include "codegen/tile_emitter.h"
 #include "ir/error.h"
+#include "ir/target/byte_products.h"
 
 namespace tc {
 namespace {
@@ -220,6 +221,17 @@ bool TileEmitter::accumulators_are_disjoint() const {
     }
   }
   return true;
+}
+
+bool TileEmitter::fills_registers() const {
+  const Target& target = context_.unit.target();
+  double bits = 0;
+  for (const auto& [name, accumulator] : region_.accumulators) {
+    bits += static_cast<double>(accumulator.value->getType()->getPrimitiveSizeInBits().getKnownMinValue());
+  }
+  // Where bytes are multiplied, those that all lanes share are spread over registers, too.
+  const int held = statement_ != nullptr && statement_->value->dtype == DType::I32 && byte_products(target) > 0 ? 4 : 2;
+  return target.reorders && target.vector_bits > 0 && held * bits > target.vector_bits * target.vector_registers;
 }
 
 void TileEmitter::begin_region(size_t position, const Constraints& pending) {
