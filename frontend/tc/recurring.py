@@ -37,7 +37,7 @@ class RecurringModule(Module):
         self._lock = threading.Lock()
         self._runs_before = 1    # that a size must have had
         self._seen = collections.OrderedDict()       # shapes of the inputs to the runs that had them, without a version
-        self._versions = collections.OrderedDict()   # to [module, its runs]
+        self._versions = collections.OrderedDict()   # to [module, its bytes, its runs]
         self._without = set()    # shapes for which none can be made, or is being made
 
     def _run(self, arrays):
@@ -62,7 +62,7 @@ class RecurringModule(Module):
         with self._lock:
             if shapes in self._versions:
                 self._versions.move_to_end(shapes)
-                self._versions[shapes][1] += 1
+                self._versions[shapes][2] += 1
                 return self._versions[shapes][0]
             if shapes in self._without or self._seen.get(shapes, 0) < self._runs_before:
                 return None
@@ -72,20 +72,21 @@ class RecurringModule(Module):
             del self._seen[shapes]
         try:
             module = self._compile_for({port.name: shape for port, shape in zip(self.inputs, shapes)})
+            size = module.memory.constants + (module.memory.arena or 0)
         except Error:
             # The file is gone, or compiling for these sizes takes more memory; no bound size makes the model wrong.
             return None
         with self._lock:
-            if _bytes_of(module) > self._most_bytes:
+            if size > self._most_bytes:
                 return None
             self._without.discard(shapes)
-            self._versions[shapes] = [module, 1]
+            self._versions[shapes] = [module, size, 1]
             self._forget_old()
         return module
 
     def _forget_old(self):
-        while len(self._versions) > self._most or sum(_bytes_of(module) for module, _ in self._versions.values()) > self._most_bytes:
-            _, (_, runs) = self._versions.popitem(last=False)
+        while len(self._versions) > self._most or sum(size for _, size, _ in self._versions.values()) > self._most_bytes:
+            _, (_, _, runs) = self._versions.popitem(last=False)
             if runs < WORTH_RUNS:
                 self._runs_before *= 2
 
@@ -99,7 +100,7 @@ class RecurringModule(Module):
     def memory(self):
         """Bytes that the model and its versions need together."""
         with self._lock:
-            modules = [module for module, _ in self._versions.values()]
+            modules = [module for module, _, _ in self._versions.values()]
         every = [super().memory, *(module.memory for module in modules)]
         return Memory(*(None if None in column else sum(column) for column in zip(*every)))
 
@@ -133,8 +134,3 @@ def _state_of(path):
     except OSError:
         return None
     return [(name, status.st_ino, status.st_size, status.st_mtime_ns) for name, status in found]
-
-
-def _bytes_of(module):
-    """Bytes of constants, and of the arena where it is known."""
-    return module.memory.constants + (module.memory.arena or 0)
