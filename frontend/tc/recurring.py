@@ -26,12 +26,11 @@ class RecurringModule(Module):
     last are kept. Where versions go before they were worth it, because there are more sizes than versions, each doubles the runs that a
     size must have had before the next is compiled. Made by tc.compile(specialise=...)."""
 
-    def __init__(self, compiled, threads, compile_for, most, most_bytes=None):
-        """`compile_for` makes the module for shapes of the inputs by name; `most` are kept, of together `most_bytes` (None: a
-        quarter of the machine's memory)."""
+    def __init__(self, compiled, threads, compile_for, most):
+        """`compile_for` makes the module for shapes of the inputs by name; `most` are kept."""
         super().__init__(compiled=compiled, threads=threads)
         self._compile_for, self._most = compile_for, most
-        self._most_bytes = most_bytes or int(SHARE_OF_MEMORY * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        self._most_bytes = int(SHARE_OF_MEMORY * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         self._lock = threading.Lock()
         self._runs_before = 1    # that a size must have had
         self._seen = collections.OrderedDict()       # shapes of the inputs to the runs that had them, without a version
@@ -114,7 +113,8 @@ def reader_of(model):
     if not isinstance(model, (str, os.PathLike)):
         source = source_of(model)
         return source.copy
-    path, known = Path(os.path.abspath(model)), _state_of(model)
+    path = Path(os.path.abspath(model))
+    known = _state_of(path)
 
     def read():
         if _state_of(path) != known:
@@ -126,7 +126,6 @@ def reader_of(model):
 
 def _state_of(path):
     """What changes when a model's file or its external data do."""
-    path = Path(os.path.abspath(path))
     try:
         found = [(each.name, each.stat()) for each in sorted(path.parent.glob(f"{glob.escape(path.stem)}*"))]
     except OSError:
