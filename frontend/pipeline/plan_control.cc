@@ -56,7 +56,8 @@ Place ControlSteps::grown(const std::string& name, const Dim& bytes, PlanSteps& 
 void ControlSteps::branch(PlanFrame& frame, const Node& node, PlanSteps& steps) {
   PlanStep step;
   step.kind = PlanStep::Kind::If;
-  step.locations = {storages_.locate(place_of(frame, node.inputs[0]))};
+  const Place condition = place_of(frame, node.inputs[0]);
+  step.locations = {storages_.locate(condition)};
   step.label = node.origin.node;
   storages_.next_step();
   const int begin = storages_.step();
@@ -77,6 +78,8 @@ void ControlSteps::branch(PlanFrame& frame, const Node& node, PlanSteps& steps) 
     }
     (std::string(name) == "then_branch" ? step.body : step.otherwise) = std::move(inside);
   }
+  // No barrier stands between a thread's look at the condition and the first step of the branch: what that writes must not lie there.
+  storages_.touch(condition.storage);
   storages_.extend_over_loop(begin);
   storages_.next_step();
   steps.push_back(std::move(step));

@@ -107,8 +107,8 @@ class Plan:
         for line in lines:
             if re.fullmatch(r"kernel \d+:", line):
                 self.kernels.append(Kernel())
-            elif found := re.fullmatch(r'kernel "(.*)"', line):
-                self.kernels[-1].name = found[1]
+            elif found := re.fullmatch(r'kernel (?:"(.*)"|(\w+))', line):
+                self.kernels[-1].name = found[1] or found[2]
             elif found := re.match(r"  parameter (\w+) = ", line):
                 self.kernels[-1].parameters.append(found[1])
             elif found := re.match(r"  (input|output|constant) \w+ (\w+)\[(.*?)\]", line):
@@ -168,8 +168,14 @@ class Plan:
                 elif match := re.match(r"if (\S+)", step.text):
                     add(match[1], False, 1, values, trips)
                     self._count += 1
-                    walk(step.body, values, trips)
-                    walk(step.otherwise, values, trips)
+                    for branch in (step.body, step.otherwise):
+                        # No barrier before its first step: another thread may still read the condition.
+                        if branch:
+                            add(match[1], False, 1, values, trips)
+                        walk(branch, values, trips)
+                elif match := re.match(r"bind (\w+) <= (.*?) to (\S+)  # ", step.text):
+                    add(match[3], False, 8, values, trips)
+                    values = {**values, match[1]: value_of(match[2], values)}   # the most that the run finds
                 else:
                     raise AssertionError(f"no step: {step.text}")
                 self._count += 1

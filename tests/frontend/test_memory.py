@@ -13,6 +13,7 @@ import tc.cli
 
 from .. import memory, zoo
 from .plan_text import (Plan, PlanFault, check_disjoint, largest_live_set, live_pieces, value_of)
+from .test_data_sizes import branches
 
 EVERY = [pytest.param(name, marks=pytest.mark.full if network.large else ())
          for name, network in zoo.NETWORKS.items()]
@@ -22,11 +23,11 @@ ALIGNMENT = 64  # bytes, of each constant in the file: codegen/constants.cc
 COMPILED = ("squeezenet1_1", "resnet50")
 
 
-def dumped_plan(path):
+def dumped_plan(path, *options):
     """What `python -m tc inspect PATH --dump=plan` prints."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        assert tc.cli.main(["inspect", str(path), "--dump=plan"]) == 0
+        assert tc.cli.main(["inspect", str(path), "--dump=plan", *options]) == 0
     return printed.getvalue()
 
 
@@ -80,6 +81,15 @@ def test_arena_is_near_the_largest_live_set(name):
               f"{live / 1e6:.3f} MB, ratio {arena / live:.3f}")
         assert live > 0
         assert arena <= 1.3 * live
+
+
+@pytest.mark.parametrize("n", [8, 100])
+def test_what_a_branch_begins_with_leaves_the_condition_alone(n, tmp_path):
+    """A thread may still be about to look at the condition when another one is in the branch."""
+    path = tmp_path / "branches.onnx"
+    path.write_bytes(branches())
+    for shape in ([], [f"--shape=x={n},"]):
+        check_disjoint(live_pieces(Plan(dumped_plan(path, *shape)), {"n": n}))
 
 
 def test_the_dumped_plan_is_the_compiled_one():
