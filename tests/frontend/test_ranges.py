@@ -65,6 +65,9 @@ def test_one_size_is_a_number():
     ({"seq": (1, 2, 3)}, "symbol 'seq' of model.onnx is given 3 numbers; give one, or the least and the largest size as (1, 512)"),
     ({"seq": (1, 8), "x": (None, 9, 4)}, "symbol 'seq' of model.onnx is 9, but is given the range 1 to 8"),
     ({"length": (1, 8)}, "a shape is given for 'length', which is no input of model.onnx; its inputs are 'x'"),
+    ({"length": 8}, "the size 8 is given for 'length', which is no symbol of the inputs of model.onnx; its symbols are 'batch', 'seq'"),
+    ({"x": 8}, "the size 8 is given for 'x', which is no symbol of the inputs of model.onnx; its symbols are 'batch', 'seq'; the shape of the "
+     "input 'x' of one dimension is (8,), on the command line x=8,"),
 ])
 def test_errors(given, text):
     with pytest.raises(tc.ShapeError) as told:

@@ -95,12 +95,23 @@ InputShapes::InputShapes(const tc_onnx::GraphProto& graph, const std::string& fi
   find_caches(graph);
 }
 
+void InputShapes::fail_unknown_symbol(const std::string& name, int64_t size, bool is_input, const std::set<std::string>& symbols) const {
+  std::string known;
+  for (const std::string& symbol : symbols) known += (known.empty() ? "'" : ", '") + symbol + "'";
+  fail(ErrorKind::Shape, "the size ", size, " is given for '", name, "', which is no symbol of the inputs of ", file_name_, "; ",
+       known.empty() ? "it has none" : "its symbols are " + known,
+       is_input ? text("; the shape of the input '", name, "' of one dimension is (", size, ",), on the command line ", name, "=", size, ",") : "");
+}
+
 // Two numbers for a symbol of the inputs are the range that it has.
 void InputShapes::find_ranges(const tc_onnx::GraphProto& graph, const std::set<std::string>& inputs) {
   std::set<std::string> symbols;
   for (const auto& input : graph.input()) {
-    const auto& shape = input.type().tensor_type().shape();
+    const auto& shape = tensor_type_of(input.type()).shape();
     for (int axis = 0; inputs.count(input.name()) && axis < shape.dim_size(); ++axis) file_dim(shape.dim(axis), input.name(), axis).collect_symbols(symbols);
+  }
+  for (const auto& [name, size] : options_.symbols) {
+    if (!symbols.count(name)) fail_unknown_symbol(name, size, inputs.count(name) > 0, symbols);
   }
   for (const auto& [name, given] : options_.input_shapes) {
     if (inputs.count(name) || !symbols.count(name)) continue;

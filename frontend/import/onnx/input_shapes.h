@@ -31,6 +31,7 @@ class InputShapes {
   // Numbers for symbols of a sequence's or an optional's tensors on which all these agree.
   void bind_by_form(const tc_onnx::ValueInfoProto& input);
   void find_ranges(const tc_onnx::GraphProto& graph, const std::set<std::string>& inputs);
+  [[noreturn]] void fail_unknown_symbol(const std::string& name, int64_t size, bool is_input, const std::set<std::string>& symbols) const;
   // Lets the length of a cache of keys and values, which grows with each run, begin at 0: what a decoder's first call has.
   void find_caches(const tc_onnx::GraphProto& graph);
   Dim file_dim(const tc_onnx::TensorShapeProto::Dimension& dim, const std::string& input, int axis) const;
