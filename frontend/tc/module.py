@@ -383,7 +383,7 @@ def _with_log(options, log):
 
 def compile(model, target="native", *, inputs=None, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
-            insecure=False, progress=None, build_threads=None, max_ram=None, specialise=0, quantised="exact"):
+            insecure=False, progress=None, build_threads=None, max_ram=None, specialise=None, quantised="exact"):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called.
 
     model      path of an .onnx or .tflite file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
@@ -410,7 +410,8 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
     max_ram    bytes that the model may use, constants included; None takes this machine's memory. A model that needs more gives up
                speed for it, and is refused where that is not enough and its sizes are known
     specialise  with sizes that are left open: so many versions are kept for sizes of the inputs that recur. The second run at a
-               size compiles one, and is as fast as a model of that size from then on; 0 compiles none
+               size compiles one, and is as fast as a model of that size from then on; 0 compiles none. None keeps 4, and none
+               with max_ram
     quantised  of networks of integers: "exact" computes what the unfused evaluation in floats gives, "fast" brings sums to their scale in
                fixed point, as TensorFlow Lite does, at most one step from that. explain() tells what is computed in integers
     """
@@ -434,6 +435,10 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
         _with_log(made, log)
         return made
 
+    if specialise is None:
+        from .recurring import MOST_VERSIONS
+
+        specialise = 0 if max_ram else MOST_VERSIONS
     if read is None:
         return _compiled(model, options, threads, specialise)
     from .torch import module_of

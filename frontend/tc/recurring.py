@@ -13,6 +13,8 @@ from .arguments import source_of
 from .errors import Error, ModelError
 from .module import Memory, Module
 
+# Versions that tc.compile keeps by default.
+MOST_VERSIONS = 4
 # Sizes of which a module knows how many runs had them.
 MOST_SEEN = 1024
 # A version that goes before so many runs took it was not worth its compilation.

@@ -3,7 +3,7 @@
     python -m tests.bench.open_sizes [NAME ...] [--rounds 9]
 
 Three modules run by turns in one process, each one thread, and the fastest of its runs counts, as the thread's time on the processor:
-the open one, the one of `specialise=4` after its second run at the size, and the one bound to the size. Errors are relative to
+the open one, the one of `tc.compile` as it is after its second run at the size, and the one bound to the size. Errors are relative to
 the largest number of a float64 evaluation by PyTorch; the detector's boxes have to be those that ONNX Runtime chooses of the same cells.
 """
 
@@ -170,8 +170,8 @@ def rows(name, rounds):
     if name == "detector":
         session = onnxruntime.InferenceSession(suppression_alone().SerializeToString(), providers=["CPUExecutionProvider"])
     draw, _, sizes = NETWORKS_HERE[name]
-    opened = tc.compile(model, threads=1, log=False)
-    versions = tc.compile(model, threads=1, log=False, specialise=4)
+    opened = tc.compile(model, threads=1, log=False, specialise=0)
+    versions = tc.compile(model, threads=1, log=False)
     for size in sizes:
         inputs = draw(numpy.random.default_rng([7, *size]), *size)
         bound = tc.compile(model, shapes={key: value.shape for key, value in inputs.items()}, threads=1, log=False)

@@ -29,12 +29,13 @@ def test_the_last_versions_are_kept():
     check(soft(), data(1, 3, 4), module)
 
 
-def test_none_without_the_option_or_with_bound_sizes():
-    for options in ({}, {"specialise": 0}, {"shapes": {"x": (1, 3, 4)}, "specialise": 4}):
-        module = tc.compile(soft(), **options)
-        for _ in range(3):
-            module.run(data(1, 3, 4))
-        assert not hasattr(module, "versions"), options
+def test_by_default_and_not_with_a_limit_of_memory_or_bound_sizes():
+    module = tc.compile(soft())
+    for _ in range(2):
+        check(soft(), data(1, 3, 4), module)
+    assert module.versions == [((1, 3, 4),)]
+    for options in ({"specialise": 0}, {"max_ram": 1 << 30}, {"shapes": {"x": (1, 3, 4)}}):
+        assert not hasattr(tc.compile(soft(), **options), "versions"), options
 
 
 def test_more_sizes_than_versions_end_the_compiling():
@@ -60,7 +61,7 @@ def test_a_version_that_was_worth_it_may_go():
 
 def test_versions_share_a_bound_of_memory(monkeypatch):
     monkeypatch.setattr(recurring, "SHARE_OF_MEMORY", 1e-12)
-    module = tc.compile(soft(), specialise=4)
+    module = tc.compile(soft())
     for _ in range(4):
         check(soft(), data(1, 3, 4), module)
     assert module.versions == []
@@ -76,7 +77,7 @@ def test_of_a_file_that_is_another_or_gone_none_is_made(tmp_path):
         read()
     for change in (lambda: path.write_bytes(soft() + b"\x00"), lambda: (tmp_path / "soft.onnx.data").write_bytes(b"1"), path.unlink, None):
         path.write_bytes(soft())
-        module = tc.compile(path, specialise=4)
+        module = tc.compile(path)
         check(soft(), data(1, 3, 4), module)
         if change:
             change()
