@@ -48,6 +48,17 @@ int64_t Affine::coefficient(const std::string& name) const {
   return 0;
 }
 
+bool Affine::is_multiple_of(int64_t number) const {
+  return constant_ % number == 0 && std::all_of(terms_.begin(), terms_.end(), [&](const auto& term) { return term.second % number == 0; });
+}
+
+Affine Affine::divided_by(int64_t number) const {
+  TC_CHECK(is_multiple_of(number), str(), " by ", number);
+  Affine result(constant_ / number);
+  for (const auto& [name, coefficient] : terms_) result.terms_.emplace_back(name, coefficient / number);
+  return result;
+}
+
 std::string Affine::as_variable() const {
   bool single = constant_ == 0 && terms_.size() == 1 && terms_[0].second == 1;
   return single ? terms_[0].first : "";

@@ -26,6 +26,10 @@ class Affine {
   // The single variable of an expression that is exactly `1*name + 0`, else the empty string.
   std::string as_variable() const;
 
+  // Whether the value is a multiple of the positive number whatever the variables are, and the value over it then.
+  bool is_multiple_of(int64_t number) const;
+  Affine divided_by(int64_t number) const;
+
   // Replaces variables; those not in the map stay.
   Affine substitute(const std::map<std::string, Affine>& values) const;
   // Value with every variable bound; Internal error for a missing one.

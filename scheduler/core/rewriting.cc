@@ -8,17 +8,23 @@ namespace tc {
 void strip_iterator(Statement& statement, size_t position, int64_t size, const std::string& outer,
                     const std::string& inner) {
   const Iterator old = statement.iterators.at(position);
-  const int64_t extent = old.extent.constant();
   const Affine value = Affine::variable(outer, size) + Affine::variable(inner);
   const std::map<std::string, Affine> values{{old.name, value}};
   statement.write = substitute(statement.write, values);
   statement.value = substitute(statement.value, values);
   for (Affine& constraint : statement.constraints) constraint = constraint.substitute(values);
   const auto place = statement.iterators.begin() + static_cast<std::ptrdiff_t>(position);
-  *place = {outer, Affine((extent + size - 1) / size)};
+  *place = {outer, parts_of(old.extent, size)};
   statement.iterators.insert(place + 1, {inner, Affine(size)});
-  if (extent % size != 0) statement.constraints.push_back(Affine(extent - 1) - value);
+  if (!old.extent.is_multiple_of(size)) statement.constraints.push_back(old.extent - Affine(1) - value);
 }
+
+Affine parts_of(const Affine& extent, int64_t size) {
+  if (extent.is_multiple_of(size)) return extent.divided_by(size);
+  return Affine((extent.constant() + size - 1) / size);
+}
+
+bool has_parts(const Affine& extent, int64_t size) { return extent.is_constant() || extent.is_multiple_of(size); }
 
 std::string fresh_iterator(const Kernel& kernel, const Statement& statement, const std::string& base) {
   auto taken = [&](const std::string& name) {

@@ -11,9 +11,14 @@
 
 namespace tc {
 
+// Whether an extent has a number of parts of this size that is affine: a constant has, and a symbolic one of which each is whole.
+bool has_parts(const Affine& extent, int64_t size);
+// That number, the last part included where it is not whole.
+Affine parts_of(const Affine& extent, int64_t size);
+
 // Replaces iterator `position` of the statement by `outer` (ceil(extent/size) values) and `inner`
 // (size values) wherever it occurs; where the size does not divide the extent, a constraint keeps
-// the instances. The extent must be a constant.
+// the instances. The extent must have such parts.
 void strip_iterator(Statement& statement, size_t position, int64_t size, const std::string& outer,
                     const std::string& inner);
 

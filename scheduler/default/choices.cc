@@ -161,8 +161,13 @@ struct Blocks {
   std::string outer;             // the iterator that counts the blocks, where they exist already
 };
 
-// Blocks of a dimension without a layout that no group cuts; small groups as a whole.
+// Blocks of a dimension without a layout that no group cuts; small groups as a whole. Of a dimension whose extent is not known
+// all blocks are whole.
 std::optional<Blocks> free_blocks(const Affine& index, const Iterator& vector, int64_t lanes) {
+  if (!vector.extent.is_constant()) {
+    const bool whole = index.as_variable() == vector.name && vector.extent.is_multiple_of(lanes);
+    return whole ? std::optional<Blocks>({lanes, ""}) : std::nullopt;
+  }
   const int64_t size = vector.extent.constant(), least = std::min<int64_t>(lanes, 4);
   Blocks result{lanes, ""};
   for (const auto& [name, coefficient] : index.terms()) {
@@ -191,6 +196,7 @@ std::optional<Blocks> blocks_along(const ReductionFacts& facts, const Iterator& 
   } else if (facts.is_blocked(write.buffer)) {
     return std::nullopt;
   } else if (const int64_t block = block_of(facts.reduction(), *dim)) {
+    if (!vector.extent.is_constant()) return std::nullopt;
     result = {block, ""};
     for (const auto& [name, coefficient] : write.index[*dim].affine.terms()) {
       if (coefficient == block) result->outer = name;
@@ -266,15 +272,14 @@ std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
   column_choices.push_back("");
   const int64_t lanes = facts.reduction().builder.lanes(facts.sum());
   for (const Iterator& vector : facts.sum().iterators) {
-    if (!vector.extent.is_constant()) continue;
-    const bool over_reduction = !facts.is_output(vector.name);
-    if (over_reduction && vector.extent.constant() < 2) continue;
+    const bool over_reduction = !facts.is_output(vector.name), known = vector.extent.is_constant();
+    if (over_reduction && (!known || vector.extent.constant() < 2)) continue;
     const auto blocks = over_reduction ? Blocks{lanes, ""} : blocks_along(facts, vector, lanes);
     if (!blocks) continue;
     std::vector<int64_t> widths = {blocks->lanes};
     const bool free = !over_reduction && blocks->outer.empty() && blocks->lanes == lanes &&
                       !facts.is_blocked(facts.sum().write.buffer);
-    const int64_t less = facts.target().width_for(vector.extent.constant(), blocks->lanes);
+    const int64_t less = known ? facts.target().width_for(vector.extent.constant(), blocks->lanes) : blocks->lanes;
     if (free && less < blocks->lanes) widths.push_back(less);
     for (const int64_t width : widths) {
       for (const std::string& columns : column_choices) {

@@ -72,6 +72,15 @@ void divide_members(const ReductionFacts& facts, IteratorPlan& plan) {
   plan.strips.push_back({*found, members, facts.reduction().fresh(*found + "q"), plan.members});
 }
 
+// Vectors that a tile takes: all tiles have as many where the number of vectors is not known.
+int64_t vectors_of(const ReductionFacts& facts, const std::string& vectors, int64_t most) {
+  for (const Iterator& iterator : facts.sum().iterators) {
+    if (iterator.name != vectors || iterator.extent.is_constant()) continue;
+    while (!iterator.extent.is_multiple_of(most)) --most;
+  }
+  return most;
+}
+
 }  // namespace
 
 IteratorPlan plan_iterators(const ReductionFacts& facts, const Choice& choice, const LaneLayout& layout,
@@ -81,8 +90,8 @@ IteratorPlan plan_iterators(const ReductionFacts& facts, const Choice& choice, c
   plan.dimension = layout.dimension;
   plan.lane = layout.lane;
   plan.panels = outer_part(index);
-  const int64_t blocks = plan.panels.empty() ? 1 : facts.extent(plan.panels, 1);
-  plan.vector_count = std::min(choice.tile.vectors, blocks);
+  const int64_t blocks = plan.panels.empty() ? 1 : facts.extent(plan.panels, kAssumedSymbolic);
+  plan.vector_count = vectors_of(facts, plan.panels, std::min(choice.tile.vectors, blocks));
   plan.panel_count = (blocks + plan.vector_count - 1) / plan.vector_count;
   if (plan.vector_count > 1 && plan.vector_count == blocks && index.terms().size() > 1) {
     // The tile takes all vectors of a group: groups count the tiles.

@@ -130,7 +130,7 @@ void write_neighbours(ReductionKernel& reduction, const LoopPlan& plan, const st
 
 LaneLayout lay_out_lanes(ReductionKernel& reduction, const Choice& choice) {
   const ReductionFacts facts(reduction);
-  const int64_t extent = facts.extent(choice.vector, 1);
+  const int64_t extent = facts.extent(choice.vector, choice.lanes);
   LaneLayout layout{*facts.dimension_of(choice.vector), choice.vector};
   if (const BlockedDim* blocked = facts.blocked_dim(facts.sum().write, layout.dimension)) {
     layout.dimension = blocked->outer;

@@ -67,7 +67,7 @@ void strip_for(const Kernel& kernel, Statement& statement, const Affine& index, 
   const bool divides = step == 1 ? within.terms().size() == 1 && within.constant() == 0
                                  : whole_blocks && step != 0 && block % step == 0;
   if (!divides || part.low < 0 || part.high >= step || position == statement.iterators.size() ||
-      !statement.iterators[position].extent.is_constant()) {
+      !has_parts(statement.iterators[position].extent, block / step)) {
     refuse("statement ", statement.name, " accesses ", buffer, " at ", index.str(),
            ", which does not divide into blocks of ", block);
   }
@@ -87,7 +87,7 @@ struct Window {
 bool window_for(const Kernel& kernel, Statement& statement, const Affine& index, int64_t block, const Affine& extent,
                 std::vector<Window>& windows) {
   constexpr int64_t kMostBlocks = 3;
-  if (statement.reduction == Reduction::None || extent.constant() % block != 0) return false;
+  if (statement.reduction == Reduction::None || !extent.is_constant() || extent.constant() % block != 0) return false;
   Affine home, rest(index.constant());
   size_t moving = statement.iterators.size();
   for (const auto& [name, coefficient] : index.terms()) {
@@ -133,13 +133,13 @@ struct Blocking {
   std::string name;                // of the buffer
   size_t dim = 0;
   int64_t block = 1;
-  Affine extent;                   // of the dimension; constant
-  bool divides() const { return extent.constant() % block == 0; }
+  Affine extent;                   // of the dimension
+  bool divides() const { return extent.is_multiple_of(block); }
 };
 
 void refuse_blocking(const ScheduleState& state, const Kernel& kernel, const Blocking& blocking) {
-  if (!blocking.extent.is_constant()) {
-    refuse("dimension ", blocking.dim, " of ", blocking.name, " is symbolic: ", blocking.extent.str());
+  if (!has_parts(blocking.extent, blocking.block)) {
+    refuse("dimension ", blocking.dim, " of ", blocking.name, " is symbolic, and ", blocking.block, " need not divide it: ", blocking.extent.str());
   }
   if (blocking.block > 1024) refuse("blocks of more than 1024");
   for (const BlockedDim& other : state.blocked) {
@@ -245,7 +245,7 @@ void apply_layout(ScheduleState& state, const Arguments& given) {
   for (Statement& statement : kernel.statements) StatementBlocker(kernel, statement, blocking).run();
   if (buffer.scope == Scope::Constant) kernel.packings.push_back(packing_in_blocks(buffer, blocking));
   const int64_t block = blocking.block;
-  buffer.shape[blocking.dim] = Affine((blocking.extent.constant() + block - 1) / block);
+  buffer.shape[blocking.dim] = parts_of(blocking.extent, block);
   buffer.shape.push_back(Affine(block));
   buffer.logical += text(buffer.logical.empty() ? "" : ", ", "dimension ", blocking.dim, " of ",
                          blocking.extent.str(), " by ", block);
@@ -263,8 +263,8 @@ Primitive layout_primitive() {
   primitive.row = {"layout", PrimitiveKind::Rewrite,
                    {stored, number("DIM", "the dimension", 0), number("BLOCK", "the block", 2)},
                    "A[.., i, ..]  ->  A[.., i/BLOCK, .., i%BLOCK]: dimension DIM is stored in blocks, "
-                   "the block innermost; the last block is padded. Loops that index it are "
-                   "strip-mined. Where a reduction's window moves along whole blocks (`c + k - 1`), one more "
+                   "the block innermost; the last block is padded, and a symbolic dimension is whole blocks whatever its size. Loops that "
+                   "index it are strip-mined. Where a reduction's window moves along whole blocks (`c + k - 1`), one more "
                    "iterator counts the blocks it reaches. A constant is packed so while compiling, padded "
                    "with 0; padded lanes of activations hold any finite value."};
   primitive.apply = apply_layout;

@@ -24,10 +24,12 @@ Primitive strip_primitive() {
         refuse("the name '", name, "' is taken");
       }
     }
-    if (!statement.iterators[position].extent.is_constant()) {
-      refuse("iterator ", old, " has a symbolic extent: split its loop instead");
+    const int64_t size = given.number("SIZE");
+    const Affine& extent = statement.iterators[position].extent;
+    if (!has_parts(extent, size)) {
+      refuse("iterator ", old, " has the symbolic extent ", extent.str(), ", which ", size, " need not divide: split its loop instead");
     }
-    strip_iterator(statement, position, given.number("SIZE"), outer, inner);
+    strip_iterator(statement, position, size, outer, inner);
     replace_kernel(state, std::move(kernel));
   };
   return primitive;

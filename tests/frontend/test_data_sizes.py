@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import tc
+from tc.versions import VersionedModule
 
 BOOL, FLOAT, INT64 = TensorProto.BOOL, TensorProto.FLOAT, TensorProto.INT64
 
@@ -296,6 +297,18 @@ def test_branches_of_different_sizes(threads):
     for n in (1, 8, 100, 3000):
         for scale in (0.1, 3):
             check(data, {"x": (scale * rng.standard_normal(n)).astype(np.float32)}, module)
+
+
+def test_tokens_decide_sizes_while_running():
+    """A sentence is data, not a list of sizes: one module runs all of them, as models of speech need it."""
+    nodes = [helper.make_node("Gather", ["lengths", "ids"], ["each"]), helper.make_node("ReduceSum", ["each"], ["frames"], keepdims=0),
+             helper.make_node("Range", ["nought", "frames", "one"], ["y"])]
+    data = model(nodes, [("ids", INT64, [1, 4])], [("y", INT64, [None])],
+                 {"lengths": np.array([3, 0, 2, 5]), "nought": np.array(0), "one": np.array(1)})
+    module = tc.compile(data)
+    assert not isinstance(module, VersionedModule)
+    for ids in ([0, 1, 2, 3], [3, 3, 3, 3], [1, 1, 1, 1]):
+        check(data, {"ids": np.array([ids])}, module)
 
 
 # --- sorting -------------------------------------------------------------------------------------

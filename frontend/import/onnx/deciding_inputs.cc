@@ -42,7 +42,8 @@ std::vector<std::string> deciding_inputs(const Graph& model, const DependsOnData
     if (!inputs.count(id)) continue;
     const Value& value = model[id];
     if (is_constant(*value.shape) && element_count(*value.shape).constant() > kMostDecidingNumbers) return {};
-    if (numbers_only && is_float(value.dtype) && !is_float((*scope.graph)[error.operand()].dtype)) return {};
+    const bool data = value.shape->size() > 1 || (is_float(value.dtype) && !is_float((*scope.graph)[error.operand()].dtype));
+    if (numbers_only && data) return {};
     names.push_back(value.name);
   }
   return names;
