@@ -82,3 +82,22 @@ def truth_of_nothing(a, b):
 @of(floats(3))
 def more_than_the_type_holds(x):
     return x < 1e40, x + 1e39, x * 1e-50, x.masked_fill(x > 0, -INF)
+
+
+def nearest(sizes, mode):
+    def resize(x):
+        return [functional.interpolate(x[..., :size], size=(*x.shape[2:-1], wanted), mode=mode) for size in sizes for wanted in (5, 10, 13, 49, 98)]
+    return resize
+
+
+def nearest_by_scale(mode):
+    def resize(x):
+        return [functional.interpolate(x, scale_factor=(*[1.0] * (x.dim() - 3), scale), mode=mode) for scale in (0.35, 0.6, 1.1, 1.7, 2.0, 2.1, 2.5)]
+    return resize
+
+
+for axes in (1, 2, 3):
+    given = torch.arange(21.0).expand(1, 1, *[2] * (axes - 1), 21).contiguous()
+    CASES.each(given, **{f"nearest_{axes}d_by_size": nearest((3, 7, 14, 21), "nearest"), f"nearest_{axes}d_by_scale": nearest_by_scale("nearest"),
+                         f"nearest_exact_{axes}d_by_size": nearest((2, 7, 14, 21), "nearest-exact"),
+                         f"nearest_exact_{axes}d_by_scale": nearest_by_scale("nearest-exact")})
