@@ -160,6 +160,69 @@ def test_arguments_that_the_call_changes_are_changed():
         assert x[:, 0].tolist() == [0, 1, 2]
 
 
+def test_arguments_that_share_memory_with_what_is_written_are_refused():
+    module = compiled(Writing(), torch.zeros(3, 2), torch.ones(3))
+    memory = torch.zeros(9)
+    with pytest.raises(tc.UnsupportedError) as error:
+        module(memory[:6].view(3, 2), memory[4:7])
+    assert str(error.value) == ("the model writes into its input 'x', and 'y' is given with the same memory: pass a copy of one of them")
+    with pytest.raises(tc.UnsupportedError, match="'y' is given with the same memory"):
+        module(memory[:6].view(3, 2).numpy(), memory[4:7].numpy())
+    module(memory[:6].view(3, 2), memory[6:])                      # beside each other
+    strided = torch.zeros(3, 3)
+    module(strided[:, :2], strided[:, 2] + 1)
+    module(strided[:, :2], strided[:, 2])                          # between each other
+    assert strided.tolist() == [[0, 0, 0]] * 3
+
+
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([1.0, 2.0]))
+
+    def forward(self, x, y):
+        return x - 2 * y + self.weight
+
+
+def test_an_example_may_stand_for_two_arguments():
+    both = Both()
+    x, y = torch.randn(2), torch.randn(2)
+    memory = torch.randn(3)
+    for one, other in ((x, x), (memory[:2], memory[1:]), (both.weight, x)):
+        assert_close(compiled(both, one, other)(x, y), both(x, y).detach())
+
+
+class NamedAlike(nn.Module):
+    def forward(self, x, parts):
+        x.add_(1)
+        parts[1].mul_(2)
+        return {"x": x * parts[0], "parts_1": parts[1][0]}
+
+
+def test_outputs_called_as_the_inputs_that_are_written():
+    x, parts = torch.ones(2), [torch.full((2,), 3.0), torch.ones(2)]
+    for model in NamedAlike(), torch.export.export(NamedAlike(), (x.clone(), [part.clone() for part in parts]), strict=False):
+        module = tc.compile(model, inputs=None if isinstance(model, torch.export.ExportedProgram) else (x.clone(), [part.clone() for part in parts]),
+                            log=False)
+        given = x.clone(), [part.clone() for part in parts]
+        result = module(*given)
+        assert result["x"].tolist() == [6, 6] and float(result["parts_1"]) == 2
+        assert given[0].tolist() == [2, 2] and given[1][1].tolist() == [2, 2]
+
+
+class Scaled(nn.Module):
+    def forward(self, x, by=1.0):
+        return x * by
+
+
+def test_numbers_that_look_alike_are_other_versions():
+    module = compiled(Scaled(), torch.ones(2))
+    for by in 0.0, -0.0, float("nan"), float("nan"), 1, True:
+        assert_close(module(torch.ones(2), by), torch.ones(2) * by)
+        assert torch.equal(torch.signbit(module(torch.ones(2), by)), torch.signbit(torch.ones(2) * by))
+    assert len(module._versions_of_calls) == 6      # the two NaNs are one
+
+
 # --- what reading costs -----------------------------------------------------------------------------------------------------
 
 COST = """
@@ -309,6 +372,35 @@ def test_without_torch_a_sentence_says_how_to_install_it(tmp_path):
                                    "pip install 'tc[torch]'")
 
 
+class Cached(nn.Module):
+    def forward(self, x, past):
+        keys = torch.cat([past, x * 2], 1)
+        return functional.scaled_dot_product_attention(x, keys, keys), keys
+
+
+class Summed(nn.Module):
+    def forward(self, x):
+        return x.exp(), x.sum(0)
+
+
+def test_open_sizes_may_begin_at_nothing():
+    x, past = torch.randn(1, 1, 8), torch.randn(1, 3, 8)
+    # What a node joins with something else is a cache, which begins empty; other sizes do where the range says so.
+    cached = tc.compile(Cached(), inputs=(x, past), shapes={"past": (1, "length", 8)}, log=False)
+    past = expected_past = torch.zeros(1, 0, 8)
+    for _ in range(3):
+        expected, expected_past = Cached()(x, expected_past)
+        result, past = cached(x, past)
+        torch.testing.assert_close((result, past), (expected, expected_past))
+    for bounds, first in (((0, 9), 0), ((1, 9), 1)):
+        summed = tc.compile(Summed(), inputs=(torch.randn(3, 2),), shapes={"x": ("n", 2), "n": bounds}, log=False)
+        for n in range(first, 4):
+            x = torch.randn(n, 2)
+            torch.testing.assert_close(summed(x), Summed()(x))
+    with pytest.raises(tc.ShapeError, match="axis 0 .'n'. is 0; the model takes 1 to 9"):
+        summed(torch.zeros(0, 2))
+
+
 # --- torch.compile, the command line --------------------------------------------------------------
 
 
@@ -342,6 +434,81 @@ def test_torch_compile():
     assert module[0].weight.grad is not None
     with torch.no_grad(), pytest.warns(UserWarning, match="PyTorch runs a graph: .*aten._fft_r2c"):
         torch.compile(lambda x: torch.fft.rfft(x).real, backend="tc", options={"log": False})(x)
+
+
+def view_of_argument(x):
+    y = x[1:, 0]
+    torch._dynamo.graph_break()
+    y.add_(1)
+    torch._dynamo.graph_break()
+    return x * 2
+
+
+def views_of_result(x):
+    y = x * 2
+    row, turned = y[1], y.t()
+    torch._dynamo.graph_break()
+    row.add_(1)
+    torch._dynamo.graph_break()
+    return y + 0, turned * 1
+
+
+def views_without_their_base(x):
+    y = x * 2
+    row, column = y[1], y[:, 1]
+    torch._dynamo.graph_break()
+    row.add_(1)
+    torch._dynamo.graph_break()
+    return row + 0, column * 1
+
+
+def views_of_other_types(x):
+    y = x.view(torch.int32)
+    torch._dynamo.graph_break()
+    y.add_(1)
+    return x * 1
+
+
+@pytest.mark.parametrize("function, followed", [(view_of_argument, True), (views_of_result, True), (views_without_their_base, False),
+                                                (views_of_other_types, False)])
+def test_writes_between_graphs_are_seen(function, followed):
+    torch._dynamo.reset()
+    fast = torch.compile(function, backend="tc", options={"log": False})
+    x = torch.arange(12.0).reshape(3, 4)
+    y = x.clone()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        result, expected = fast(x), function(y)
+    torch.testing.assert_close((result, x), (expected, y))
+    assert any("its results share memory in a way that is not followed" in str(each.message) for each in told) != followed
+
+
+def test_written_arguments_that_share_memory_are_left_to_pytorch():
+    def write(x, y):
+        x.add_(1)
+        y.mul_(2)
+        return x + y
+
+    torch._dynamo.reset()
+    fast = torch.compile(write, backend="tc", options={"log": False})
+    x, y = torch.arange(6.0), torch.arange(6.0)
+    with pytest.warns(UserWarning, match="PyTorch runs a graph: the model writes into its input .* pass a copy of one of them"):
+        result = fast(x[:3], x[1:4])
+    torch.testing.assert_close((result, x), (write(y[:3], y[1:4]), y))
+
+
+def test_autocast_is_refused_and_left_to_pytorch():
+    module, x = nn.Linear(4, 4).eval(), torch.randn(2, 4)
+    fast = torch.compile(module, backend="tc", options={"log": False})
+    exported = torch.export.export(module, (x,))
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        for model, inputs in ((module, (x,)), (exported, None)):
+            with pytest.raises(tc.UnsupportedError) as error:
+                tc.compile(model, inputs=inputs, log=False)
+            assert str(error.value).endswith(" is compiled under torch.autocast, which is not supported: compile it outside, or convert it "
+                                             "with .to(torch.bfloat16)")
+        with pytest.warns(UserWarning, match="PyTorch runs a graph: .*torch.autocast"):
+            torch.testing.assert_close(fast(x), module(x))
 
 
 def test_command_line(tmp_path, capsys):

@@ -1,11 +1,12 @@
 """torch.compile(model, backend="tc"): graphs that TorchDynamo finds are compiled when they first run, a version for each
 shape; what is between graphs stays PyTorch's."""
 
+import dataclasses
 import warnings
 
 import torch
 
-from ..errors import Error
+from ..errors import Error, UnsupportedError
 
 _MOST_VERSIONS = 64
 
@@ -33,6 +34,7 @@ class CompiledGraph:
     def __init__(self, graph_module, options):
         self.graph_module, self.options = graph_module, options
         self.placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+        self.views = views_of_outputs(graph_module.graph)
         self.versions = {}
 
     def __call__(self, *arguments):
@@ -45,7 +47,22 @@ class CompiledGraph:
         run = self.versions[key]
         if run is None:
             return self.graph_module(*arguments)
-        return run(*(value for place, value in enumerate(arguments) if place not in constants))
+        try:
+            results = run(*(value for place, value in enumerate(arguments) if place not in constants))
+        except UnsupportedError as error:     # of arguments that share memory, before anything is run
+            warnings.warn(f"torch.compile(backend=\"tc\"): PyTorch runs a graph: {error}", stacklevel=3)
+            return self.graph_module(*arguments)
+        return self._with_views(results, arguments)
+
+    def _with_views(self, results, arguments):
+        """The results, in which those that are views of an argument or of another result look at its memory."""
+        if not self.views:
+            return results
+        kept = list(results)
+        for place, view in self.views.items():
+            base = arguments[view.base] if view.of_argument else kept[view.base]
+            kept[place] = base.detach().as_strided(kept[place].shape, view.stride, base.storage_offset() + view.offset)
+        return type(results)(kept)
 
     def _is_constant(self, place, value):
         if isinstance(value, torch.nn.Parameter):
@@ -72,12 +89,60 @@ class CompiledGraph:
             warnings.warn("torch.compile(backend=\"tc\"): gradients are asked for, so PyTorch runs the graph; call the model under "
                           "torch.no_grad()", stacklevel=4)
             return None
+        if self.views is None:
+            warnings.warn("torch.compile(backend=\"tc\"): PyTorch runs a graph: its results share memory in a way that is not followed",
+                          stacklevel=4)
+            return None
         module, inputs = self.bound(arguments)
         try:
             return compile(module, inputs=inputs, **self.options)
         except Error as error:
             warnings.warn(f"torch.compile(backend=\"tc\"): PyTorch runs a graph: {error}", stacklevel=4)
             return None
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """Where a result of a graph lies in the memory of an argument or of another result: code between graphs may write to either."""
+    of_argument: bool
+    base: int
+    stride: tuple
+    offset: int     # from the first element of the base
+
+
+def views_of_outputs(graph):
+    """{place of a result: View} by what TorchDynamo knows of the graph's values, or None where that cannot be said."""
+    arguments = [node.meta.get("example_value") for node in graph.nodes if node.op == "placeholder"]
+    outputs = next(node for node in graph.nodes if node.op == "output").args[0]
+    outputs = [getattr(each, "meta", {}).get("example_value") for each in (outputs if isinstance(outputs, (tuple, list)) else ())]
+    bases = {}
+    for place, value in enumerate(arguments):
+        if _has_memory(value):
+            bases.setdefault(_storage(value), (True, place, value))
+    # The result that spans its memory is the base of those that are views of it.
+    for place, value in enumerate(outputs):
+        if _has_memory(value) and value.is_contiguous() and value.numel() * value.itemsize == value.untyped_storage().nbytes():
+            bases.setdefault(_storage(value), (False, place, value))
+    found, storages = {}, [_storage(value) for value in outputs if _has_memory(value)]
+    for place, value in enumerate(outputs):
+        if not _has_memory(value):
+            continue
+        of_argument, base, whole = bases.get(_storage(value), (False, None, None))
+        if base is None and storages.count(_storage(value)) == 1 or not of_argument and base == place:
+            continue
+        numbers = (*value.stride(), value.storage_offset(), 0 if whole is None else whole.storage_offset())
+        if base is None or value.dtype != whole.dtype or not all(isinstance(number, int) for number in numbers):
+            return None
+        found[place] = View(of_argument, base, tuple(value.stride()), value.storage_offset() - whole.storage_offset())
+    return found
+
+
+def _has_memory(value):
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided
+
+
+def _storage(value):
+    return value.untyped_storage()._cdata
 
 
 # Functions of Python's module operator that write into their first operand.

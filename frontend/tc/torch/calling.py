@@ -1,11 +1,13 @@
 """Calling a compiled model of PyTorch as its module is called: tensors in and out, nested structures, state."""
 
+import math
 import threading
 
 import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
+from ..errors import UnsupportedError
 from ..module import Module
 from ..versions import MOST_VERSIONS, VersionedModule
 from .describe import _BITS
@@ -39,6 +41,24 @@ def is_array(value):
     return isinstance(value, (torch.Tensor, np.ndarray, np.generic))
 
 
+def share_memory(one, other):
+    """Whether two arguments have an element in common; true where that takes long to find out."""
+    views = []
+    for value in (one, other):
+        if isinstance(value, torch.Tensor):
+            if value.device.type != "cpu":
+                return False
+            value = value.detach()
+            value = (value.view(_BITS[value.dtype]) if value.dtype in _BITS else value).numpy()
+        if not isinstance(value, np.ndarray):
+            return False
+        views.append(value)
+    try:
+        return np.shares_memory(*views, max_work=1000)
+    except np.exceptions.TooHardError:
+        return True
+
+
 class Version:
     """A model compiled for one structure of its arguments."""
 
@@ -49,7 +69,17 @@ class Version:
         return spec == self.program.in_spec and all(_is_same(leaves[number], value) for number, value in self.program.fixed.items())
 
     def arrays(self, leaves, buffers):
+        self._check_memory(leaves)
         return [array_of_argument(buffers[leaf] if isinstance(leaf, str) else leaves[leaf]) for leaf in self.program.leaves]
+
+    def _check_memory(self, leaves):
+        """Refuses arguments that the call would change with others that look at the same memory: it takes all before it changes any."""
+        for _, kind, written in self.program.writes:
+            for name, leaf in zip(self.program.inputs, self.program.leaves) if kind == "input" else ():
+                if not isinstance(leaf, str) and leaf != written and share_memory(leaves[leaf], leaves[written]):
+                    own = self.program.inputs[self.program.leaves.index(written)]
+                    raise UnsupportedError(f"the model writes into its input '{own}', and '{name}' is given with the same memory: pass a "
+                                           "copy of one of them")
 
     def results(self, arrays, leaves, buffers, as_tensors):
         """The structure of the results; writes buffers and what the call changes of its arguments."""
@@ -73,6 +103,8 @@ class Version:
 
 
 def _is_same(a, b):
+    if isinstance(a, float) and isinstance(b, float):
+        return math.copysign(1, a) == math.copysign(1, b) and (a == b or a != a and b != b)
     return type(a) is type(b) and a == b
 
 

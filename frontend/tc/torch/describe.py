@@ -140,7 +140,7 @@ class Describer:
         constants = self._shared.constants
         if key not in constants:
             constants[key] = self.fresh("constant")
-            tensor = torch.tensor(value, dtype=dtype)
+            tensor = _wrapped(value, dtype)
             self.model.constant(constants[key], dtype_name(dtype), list(tensor.shape), array_of(tensor))
         return constants[key]
 
@@ -219,6 +219,13 @@ class Describer:
 
     def refuse(self, why):
         raise Refusal(why)
+
+
+def _wrapped(value, dtype):
+    """The number in that type as PyTorch takes numbers: a whole number beyond a whole type wraps."""
+    if isinstance(value, int) and not isinstance(value, bool) and not (dtype.is_floating_point or dtype == torch.bool):
+        return torch.tensor(value).to(dtype)
+    return torch.tensor(value, dtype=dtype)
 
 
 def _name(value):

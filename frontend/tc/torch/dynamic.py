@@ -26,6 +26,8 @@ class OpenSizes:
                 if not 0 <= low <= high:
                     raise ShapeError(f"shapes: the range of '{key}' is {value!r}; give the smallest and the largest size")
                 self.ranges[key] = (low, high)
+                if not low:
+                    self.rest[key] = (low, high)     # the compiler's sizes begin at 1 unless they are said to begin at 0
             elif key in symbols:
                 self.inputs = {name: tuple(int(value) if size == key else size for size in sizes) for name, sizes in self.inputs.items()}
             elif isinstance(value, (int, np.integer)):

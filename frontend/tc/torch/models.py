@@ -15,7 +15,7 @@ from .describe import Refusal
 from .detectors import known_torchvision
 from .dynamic import OpenSizes, names_of_leaves
 from .packages import know_caches
-from .program import Names, describe_program
+from .program import Names, describe_program, refuse_autocast
 from .script_values import ScriptError
 from .scripted import ScriptedModule, bind, initial_state
 
@@ -63,6 +63,7 @@ def _as_tensor(value):
 def export(module, args, kwargs, name, dynamic=None):
     """torch.export with what goes wrong as an error of tc."""
     know_caches()
+    args, kwargs = _apart(module, args, kwargs)
     try:
         with warnings.catch_warnings(), torch.no_grad(), known_torchvision():
             warnings.simplefilter("ignore")
@@ -73,6 +74,30 @@ def export(module, args, kwargs, name, dynamic=None):
         raise
     except Exception as error:  # noqa: BLE001 - whatever the model's own code raises under torch.export
         raise UnsupportedError(f"{name} cannot be exported by torch.export: {_reason(error)}") from error
+
+
+def _apart(module, args, kwargs):
+    """The arguments, each tensor in memory of its own: torch.export takes one tensor that stands for two arguments, or is a parameter of
+    the module as well, for one of them in every call."""
+    seen = {_memory(tensor) for tensor in (*module.parameters(), *module.buffers())}
+
+    def apart(value):
+        if not isinstance(value, torch.Tensor) or not value.numel():
+            return value
+        memory = _memory(value)
+        if memory in seen:
+            return value.clone()
+        seen.add(memory)
+        return value
+
+    return pytree.tree_map(apart, (args, kwargs))
+
+
+def _memory(tensor):
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError, ValueError):     # a tensor of a layout that has no such memory
+        return id(tensor)
 
 
 def _detach_out_of_place(graph):
@@ -155,6 +180,7 @@ class LiveModel(_Model):
         self.program = self.again(args, kwargs)
 
     def again(self, args, kwargs):
+        refuse_autocast(self.name)
         names = names_of_leaves(self.module.forward, args, kwargs)
         sizes = OpenSizes(self.given, names)
         self.shapes = sizes.rest
@@ -255,6 +281,7 @@ class ScriptModel(_Model):
                 for path, value in self.state.items()}
 
     def again(self, args, kwargs):
+        refuse_autocast(self.name)
         names = [each.name for each in self.script.forward.schema.arguments[1:]]
         leaves = [f"state.{path}" for path in args[0]] + names_of_leaves(lambda *_: None, (), dict(zip(names, args[1])))
         sizes = OpenSizes(self.given, leaves)

@@ -139,8 +139,15 @@ def _is_final(node):
     return name in TABLE or name.startswith("aten::sym_") or "assert" in name or name == "aten::item"
 
 
+def refuse_autocast(name):
+    """Refuses to read models where torch.autocast is on: PyTorch would cast what the graph has no casts for."""
+    if torch.is_autocast_enabled("cpu"):
+        raise UnsupportedError(f"{name} is compiled under torch.autocast, which is not supported: compile it outside, or convert it with .to(torch.bfloat16)")
+
+
 def describe_program(exported, name, names):
     """The Program of an exported program. `name` stands in error texts."""
+    refuse_autocast(name)
     return _Description(functional(exported, name), name, names).run()
 
 
@@ -150,6 +157,7 @@ class _Description:
         self.model = compiler.ModelDescription("model")
         self.g = Describer(self.model, self.model.graph)
         self.problems, self.symbol_names = [], {}
+        self.leaf_of = {}     # name of a placeholder to the leaf of the arguments, or the buffer, that it is
         self.walk = Walk(self.g, exported.graph_module, self.problems)
 
     def run(self):
@@ -207,6 +215,7 @@ class _Description:
         self.model.graph.input(name, dtype_name(fake.dtype), sizes)
         self.program.inputs.append(name)
         self.program.leaves.append(leaf)
+        self.leaf_of[node.name] = leaf
         self.walk.values[node] = Value(name, fake)
 
     def _size(self, name, axis, size):
@@ -226,7 +235,7 @@ class _Description:
         ranges = self.exported.range_constraints.get(expression)
         if ranges is not None:
             upper = int(ranges.upper) if ranges.upper.is_Integer else _LARGEST_SIZE
-            self.model.range(symbol, max(int(ranges.lower), 1), max(min(upper, _LARGEST_SIZE), 1))
+            self.model.range(symbol, max(int(ranges.lower), 0), max(min(upper, _LARGEST_SIZE), 1))
         return symbol
 
     # --- outputs ----------------------------------------------------------------------------------------------------
@@ -246,8 +255,7 @@ class _Description:
             elif spec.kind is OutputKind.BUFFER_MUTATION:
                 self.program.writes.append((self._add(self.g.fresh(spec.target), value), "buffer", spec.target))
             elif spec.kind is OutputKind.USER_INPUT_MUTATION:
-                leaf = self.program.leaves[self.program.inputs.index(spec.target)]
-                self.program.writes.append((self._add(self.g.fresh(f"{spec.target}_after"), value), "input", leaf))
+                self.program.writes.append((self._add(self.g.fresh(f"{spec.target}_after"), value), "input", self.leaf_of[spec.target]))
             else:
                 raise UnsupportedError(f"{self.name}: an output of the kind {spec.kind.name.lower()} is not supported")
 

@@ -1,6 +1,6 @@
 """The table of PyTorch's operators, by family."""
 
-from . import (attention, convolution, creation, found, indexing, linear, normalization, pointwise, pooling,  # noqa: F401
+from . import (activation, attention, convolution, creation, found, indexing, linear, normalization, pointwise, pooling,  # noqa: F401
                recurrent, reduction, resampling, shape, statistics, vision)
 from .table import TABLE, Row, key_of, row_of
 

@@ -1,4 +1,4 @@
-"""Operators of single elements: arithmetic, comparisons, activations, casts."""
+"""Operators of single elements: arithmetic, comparisons, casts."""
 
 import math
 import numbers
@@ -9,7 +9,7 @@ from ..describe import Value
 from .table import aten
 
 _UNARY = {
-    "abs": "Abs", "neg": "Neg", "sign": "Sign", "ceil": "Ceil", "floor": "Floor", "relu": "Relu", "bitwise_not": "BitwiseNot",
+    "abs": "Abs", "neg": "Neg", "ceil": "Ceil", "floor": "Floor", "relu": "Relu", "bitwise_not": "BitwiseNot",
 }
 # Of whole numbers and truth values they give floats.
 _FLOAT_UNARY = {
@@ -27,7 +27,7 @@ def _unary(name, op, to_float):
         if self.dtype == torch.bool:
             if op == "BitwiseNot":
                 return g.node("Not", [self])
-            if op in ("Abs", "Sign", "Relu"):
+            if op in ("Abs", "Relu"):
                 return self
         if name in _ROUNDING and not self.dtype.is_floating_point:
             return self
@@ -45,6 +45,19 @@ for _name, _op in _FLOAT_UNARY.items():
       "resolve_conj", "resolve_neg", ops="Identity")
 def same(g, self, **_):
     return self
+
+
+@aten("sign", ops="Sign, IsNaN, Where")
+def sign(g, self):
+    if self.dtype == torch.bool:
+        return self
+    result = g.node("Sign", [self])
+    return unless_nan(g, self, result, g.constant(0, self.dtype)) if self.dtype.is_floating_point else result
+
+
+def unless_nan(g, operand, result, otherwise):
+    """The result, but another value where the operand is not a number."""
+    return g.node("Where", [g.node("IsNaN", [operand]), otherwise, result])
 
 
 @aten("logical_not", ops="Not")
@@ -197,14 +210,16 @@ def erfc(g, self):
 
 @aten("atan2", ops="Atan, Where")
 def atan2(g, self, other):
+    # The angle in the first quadrant, then by the signs, of which zeros have one too, into the others.
     dtype = g.out.dtype
-    y, x = g.like(self, dtype), g.like(other, dtype)
-    zero, pi = g.constant(0, dtype), g.constant(math.pi, dtype)
+    sides = [Value(g.like(each, dtype), torch.empty((), dtype=dtype, device="meta")) for each in (self, other)]
+    y, x = (g.node("Abs", [side]) for side in sides)
+    zero, infinite, pi = (g.constant(each, dtype) for each in (0, math.inf, math.pi))
     angle = g.node("Atan", [g.node("Div", [y, x])])
-    behind = g.node("Where", [g.node("Less", [y, zero]), g.node("Sub", [angle, pi]), g.node("Add", [angle, pi])])
-    result = g.node("Where", [g.node("Less", [x, zero]), behind, angle])
-    half = g.node("Mul", [g.node("Sign", [y]), g.constant(math.pi / 2, dtype)])
-    return g.node("Where", [g.node("Equal", [x, zero]), half, result])
+    for both, there in ((zero, zero), (infinite, g.constant(math.pi / 4, dtype))):
+        angle = g.node("Where", [g.node("And", [g.node("Equal", [y, both]), g.node("Equal", [x, both])]), there, angle])
+    angle = g.node("Where", [signbit(g, sides[1]), g.node("Sub", [pi, angle]), angle])
+    return g.node("Where", [signbit(g, sides[0]), g.node("Neg", [angle]), angle])
 
 
 # --- two operands -------------------------------------------------------------------------------------------------------
@@ -260,8 +275,11 @@ def _floor_quotient(g, a, b, dtype):
         return g.node("Where", [g.node("Equal", [b, zero]), g.node("Div", [a, b]), rounded])
     if not dtype.is_signed:
         return g.node("Div", [a, b])
-    remainder = g.node("Mod", [a, b])
-    return g.node("Div", [g.node("Sub", [a, remainder]), b])
+    # The division truncates: where its product is beyond a, one less. a - a % b would overflow next to the smallest number.
+    quotient = g.node("Div", [a, b])
+    product = g.node("Mul", [quotient, b])
+    over = g.node("Where", [g.node("Less", [b, g.constant(0, dtype)]), g.node("Less", [product, a]), g.node("Less", [a, product])])
+    return g.node("Sub", [quotient, g.cast(over, dtype, torch.bool)])
 
 
 @aten("div.Tensor", "div.Scalar", "true_divide.Tensor", ops="Div")
@@ -374,19 +392,27 @@ for _name, _op in {"and": "And", "or": "Or", "xor": "Xor"}.items():
     _bitwise(_name, _op, "Bitwise" + _op)
 
 
-def _shift(direction, *names):
-    @aten(*names, ops="Mul, Div")
-    def describe(g, self, other):
-        dtype = g.out.dtype
-        factor = g.cast(g.node("Pow", [g.constant(2, torch.int64), g.like(other, torch.int64)]), dtype, torch.int64)
-        if direction == "LEFT":
-            return g.node("Mul", [g.like(self, dtype), factor])
-        return _floor_quotient(g, g.like(self, dtype), factor, dtype)
-    return describe
+def _power_of_two(g, exponent, dtype):
+    return g.cast(g.node("Pow", [g.constant(2, torch.int64), exponent]), dtype, torch.int64)
 
 
-_shift("LEFT", "bitwise_left_shift.Tensor", "bitwise_left_shift.Tensor_Scalar", "__lshift__.Tensor", "__lshift__.Scalar")
-_shift("RIGHT", "bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar", "__rshift__.Tensor", "__rshift__.Scalar")
+@aten("bitwise_left_shift.Tensor", "bitwise_left_shift.Tensor_Scalar", "__lshift__.Tensor", "__lshift__.Scalar", ops="Mul, Pow")
+def left_shift(g, self, other):
+    dtype = g.out.dtype
+    return g.node("Mul", [g.like(self, dtype), _power_of_two(g, g.like(other, torch.int64), dtype)])
+
+
+@aten("bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar", "__rshift__.Tensor", "__rshift__.Scalar", ops="Div, Pow, Where")
+def right_shift(g, self, other):
+    """By a negative number of places, or by all of them, only the sign is left."""
+    dtype = g.out.dtype
+    value, places = g.like(self, dtype), g.like(other, torch.int64)
+    most, zero = torch.iinfo(dtype).bits - dtype.is_signed, g.constant(0, torch.int64)
+    beyond = g.node("Or", [g.node("Less", [places, zero]), g.node("GreaterOrEqual", [places, g.constant(most, torch.int64)])])
+    factor = _power_of_two(g, g.node("Where", [beyond, zero, places]), dtype)
+    nothing = g.constant(0, dtype)
+    sign = g.node("Where", [g.node("Less", [value, nothing]), g.constant(-1, dtype), nothing]) if dtype.is_signed else nothing
+    return g.node("Where", [beyond, sign, _floor_quotient(g, value, factor, dtype)])
 
 
 def _extreme(op, *names):
@@ -445,10 +471,17 @@ def masked_fill(g, self, mask, value):
     return g.node("Where", [mask, g.like(value, dtype), self])
 
 
-@aten("lerp.Scalar", "lerp.Tensor", ops="Mul, Add")
+@aten("lerp.Scalar", "lerp.Tensor", ops="Mul, Add, Sub, Where")
 def lerp(g, self, end, weight):
+    # From the end that is nearer, so that both are exact.
     dtype = g.out.dtype
-    return g.node("Add", [self, g.node("Mul", [g.like(weight, dtype), g.node("Sub", [end, self])])])
+    share, apart = g.like(weight, dtype), g.node("Sub", [end, self])
+    from_start = g.node("Add", [self, g.node("Mul", [share, apart])])
+    rest = g.constant(1 - weight, dtype) if isinstance(weight, numbers.Number) else g.node("Sub", [g.constant(1, dtype), share])
+    from_end = g.node("Sub", [end, g.node("Mul", [rest, apart])])
+    if isinstance(weight, numbers.Number):
+        return from_start if abs(weight) < 0.5 else from_end
+    return g.node("Where", [_small(g, share, dtype, 0.5), from_start, from_end])
 
 
 @aten("addcmul", ops="Mul, Add")
@@ -477,112 +510,3 @@ def to_copy(g, self, **_):
 def copy(g, self, src, non_blocking=False):
     value = g.cast(src, self.dtype)
     return value if src.shape == self.shape else g.node("Expand", [value, g.ints(self.shape)])
-
-
-# --- activations --------------------------------------------------------------------------------------------------------
-
-
-# As PyTorch's exporter writes them for ONNX, so that both roads give one graph.
-
-
-@aten("silu", ops="Sigmoid, Mul")
-def silu(g, self):
-    return g.node("Mul", [self, g.node("Sigmoid", [self])])
-
-
-@aten("gelu", ops="Erf, Mul")
-def gelu(g, self, approximate="none"):
-    if approximate != "none":
-        return g.node("Gelu", [self], approximate=approximate)
-    scaled = g.node("Div", [self, g.constant(2 ** 0.5, self.dtype)])
-    share = g.node("Add", [g.node("Erf", [scaled]), g.constant(1.0, self.dtype)])
-    return g.node("Mul", [g.node("Mul", [self, share]), g.constant(0.5, self.dtype)])
-
-
-@aten("leaky_relu", ops="LeakyRelu")
-def leaky_relu(g, self, negative_slope=0.01):
-    return g.node("LeakyRelu", [self], alpha=float(negative_slope))
-
-
-@aten("elu", ops="Elu")
-def elu(g, self, alpha=1, scale=1, input_scale=1):
-    if scale != 1 or input_scale != 1:
-        dtype = g.out.dtype
-        low = g.node("Mul", [expm1_of(g, g.node("Mul", [self, g.constant(input_scale, dtype)])), g.constant(alpha * scale, dtype)])
-        high = g.node("Mul", [self, g.constant(scale, dtype)])
-        return g.node("Where", [g.node("Greater", [self, g.constant(0, dtype)]), high, low])
-    return g.node("Elu", [self], alpha=float(alpha))
-
-
-def expm1_of(g, name):
-    return expm1(g, Value(name, g.out))
-
-
-@aten("celu", ops="Celu")
-def celu(g, self, alpha=1.0):
-    return g.node("Celu", [self], alpha=float(alpha))
-
-
-@aten("hardsigmoid", ops="HardSigmoid")
-def hardsigmoid(g, self):
-    return g.node("HardSigmoid", [self], alpha=1 / 6, beta=0.5)
-
-
-@aten("relu6", ops="Clip")
-def relu6(g, self):
-    return g.node("Clip", [self, g.constant(0, self.dtype), g.constant(6, self.dtype)])
-
-
-# From there on float32 has no digit for the difference to the identity.
-_SOFTPLUS_IS_LINEAR = 17
-
-
-@aten("softplus", ops="Softplus")
-def softplus(g, self, beta=1, threshold=20):
-    factor = g.constant(beta, g.out.dtype)
-    scaled = g.node("Mul", [self, factor]) if beta != 1 else self
-    result = g.node("Softplus", [scaled])
-    if beta != 1:
-        result = g.node("Div", [result, factor])
-    if threshold >= _SOFTPLUS_IS_LINEAR:
-        return result
-    return g.node("Where", [g.node("Greater", [scaled, g.constant(threshold, g.out.dtype)]), self, result])
-
-
-@aten("log_sigmoid", "log_sigmoid_forward", ops="Softplus, Neg")
-def log_sigmoid(g, self):
-    result = g.node("Neg", [g.node("Softplus", [g.node("Neg", [self])])])
-    return (result, result) if isinstance(g.out, (tuple, list)) else result
-
-
-@aten("threshold", ops="Where")
-def threshold(g, self, threshold, value):
-    over = g.node("Greater", [self, g.constant(threshold, self.dtype)])
-    return g.node("Where", [over, self, g.constant(value, self.dtype)])
-
-
-@aten("prelu", "_prelu_kernel", ops="PRelu")
-def prelu(g, self, weight):
-    if weight.rank == 1 and self.rank > 2 and weight.shape[0] != 1:
-        weight = g.reshape(weight, [weight.shape[0]] + [1] * (self.rank - 2))
-    elif weight.rank == 1 and self.rank == 0:
-        weight = g.reshape(weight, [])
-    return g.node("PRelu", [self, weight])
-
-
-@aten("softshrink", ops="Shrink")
-def softshrink(g, self, lambd=0.5):
-    return g.node("Shrink", [self], lambd=float(lambd), bias=float(lambd))
-
-
-@aten("hardshrink", ops="Where")
-def hardshrink(g, self, lambd=0.5):
-    small = g.node("LessOrEqual", [g.node("Abs", [self]), g.constant(lambd, self.dtype)])
-    return g.node("Where", [small, g.constant(0, self.dtype), self])
-
-
-@aten("dropout", "native_dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", ops="Identity")
-def dropout(g, p, train, input):
-    if train and p:
-        g.refuse("dropout of a module in training mode is random; call .eval() on the module first")
-    return (input, g.full(input.shape, True, torch.bool)) if isinstance(g.out, (tuple, list)) else input

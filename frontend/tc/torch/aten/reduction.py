@@ -78,7 +78,8 @@ def _truth(op, *names):
     def describe(g, self, dim=None, keepdim=False):
         value = g.cast(truth(g, self), torch.uint8, torch.bool)
         result = reduce(g, op, Value(value, self.fake.to(torch.uint8)), dim, keepdim)
-        return g.cast(result, g.out.dtype, torch.uint8)
+        # Of nothing it is the largest number of the type.
+        return g.cast(g.cast(result, torch.bool, torch.uint8), g.out.dtype, torch.bool)
     return describe
 
 

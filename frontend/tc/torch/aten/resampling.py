@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import torch
 
 from ..describe import is_static
@@ -17,8 +18,6 @@ def _resized(g, self, mode, coordinates, scales=None, **attributes):
     if exact and is_static(self.shape):
         exact = any(int(self.shape[2 + axis] * scales[axis]) != self.shape[2 + axis] * scales[axis] for axis in range(spatial))
     if exact:
-        import numpy as np
-
         return g.node("Resize", [self, None, g.array(np.array([1, 1, *scales], np.float32))], **options)
     return g.node("Resize", [self, None, None, g.ints(sizes)], **options)
 
@@ -44,9 +43,42 @@ def _named(stem, *axes):
     return [name for d in axes for name in (f"upsample_{stem}{d}d", f"upsample_{stem}{d}d.vec")]
 
 
-_upsample("nearest", "asymmetric", _named("nearest", 1, 2, 3), nearest_mode="floor")
-_upsample("nearest", "half_pixel", [f"_upsample_nearest_exact{d}d{vec}" for d in (1, 2, 3) for vec in ("", ".vec")],
-          nearest_mode="round_prefer_ceil")
+def _nearest_places(size, wanted, scale, middle, spatial):
+    """Which of `size` elements PyTorch's kernels take for each of `wanted`. Where that lies next to the edge between two, their arithmetic
+    in float32 decides; `middle` is whether samples are taken from the middle of an element."""
+    step = np.float32(1.0 / scale) if scale else np.float32(size) / np.float32(wanted)
+    if not middle and spatial == 2 and wanted in (size, 2 * size):
+        places = np.arange(wanted) // (wanted // size)
+    elif middle and spatial != 2:     # with one rounding of product and difference
+        samples = (np.float64(step) * (np.arange(wanted) + 0.5) - 0.5).astype(np.float32) + np.float32(0.5)
+        places = np.floor(samples)
+    else:
+        places = np.floor((np.arange(wanted, dtype=np.float32) + np.float32(0.5 if middle else 0)) * step)
+    return np.minimum(places.astype(np.int64), size - 1)
+
+
+def _nearest(middle, coordinates, names, **attributes):
+    @aten(*names, ops="Resize, Gather")
+    def describe(g, self=None, input=None, **arguments):
+        value = input if self is None else self
+        scales, spatial = _scales(arguments), value.rank - 2
+        if not is_static(value.shape) or not is_static(g.out.shape):
+            return _resized(g, value, "nearest", coordinates, scales, **attributes)
+        sizes = list(zip(value.shape[2:], g.out.shape[2:]))
+        places = [_nearest_places(*size, scales[axis] if scales else None, middle, spatial) for axis, size in enumerate(sizes)]
+        if all(wanted % size == 0 and np.array_equal(chosen, np.arange(wanted) // (wanted // size))
+               for chosen, (size, wanted) in zip(places, sizes)):
+            return _resized(g, value, "nearest", coordinates, **attributes)
+        result = value
+        for axis, chosen in enumerate(places):
+            result = g.node("Gather", [result, g.array(chosen)], axis=2 + axis)
+        return result
+    return describe
+
+
+_nearest(False, "asymmetric", _named("nearest", 1, 2, 3), nearest_mode="floor")
+_nearest(True, "half_pixel", [f"_upsample_nearest_exact{d}d{vec}" for d in (1, 2, 3) for vec in ("", ".vec")],
+         nearest_mode="round_prefer_ceil")
 _upsample("linear", "half_pixel", ["upsample_linear1d", "upsample_linear1d.vec", "upsample_bilinear2d", "upsample_bilinear2d.vec",
                                    "upsample_trilinear3d", "upsample_trilinear3d.vec"])
 _upsample("cubic", "half_pixel", ["upsample_bicubic2d", "upsample_bicubic2d.vec"], cubic_coeff_a=-0.75)
