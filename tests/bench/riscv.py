@@ -6,6 +6,7 @@ the same counting plugin and the same table of the core (runtime/qemu/cycle_mode
 
     python -m tests.bench.riscv                     the layers and the networks of seconds
     python -m tests.bench.riscv NAME ...            some of them: names of the zoo, beginnings of names of layers
+    python -m tests.bench.riscv NAME:int8           a network as tests.bench.quantised has it
     python -m tests.bench.riscv --kernels NAME      one, kernel by kernel
     python -m tests.bench.riscv --kernels NAME --listing NUMBER     a kernel, instruction by instruction
 
