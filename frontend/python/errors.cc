@@ -62,4 +62,16 @@ void translate_error(std::exception_ptr pointer) {
 // Of this module alone: other libraries' exceptions are theirs.
 void add_errors() { py::register_local_exception_translator(&translate_error); }
 
+void raise_current_exception() {
+  try {
+    throw;
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const py::builtin_exception& error) {
+    error.set_error();
+  } catch (...) {
+    raise(as_error(std::current_exception()));
+  }
+}
+
 }  // namespace tc

@@ -9,9 +9,11 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "frontend/python/errors.h"
+#include "frontend/python/numpy_arrays.h"
 #include "ir/error.h"
 #include "runtime/tc_runtime.h"
 
@@ -148,20 +150,32 @@ bool has_type(const Py_buffer& buffer, int32_t dtype) {
   return std::strchr(accepted, format[0]) != nullptr;
 }
 
-// One run in progress: a context and the Python functions that convert and make arrays.
+struct Sizes {
+  int64_t dims[TC_MAX_RANK] = {};
+  int32_t rank = 0;
+
+  bool operator==(const Sizes&) const = default;
+  py::tuple tuple() const {
+    py::tuple shape(static_cast<size_t>(rank));
+    for (int32_t i = 0; i < rank; ++i) shape[static_cast<size_t>(i)] = dims[i];
+    return shape;
+  }
+};
+
+// One run in progress: a context, and what it needs of Python to convert and make arrays.
 class Context {
  public:
   // `convert(index, object)` returns an array that is dense, aligned and of input `index`'s type, or
   // raises.
-  // `empty(index, shape)` makes output `index`; `filled(array, shape)` is its part that a run has filled, where that is
-  // smaller.
-  Context(const Model& model, int threads, py::object convert, py::object empty, py::object filled)
-      : model_(model), convert_(std::move(convert)), empty_(std::move(empty)), filled_(std::move(filled)) {
+  // `types` are NumPy's of the inputs and of the outputs; `filled(array, shape)` is the part of an output that a run has
+  // filled, where that is smaller.
+  Context(const Model& model, int threads, const std::pair<py::list, py::list>& types, py::object convert, py::object filled)
+      : model_(model), convert_(std::move(convert)), filled_(std::move(filled)) {
     tc_context* handle = nullptr;
     check(tc_context_create(model.handle(), threads, &handle));
     handle_.reset(handle);
-    for (int i = 0; i < model.input_count(); ++i) inputs_.push_back(model.input(i));
-    output_count_ = model.output_count();
+    for (int i = 0; i < model.input_count(); ++i) inputs_.push_back({model.input(i), types.first[static_cast<size_t>(i)]});
+    for (int i = 0; i < model.output_count(); ++i) outputs_.push_back({types.second[static_cast<size_t>(i)]});
   }
 
   // Runs with one array per input; a tuple of new arrays.
@@ -202,68 +216,49 @@ class Context {
     return profile.result();
   }
 
-  // Runs with one array per input.
+  // Runs with one array per input. A small model takes a few microseconds, so what depends on shapes alone is kept from
+  // one call to the next.
   template <class Execute>
   py::tuple with_buffers(const py::sequence& arrays, const Execute& execute) {
     const size_t count = inputs_.size();
     if (arrays.size() != count)
       fail(ErrorKind::Shape, "the model takes ", count, " inputs, not ", arrays.size());
-    std::unique_ptr<View[]> views(new View[count]);
-    std::vector<py::object> held(count);
-    std::vector<tc_shape> shapes(count);
-    std::vector<tc_input_buffer> inputs(count);
-    std::vector<int64_t> dims;
-    dims.reserve(count * TC_MAX_RANK);
+    std::vector<Given> given(count);
+    Buffers inputs(count);
     for (size_t i = 0; i < count; ++i) {
-      held[i] = arrays[i];
-      acquire_input(static_cast<int>(i), held[i], views[i]);
-      const Py_buffer& buffer = *views[i];
-      if (buffer.ndim > TC_MAX_RANK)
-        fail(ErrorKind::Shape, "input '", inputs_[i].name, "' has rank ", buffer.ndim,
-             "; the model expects rank ", inputs_[i].rank);
-      shapes[i] = {dims.data() + dims.size(), buffer.ndim, 0};
-      for (int axis = 0; axis < buffer.ndim; ++axis) dims.push_back(buffer.shape[axis]);
-      inputs[i] = {buffer.buf, static_cast<uint64_t>(buffer.len)};
+      given[i].array = arrays[i];
+      acquire_input(i, given[i]);
+      inputs[i] = {given[i].data, given[i].bytes};
     }
-    check(tc_context_bind(handle_.get(), shapes.data(), static_cast<int32_t>(count)));
-    py::tuple results(static_cast<size_t>(output_count_));
-    std::unique_ptr<View[]> output_views(new View[static_cast<size_t>(output_count_)]);
-    std::vector<tc_output_buffer> outputs(static_cast<size_t>(output_count_));
-    for (int i = 0; i < output_count_; ++i) {
-      const py::tuple most = port_shape(tc_context_output_shape, i);
+    if (!is_bound(given)) bind(given);
+    py::tuple results(outputs_.size());
+    Results outputs(outputs_.size());
+    for (size_t i = 0; i < outputs_.size(); ++i) {
       // A size without a bound: the run has the memory.
-      if (most.contains(py::int_(-1))) continue;
-      py::object array = empty_(i, most);
-      View& view = output_views[static_cast<size_t>(i)];
-      TC_CHECK(view.acquire(array.ptr(), PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE), "for output ", i);
-      outputs[static_cast<size_t>(i)] = {view->buf, static_cast<uint64_t>(view->len)};
-      results[static_cast<size_t>(i)] = std::move(array);
+      if (!outputs_[i].is_bounded) continue;
+      py::object array = empty(i, outputs_[i].sizes);
+      outputs[i] = {data_of(array), outputs_[i].bytes};
+      results[i] = std::move(array);
     }
     {
       py::gil_scoped_release release;
       execute(inputs, outputs);
     }
-    for (int i = 0; i < output_count_; ++i) {
-      const py::tuple shape = port_shape(tc_context_result_shape, i);
-      if (outputs[static_cast<size_t>(i)].data == nullptr && port_shape(tc_context_output_shape, i).contains(py::int_(-1))) {
-        results[static_cast<size_t>(i)] = copied(i, shape);
-        continue;
-      }
-      if (shape.equal(port_shape(tc_context_output_shape, i))) continue;
-      output_views[static_cast<size_t>(i)].release();
-      results[static_cast<size_t>(i)] = filled_(results[static_cast<size_t>(i)], shape);
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      uint64_t bytes = 0;
+      const Sizes sizes = port_sizes(tc_context_result_shape, i, bytes);
+      if (!outputs_[i].is_bounded) results[i] = copied(i, sizes, bytes);
+      else if (sizes != outputs_[i].sizes) results[i] = filled_(results[i], sizes.tuple());
     }
     return results;
   }
 
   // A new array with what the last run has made of output i.
-  py::object copied(int i, const py::tuple& shape) const {
+  py::object copied(size_t i, const Sizes& sizes, uint64_t bytes) const {
     const void* data = nullptr;
-    check(tc_context_result_data(handle_.get(), i, &data));
-    py::object array = empty_(i, shape);
-    View view;
-    TC_CHECK(view.acquire(array.ptr(), PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE), "for output ", i);
-    if (view->len > 0) std::memcpy(view->buf, data, static_cast<size_t>(view->len));
+    check(tc_context_result_data(handle_.get(), static_cast<int32_t>(i), &data));
+    py::object array = empty(i, sizes);
+    if (bytes > 0) std::memcpy(data_of(array), data, bytes);
     return array;
   }
 
@@ -281,6 +276,26 @@ class Context {
   int threads_used() const { return tc_context_threads_used(handle_.get()); }
 
  private:
+  // An array that a run was given, and its memory.
+  struct Given {
+    py::object array;
+    View view;   // of what is no array of NumPy's
+    void* data = nullptr;
+    uint64_t bytes = 0;
+    int rank = 0;
+    const Py_ssize_t* sizes = nullptr;
+  };
+  struct Input {
+    tc_port_info info;
+    py::object type;
+  };
+  // An output under the shapes that are bound: the sizes that its array is made with.
+  struct Output {
+    py::object type;
+    Sizes sizes = {};
+    uint64_t bytes = 0;
+    bool is_bounded = true;
+  };
   struct Destroy {
     void operator()(tc_context* context) const { tc_context_destroy(context); }
   };
@@ -365,34 +380,151 @@ class Context {
   }
 
   // Takes the array's memory as it is where that is possible, else what `convert_` makes of it.
-  void acquire_input(int index, py::object& array, View& view) {
-    const int32_t dtype = inputs_[static_cast<size_t>(index)].dtype;
+  void acquire_input(size_t index, Given& given) {
+    const tc_port_info& info = inputs_[index].info;
+    if (const NumpyArray* array = numpy_.dense_array(given.array.ptr(), inputs_[index].type)) {
+      given.data = array->data;
+      given.rank = array->rank;
+      given.sizes = array->sizes;
+      given.bytes = static_cast<uint64_t>(tc_dtype_size(info.dtype));
+      for (int axis = 0; axis < array->rank; ++axis) given.bytes *= static_cast<uint64_t>(array->sizes[axis]);
+      return;
+    }
     for (bool converted : {false, true}) {
-      if (view.acquire(array.ptr(), PyBUF_STRIDES | PyBUF_FORMAT) && has_type(*view, dtype) &&
+      View& view = given.view;
+      if (view.acquire(given.array.ptr(), PyBUF_STRIDES | PyBUF_FORMAT) && has_type(*view, info.dtype) &&
           PyBuffer_IsContiguous(&*view, 'C') &&
-          reinterpret_cast<uintptr_t>(view->buf) % static_cast<size_t>(view->itemsize) == 0)
+          reinterpret_cast<uintptr_t>(view->buf) % static_cast<size_t>(view->itemsize) == 0) {
+        given.data = view->buf;
+        given.rank = view->ndim;
+        given.sizes = view->shape;
+        given.bytes = static_cast<uint64_t>(view->len);
         return;
+      }
       view.release();
       TC_CHECK(!converted, "for input ", index);
-      array = convert_(index, array);
+      given.array = convert_(index, given.array);
     }
   }
 
+  // Whether the arrays have the shapes of the run before.
+  bool is_bound(const std::vector<Given>& given) const {
+    if (!bound_) return false;
+    const int64_t* dims = dims_.data();
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (given[i].rank != inputs_[i].info.rank || !std::equal(given[i].sizes, given[i].sizes + given[i].rank, dims)) return false;
+      dims += given[i].rank;
+    }
+    return true;
+  }
+
+  void bind(const std::vector<Given>& given) {
+    bound_ = false;
+    dims_.clear();
+    dims_.reserve(given.size() * TC_MAX_RANK);
+    std::vector<tc_shape> shapes(given.size());
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (given[i].rank > TC_MAX_RANK)
+        fail(ErrorKind::Shape, "input '", inputs_[i].info.name, "' has rank ", given[i].rank, "; the model expects rank ",
+             inputs_[i].info.rank);
+      shapes[i] = {dims_.data() + dims_.size(), given[i].rank, 0};
+      dims_.insert(dims_.end(), given[i].sizes, given[i].sizes + given[i].rank);
+    }
+    check(tc_context_bind(handle_.get(), shapes.data(), static_cast<int32_t>(shapes.size())));
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      Output& output = outputs_[i];
+      output.sizes = port_sizes(tc_context_output_shape, i, output.bytes);
+      const int64_t* const end = output.sizes.dims + output.sizes.rank;
+      output.is_bounded = std::find<const int64_t*>(output.sizes.dims, end, -1) == end;
+    }
+    bound_ = true;
+  }
+
+  py::object empty(size_t output, const Sizes& sizes) const {
+    return numpy_.empty(sizes.rank, sizes.dims, outputs_[output].type);
+  }
+
+  static char* data_of(const py::object& array) { return reinterpret_cast<const NumpyArray*>(array.ptr())->data; }
+
   template <class Get>
-  py::tuple port_shape(Get get, int index) const {
-    int64_t dims[TC_MAX_RANK];
-    int32_t rank = 0;
-    check(get(handle_.get(), index, dims, &rank, nullptr));
-    py::tuple shape(static_cast<size_t>(rank));
-    for (int32_t i = 0; i < rank; ++i) shape[static_cast<size_t>(i)] = dims[i];
-    return shape;
+  Sizes port_sizes(Get get, size_t index, uint64_t& bytes) const {
+    Sizes sizes;
+    check(get(handle_.get(), static_cast<int32_t>(index), sizes.dims, &sizes.rank, &bytes));
+    return sizes;
   }
 
   Model model_;
-  py::object convert_, empty_, filled_;
+  NumpyInterface numpy_;
+  py::object convert_, filled_;
   std::unique_ptr<tc_context, Destroy> handle_;
-  std::vector<tc_port_info> inputs_;
-  int output_count_ = 0;
+  std::vector<Input> inputs_;
+  std::vector<Output> outputs_;
+  std::vector<int64_t> dims_;   // all sizes of all inputs of the run before
+  bool bound_ = false;
+};
+
+// The contexts of one module: as many as threads of the program have been in it at once.
+class Runner : public std::enable_shared_from_this<Runner> {
+ public:
+  // See Context.
+  Runner(const Model& model, int threads, std::pair<py::list, py::list> types, py::object convert, py::object filled)
+      : model_(model), threads_(threads), types_(std::move(types)), convert_(std::move(convert)), filled_(std::move(filled)) {}
+
+  std::shared_ptr<Context> take() {
+    if (idle_.empty()) return std::make_shared<Context>(model_, threads_, types_, convert_, filled_);
+    std::shared_ptr<Context> context = std::move(idle_.back());
+    idle_.pop_back();
+    return context;
+  }
+  void give_back(std::shared_ptr<Context> context) { idle_.push_back(std::move(context)); }
+
+  // Of the last run, or None.
+  const std::shared_ptr<Context>& last() const { return last_; }
+  void set_last(std::shared_ptr<Context> context) { last_ = std::move(context); }
+
+  // Runs with one array per input; a tuple of new arrays.
+  py::tuple run(const py::sequence& arrays) {
+    struct Taken {
+      Runner& runner;
+      std::shared_ptr<Context> context;
+      ~Taken() { runner.give_back(std::move(context)); }
+    };
+    const Taken taken = {*this, take()};
+    py::tuple results = taken.context->run(arrays);
+    if (last_ != taken.context) last_ = taken.context;
+    return results;
+  }
+
+  // A function of Python that runs with a tuple of arrays and returns the output, or a tuple of them where there are several.
+  // It is called without what pybind11 does for a call, which takes 150 ns.
+  py::object function() {
+    static PyMethodDef definition = {"run", &Runner::call, METH_O, "Runs the model with a tuple of one array per input."};
+    const py::capsule self(new std::shared_ptr<Runner>(shared_from_this()),
+                           [](void* runner) { delete static_cast<std::shared_ptr<Runner>*>(runner); });
+    PyObject* const made = PyCFunction_New(&definition, self.ptr());
+    if (made == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(made);
+  }
+
+ private:
+  static PyObject* call(PyObject* self, PyObject* arrays) {
+    try {
+      auto& runner = *static_cast<std::shared_ptr<Runner>*>(PyCapsule_GetPointer(self, nullptr));
+      py::tuple results = runner->run(py::reinterpret_borrow<py::sequence>(arrays));
+      if (results.size() != 1) return results.release().ptr();
+      return py::object(results[0]).release().ptr();
+    } catch (...) {
+      raise_current_exception();
+      return nullptr;
+    }
+  }
+
+  Model model_;
+  int threads_;
+  std::pair<py::list, py::list> types_;
+  py::object convert_, filled_;
+  std::vector<std::shared_ptr<Context>> idle_;
+  std::shared_ptr<Context> last_;
 };
 
 }  // namespace
@@ -403,12 +535,17 @@ void add_runner(py::module_& module) {
       .def("info", &Model::info)
       .def("inputs", [](const Model& model) { return model.ports(true); })
       .def("outputs", [](const Model& model) { return model.ports(false); });
-  py::class_<Context>(module, "Context")
-      .def(py::init<const Model&, int, py::object, py::object, py::object>())
-      .def("run", &Context::run)
+  py::class_<Context, std::shared_ptr<Context>>(module, "Context")
       .def("profile", &Context::profile)
       .def("memory", &Context::memory)
       .def_property_readonly("threads_used", &Context::threads_used);
+  py::class_<Runner, std::shared_ptr<Runner>>(module, "Runner")
+      .def(py::init<const Model&, int, std::pair<py::list, py::list>, py::object, py::object>())
+      .def("take", &Runner::take)
+      .def("give_back", &Runner::give_back)
+      .def("run", &Runner::run)
+      .def("function", &Runner::function)
+      .def_property("last", &Runner::last, &Runner::set_last);
   module.def("runtime_version", [] { return std::string(tc_runtime_version()); });
   module.def("core_count", [] { return tc_core_count(); });
   module.def("set_spin_time", [](uint32_t microseconds) { tc_set_spin_time(microseconds); });

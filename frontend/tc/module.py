@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import typing
 import warnings
+import weakref
 
 import numpy as np
 
@@ -53,13 +54,14 @@ def shape_text(port):
 class Module:
     """A compiled model. Made by tc.compile and tc.load; may be called from several threads."""
 
+    _direct = None   # runs with a tuple of arrays, where nothing but that is to be done for a call
+
     def __init__(self, compiled=None, path=None, threads=None):
         self._compiled = compiled
         self._path = path
         self._threads = threads or 0
         self._model = None
-        self._idle = []
-        self._last_context = None
+        self._runner = None     # where the module can run here
         self._last_profile = None
         self._why_not = ""
         self._division = None   # of sequences and optionals into tensors (composites.py)
@@ -77,15 +79,24 @@ class Module:
             if runs:
                 self._load()
         self._tensor_inputs = self.inputs
-        self._empty_types = [np.dtype(BIT_TYPES.get(port.dtype, port.dtype)) for port in self.outputs]
         self._tensor_outputs = self.outputs
         self._gives_bits = any(port.dtype in BIT_TYPES for port in self.outputs)
+        if self._model is not None:
+            self._make_runner()
+
+    def _make_runner(self):
+        types = tuple([np.dtype(BIT_TYPES.get(port.dtype, port.dtype)) for port in ports] for ports in (self.inputs, self.outputs))
+        # The runner is no object that Python's garbage collector looks into: a reference to the module would keep both for ever.
+        this = weakref.ref(self)
+        self._runner = runtime.Runner(self._model, self._threads, types, lambda index, value: this()._convert(index, value), self._filled)
+        if type(self)._run is Module._run and not self._gives_bits:
+            self._direct = self._runner.function()
 
     def _divide(self, declared, options):
         """Has the module take and give what the model declares, where that is not tensors alone."""
         from .composites import Division
 
-        self._division = Division(self, declared, options)
+        self._division, self._direct = Division(self, declared, options), None
 
     def of_tensors(self):
         """The module as an artefact has it: with the tensors of sequences and optionals as its inputs and outputs. For the
@@ -107,6 +118,9 @@ class Module:
     def __call__(self, *arrays, **named):
         """Runs the model with its inputs in order, by name, or both. Returns its output, or a tuple
         of them where it has several."""
+        direct = self._direct
+        if direct is not None and not named and len(arrays) == len(self.inputs):
+            return direct(arrays)
         results = self._run(self._in_order(arrays, named) if named else arrays)
         return results[0] if len(results) == 1 else results
 
@@ -144,35 +158,18 @@ class Module:
         self._check_count(arrays)
         if self._division:
             arrays = self._division.tensors(arrays)
-        context = self._take_context()
-        try:
-            results = context.run(arrays)
-            self._last_context = context
-        finally:
-            self._idle.append(context)  # one step for the interpreter, as is pop()
+        self._need_runnable()
+        results = self._runner.run(arrays)
         if self._gives_bits:
             results = self._from_bits(results)
         return self._division.values(results) if self._division else results
 
-    def _take_context(self):
-        try:
-            return self._idle.pop()
-        except IndexError:
-            self._need_runnable()
-        return runtime.Context(self._model, self._threads, self._convert, self._empty, self._filled)
-
     def _need_runnable(self):
-        if self._model is None:
+        if self._runner is None:
             raise TargetError(
                 f"model '{self.name}' is compiled for {self.target} and does not run here "
                 f"({self._why_not}); write it with export(path, kind=\"executable\") and run it on "
                 "a machine of that target")
-
-    def _empty(self, index, shape):
-        try:
-            return np.empty(shape, self._empty_types[index])
-        except MemoryError as error:
-            raise error_of(error) from error
 
     @staticmethod
     def _filled(array, shape):
@@ -234,13 +231,13 @@ class Module:
         if self._model is None:
             constants, arena = self._compiled.constant_bytes, self._compiled.arena_bytes
             scratch = self._compiled.scratch_bytes
-        elif self.symbols and self._last_context is None:
+        elif self.symbols and self._runner.last is None:
             return Memory(self._model.info()["constant_bytes"], None, None)
         else:
-            if self._last_context is None:
-                self._last_context = self._take_context()
-                self._idle.append(self._last_context)
-            memory = self._last_context.memory()
+            if self._runner.last is None:
+                self._runner.last = context = self._runner.take()
+                self._runner.give_back(context)
+            memory = self._runner.last.memory()
             constants, arena, scratch = memory["constants"], memory["arena"], memory["scratch"]
         return Memory(constants, arena, None if arena is None or scratch is None else constants + arena + scratch)
 

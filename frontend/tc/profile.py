@@ -252,15 +252,15 @@ def profile(module, arrays, seconds, repeat=None):
     ordered = list(arrays)
     if len(ordered) != len(module._tensor_inputs):
         raise ShapeError(f"model '{module.name}' takes {len(module._tensor_inputs)} inputs, not {len(ordered)}")
-    context = module._take_context()
+    context = module._runner.take()
     try:
         # One thread's processor time leaves out what other programs take of a busy machine.
         alone = (module._threads or runtime.core_count()) == 1
         raw = context.profile(ordered, 0.0 if repeat else seconds, repeat or 3, alone)
-        module._last_context = context
+        module._runner.last = context
         threads = context.threads_used
     finally:
-        module._idle.append(context)
+        module._runner.give_back(context)
     measured = limits(module.target, threads) if module._compiled else None
     work = None
     if module._compiled:

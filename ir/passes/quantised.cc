@@ -58,8 +58,8 @@ class Units {
   }
 
  private:
-  // The node that alone reads the integers and makes floats of them again, for an elementwise node of which no other operand
-  // is such: both are then computed behind the sum that they come from. Else -1.
+  // The node that alone reads the integers and makes floats of them again, for an elementwise node that then is computed behind
+  // the sum that they come from: its other operands are stored as integers, as those of a sum that comes later are. Else -1.
   int dequantises_at_once(size_t node) const {
     const ValueId number = graph_.nodes[node].outputs[0];
     const int reader = only_reader(graph_, consumers_, number);
@@ -72,11 +72,32 @@ class Units {
     for (const ValueId other : graph_.nodes[static_cast<size_t>(next)].inputs) {
       if (other == kNoValue || other == back.outputs[0] || graph_[other].constant) continue;
       const int maker = producers_[static_cast<size_t>(other)];
-      const bool stored = maker >= 0 && graph_.nodes[static_cast<size_t>(maker)].op->traits.quantisation == Quantisation::Dequantize &&
-                          only_reader(graph_, consumers_, graph_.nodes[static_cast<size_t>(maker)].inputs[0]) < 0;
-      if (!stored) return -1;
+      if (maker < 0 || graph_.nodes[static_cast<size_t>(maker)].op->traits.quantisation != Quantisation::Dequantize) return -1;
+      const ValueId bytes = graph_.nodes[static_cast<size_t>(maker)].inputs[0];
+      const bool is_stored = only_reader(graph_, consumers_, bytes) < 0;
+      // The elementwise node joins the first sum of all that it reads (ir/passes/group.cc).
+      const int own_sum = first_sum(number, 0), other_sum = first_sum(bytes, 0);
+      if (!is_stored && (own_sum < 0 || other_sum < 0 || own_sum >= other_sum)) return -1;
     }
     return reader;
+  }
+
+  // The first sum of products, by its place in the graph, that the value is made of by elementwise nodes; else -1.
+  int first_sum(ValueId id, int depth) const {
+    constexpr int kDeepest = 8;
+    // Constants that this pass has added have no place among the producers.
+    if (id == kNoValue || static_cast<size_t>(id) >= producers_.size() || depth > kDeepest) return -1;
+    const int maker = producers_[static_cast<size_t>(id)];
+    if (maker < 0) return -1;
+    const Node& node = graph_.nodes[static_cast<size_t>(maker)];
+    if (node.op->traits.contraction != OpTraits::Contraction::None) return maker;
+    if (!node.op->elementwise) return -1;
+    int first = -1;
+    for (const ValueId input : node.inputs) {
+      const int found = first_sum(input, depth + 1);
+      if (found >= 0 && (first < 0 || found < first)) first = found;
+    }
+    return first;
   }
 
   // Integers that are floats again at once stay floats.

@@ -100,7 +100,7 @@ class Unsigned {
   bool can_make(ValueId id) const {
     const Node* node = maker(id);
     if (node == nullptr) return std::find(graph_.inputs.begin(), graph_.inputs.end(), id) != graph_.inputs.end();
-    if (is_cast(*node, DType::I8)) return graph_[node->inputs[0]].dtype == DType::I32;
+    if (is_cast(*node, DType::I8)) return graph_[node->inputs[0]].dtype == DType::I32 || graph_[node->inputs[0]].dtype == DType::F32;
     if (node->op->traits.quantisation == Quantisation::Quantize) return input_given(*node, 2) && graph_[node->inputs[2]].constant;
     if (is_table(*node)) return true;
     return is_candidate(node->inputs[0]) && moves(*node);
@@ -189,33 +189,38 @@ class Unsigned {
         const int behind = addition_behind(node.outputs[0]);
         if (behind < 0) continue;
         const Tensor& added = *graph_[graph_.nodes[static_cast<size_t>(behind)].inputs[1]].constant;
-        if (is_cast(node, DType::I32)) taken_[static_cast<size_t>(behind)] = {kOffset};
-        else if (fits(node, added)) taken_[static_cast<size_t>(behind)] = surplus(node);
+        if (is_cast(node, DType::I32)) compensated_[static_cast<size_t>(behind)] = {kOffset};
+        else if (fits(node, added)) compensated_[static_cast<size_t>(behind)] = compensation(node);
       }
     }
     // One that does both stays where it is.
-    for (const auto& [place, much] : taken_) absorbed_.erase(place);
+    for (const auto& [place, amounts] : compensated_) absorbed_.erase(place);
   }
 
-  // What each channel's sums have too much.
-  std::vector<int64_t> surplus(const Node& node) const {
+  int64_t channels(const Node& node) const {
+    const std::vector<int64_t>& shape = graph_[node.inputs[1]].constant->shape;
+    return node.op->traits.contraction == Contraction::Product ? shape[1] : shape[0];
+  }
+  // What each channel's sums have to be lessened by: the offset times the sum of its weights.
+  std::vector<int64_t> compensation(const Node& node) const {
     const Tensor& weights = *graph_[node.inputs[1]].constant;
     const bool product = node.op->traits.contraction == Contraction::Product;
-    const int64_t channels = product ? weights.shape[1] : weights.shape[0], each = weights.count() / std::max<int64_t>(channels, 1);
-    std::vector<int64_t> result(static_cast<size_t>(channels), 0);
-    for (int64_t i = 0; i < weights.count(); ++i) result[static_cast<size_t>(product ? i % channels : i / each)] += kOffset * weights.as_int(i);
+    const int64_t count = channels(node), each = weights.count() / std::max<int64_t>(count, 1);
+    std::vector<int64_t> result(static_cast<size_t>(count), 0);
+    for (int64_t i = 0; i < weights.count(); ++i) result[static_cast<size_t>(product ? i % count : i / each)] += kOffset * weights.as_int(i);
     return result;
   }
   // The shape in which numbers of channels broadcast to the result.
   std::vector<int64_t> shape_of_channels(const Node& node) const {
-    std::vector<int64_t> shape = {static_cast<int64_t>(surplus(node).size())};
+    std::vector<int64_t> shape = {channels(node)};
     if (node.op->traits.contraction == Contraction::Convolution) shape.resize(graph_[node.inputs[0]].shape->size() - 1, 1);
     return shape;
   }
   bool fits(const Node& node, const Tensor& added) const {
+    const std::vector<int64_t> expected = shape_of_channels(node);
     std::vector<int64_t> shape = added.shape;
-    while (shape.size() > shape_of_channels(node).size() && shape.front() == 1) shape.erase(shape.begin());
-    return shape == shape_of_channels(node);
+    while (shape.size() > expected.size() && shape.front() == 1) shape.erase(shape.begin());
+    return shape == expected;
   }
 
   // --- rewriting ---
@@ -238,8 +243,8 @@ class Unsigned {
   void rewrite(const Node& node, size_t place) {
     NodeBuilder build(graph_, node);
     const ValueId first = node.inputs.empty() ? kNoValue : node.inputs[0];
-    if (const auto found = taken_.find(place); found != taken_.end()) {
-      take_from(build, node, found->second);
+    if (const auto found = compensated_.find(place); found != compensated_.end()) {
+      compensate(build, node, found->second);
     } else if (!node.outputs.empty() && is_chosen(node.outputs[0])) {
       make(build, node);
     } else if (is_chosen(first)) {
@@ -250,13 +255,13 @@ class Unsigned {
     keep(build);
   }
 
-  // An addition of constants, less what is too much.
-  void take_from(NodeBuilder& build, const Node& node, const std::vector<int64_t>& surplus) {
+  // An addition of constants, less the compensation.
+  void compensate(NodeBuilder& build, const Node& node, const std::vector<int64_t>& amounts) {
     const bool subtracts = node.op->traits.binary == BinaryOp::Sub;
     auto added = std::make_shared<Tensor>(*graph_[node.inputs[1]].constant);
     for (int64_t i = 0; i < added->count(); ++i) {
-      const int64_t much = surplus[surplus.size() == 1 ? 0 : static_cast<size_t>(i)];
-      added->set_int(i, added->as_int(i) + (subtracts ? much : -much));
+      const int64_t amount = amounts[amounts.size() == 1 ? 0 : static_cast<size_t>(i)];
+      added->set_int(i, added->as_int(i) + (subtracts ? amount : -amount));
     }
     const bool none = std::all_of(added->bytes.begin(), added->bytes.end(), [](uint8_t byte) { return byte == 0; });
     if (none && *graph_[node.outputs[0]].shape == *graph_[node.inputs[0]].shape) build.add_to("Identity", {node.inputs[0]}, node.outputs);
@@ -277,6 +282,7 @@ class Unsigned {
         offset += addition.op->traits.binary == BinaryOp::Add ? added : -added;
         inputs[0] = addition.inputs[0];
       }
+      if (graph_[inputs[0]].dtype != DType::I32) inputs[0] = build.cast(inputs[0], DType::I32);
       if (offset != 0) inputs[0] = build.add("Add", {inputs[0], build.integer(DType::I32, offset)});
       attributes["to"] = std::string(name_of(DType::U8));
     } else if (node.op->traits.quantisation == Quantisation::Quantize) {
@@ -308,16 +314,16 @@ class Unsigned {
       return;
     }
     const int behind = only_reader(graph_, consumers_, node.outputs[0]);
-    if (behind >= 0 && taken_.count(static_cast<size_t>(behind)) > 0) {
+    if (behind >= 0 && compensated_.count(static_cast<size_t>(behind)) > 0) {
       build.add_to(node.op->name, inputs, node.outputs, node.attributes);
       return;
     }
     const ValueId value = build.add(node.op->name, inputs, node.attributes);
     const bool summed = node.op->name != "Cast";
-    const std::vector<int64_t> much = summed ? surplus(node) : std::vector<int64_t>{kOffset};
-    auto taken = std::make_shared<Tensor>(DType::I32, summed ? shape_of_channels(node) : std::vector<int64_t>());
-    for (int64_t i = 0; i < taken->count(); ++i) taken->set_int(i, much[static_cast<size_t>(i)]);
-    build.add_to("Sub", {value, build.constant(taken)}, node.outputs);
+    const std::vector<int64_t> amounts = summed ? compensation(node) : std::vector<int64_t>{kOffset};
+    auto subtracted = std::make_shared<Tensor>(DType::I32, summed ? shape_of_channels(node) : std::vector<int64_t>());
+    for (int64_t i = 0; i < subtracted->count(); ++i) subtracted->set_int(i, amounts[static_cast<size_t>(i)]);
+    build.add_to("Sub", {value, build.constant(subtracted)}, node.outputs);
   }
 
   std::vector<int64_t> fixed_shape(ValueId id) const {
@@ -334,7 +340,7 @@ class Unsigned {
   std::set<ValueId> chosen_;
   std::map<ValueId, ValueId> fresh_;          // without a sign
   std::set<size_t> absorbed_;                 // additions that the one of the offset replaces
-  std::map<size_t, std::vector<int64_t>> taken_;   // additions that take away what sums have too much
+  std::map<size_t, std::vector<int64_t>> compensated_;   // additions that subtract the compensation, of each channel
 };
 
 }  // namespace

@@ -6,6 +6,7 @@ the same counting plugin and the same table of the core (runtime/qemu/cycle_mode
 
     python -m tests.bench.riscv                     the layers and the networks of seconds
     python -m tests.bench.riscv NAME ...            some of them: names of the zoo, beginnings of names of layers
+    python -m tests.bench.riscv NAME:int8           a network as tests.bench.quantised has it
     python -m tests.bench.riscv --kernels NAME      one, kernel by kernel
     python -m tests.bench.riscv --kernels NAME --listing NUMBER     a kernel, instruction by instruction
 
@@ -24,6 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests import zoo
+from tests.bench import quantised
 from tests.bench.riscv_layers import LAYERS, save
 from tests.memory import SYMBOLS
 from tests.qemu import qemu_path
@@ -34,6 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "build_rules" / "riscv64_peers.lock"
 # Those whose simulation takes seconds for tc and a minute or two for ONNX Runtime.
 NETWORKS = ("squeezenet1_1", "mobilenet_v2", "nsnet2", "tinybert")
+INT8 = ":int8"   # behind a network's name: as tests.bench.quantised has it
 
 
 @dataclass
@@ -138,6 +141,10 @@ def is_reorder(report):
     return report["label"].endswith("(reorder)")
 
 
+def network_of(name):
+    return name.removesuffix(INT8)
+
+
 def compiled(name, target, folder):
     """The module, its ONNX file and the options that name its inputs' files."""
     import tc
@@ -149,8 +156,8 @@ def compiled(name, target, folder):
         keywords = {} if tolerance is None else {"tolerance": tolerance}
         module = tc.compile(str(path), target=target, threads=1, log=False, **keywords)
         return module, path, []
-    path = zoo.export(name)
-    inputs = zoo.example(name)
+    path = quantised.export(network_of(name)) if name.endswith(INT8) else zoo.export(name)
+    inputs = zoo.example(network_of(name))
     module = tc.compile(str(path), target=target, threads=1, log=False, shapes={key: value.shape for key, value in inputs.items()})
     return module, path, input_options(inputs, folder)
 
@@ -180,7 +187,7 @@ def rows_of(name, machine, peers, wanted):
         if name in LAYERS:
             work = LAYERS[name].multiply_adds()
         else:
-            work = zoo.NETWORKS[name].multiply_adds
+            work = zoo.NETWORKS[network_of(name)].multiply_adds
         run = machine.measure(executable, arguments, profile=name in LAYERS)
         other = cycles = None
         if name in LAYERS:
@@ -200,7 +207,7 @@ def rows_of(name, machine, peers, wanted):
                                     program.stat().st_size + peers.library_bytes("libXNNPACK.so.0.20241108"), peers.folder))
         if peers.folder and "onnxruntime" in wanted:
             program = peers.onnxruntime()
-            symbols = [f"{key}={value}" for key, value in SYMBOLS.get(name, {}).items()]
+            symbols = [f"{key}={value}" for key, value in SYMBOLS.get(network_of(name), {}).items()]
             given = lambda repeat: [str(model), "--threads", "1", "--repeat", repeat, *symbols]
             run = machine.measure(program, given, libraries=peers.folder)
             size = program.stat().st_size + peers.library_bytes("libonnxruntime.so.1.21") + model.stat().st_size
@@ -245,7 +252,7 @@ def names_of(wanted):
         return [*LAYERS, *NETWORKS]
     names = []
     for each in wanted:
-        found = [name for name in LAYERS if name.startswith(each)] or [name for name in zoo.NETWORKS if name == each]
+        found = [name for name in LAYERS if name.startswith(each)] or [each for name in zoo.NETWORKS if name == network_of(each)]
         if not found:
             sys.exit(f"'{each}' is no network of the zoo, and no layer's name begins so; layers are: {', '.join(LAYERS)}")
         names += found
@@ -254,7 +261,7 @@ def names_of(wanted):
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.bench.riscv", description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("names", nargs="*", help="networks of the zoo, beginnings of layers' names")
+    parser.add_argument("names", nargs="*", help="networks of the zoo (with ':int8' behind it, as ONNX Runtime quantises it), beginnings of layers' names")
     parser.add_argument("--vlen", type=int, default=256, help="bits of a vector register (256)")
     parser.add_argument("--dlen", type=int, default=128, help="bits of the model's datapath (128)")
     parser.add_argument("--peers", default="xnnpack,onnxruntime", help="who stands beside tc, by commas; none: tc alone")

@@ -7,6 +7,7 @@ convolution for itself, so that its largest magnitude becomes 127; the sums of p
 import numpy as np
 
 from ..describe import Refusal
+from .quantised import padded
 
 _TINY = 1e-30     # in place of a range of 0, whose numbers are all 0
 
@@ -58,6 +59,7 @@ def convolution(g, call, kernel, axis, attributes):
     x, weights, bias = call.inputs
     scales, channels = weight_scale(weights, axis), kernel.shape[0]
     integers, scale = quantised_while_running(g, g.channels_first(x), [1, 2, 3])
+    integers, attributes = padded(g, integers, x, attributes, 0)
     sums = g.node("ConvInteger", [integers, g.constant(kernel)], **attributes)
     name = g.reshape(g.plain(bias), [1, channels, 1, 1]) if bias is not None else None
     g.give(call.out, scaled(g, call, (sums, scale), np.broadcast_to(scales, (channels,)).reshape(1, -1, 1, 1), name), channels_first=True)

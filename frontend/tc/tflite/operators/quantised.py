@@ -137,10 +137,8 @@ def _sums_of(call, numbers, axis):
     return [np.float64(scale) * np.float64(each) / np.float64(out_scale) for each in found.scale], added.astype(np.int32), most
 
 
-def _padded(g, call, attributes):
-    """The operand with its zero point around it, where the padding adds elements."""
-    x = call.inputs[0]
-    name, zero = g.channels_first(x), units(x)[1]
+def padded(g, name, x, attributes, border):
+    """Integers of the operand x with `border` around them, where the padding adds elements, and the attributes without padding."""
     if attributes["auto_pad"] == "VALID":
         return name, attributes
     before, after = [0, 0], [0, 0]
@@ -151,14 +149,15 @@ def _padded(g, call, attributes):
         before.append(total // 2)
         after.append(total - total // 2)
     if any(before + after):
-        name = g.node("Pad", [name, g.ints(before + after), g.number(zero, "i8")])
+        name = g.node("Pad", [name, g.ints(before + after), g.number(border, "i8")])
     return name, {**attributes, "auto_pad": "VALID"}
 
 
 def convolution(g, call, kernel, axis, attributes):
     """A convolution; `kernel` has the weights as ONNX has them, `axis` counts their output channels in the file."""
     reals, added, most = _sums_of(call, kernel, axis)
-    name, attributes = _padded(g, call, attributes)
+    x = call.inputs[0]
+    name, attributes = padded(g, g.channels_first(x), x, attributes, units(x)[1])
     sums = g.node("ConvInteger", [name, g.constant(kernel)], **attributes)
     sums = g.node("Add", [sums, g.constant(added.reshape(1, -1, 1, 1))])
     zero, limits = units(call.out)[1], ends(call, call.out)
