@@ -6,8 +6,11 @@
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/ValueHandle.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "codegen/register_pressure.h"
@@ -256,37 +259,45 @@ class ReloadElements : public StraightLine {
     find_uses();
     if (fits()) return;
     std::vector<llvm::LoadInst*> kept;   // the last used at the end
+    llvm::SmallVector<llvm::WeakTrackingVH, 64> before;
     for (const Use& each : uses_) {
       const auto found = std::find(kept.begin(), kept.end(), each.load);
       const bool is_kept = found != kept.end();
       if (is_kept) kept.erase(found);
+      before.emplace_back(each.operand->get());
       if (!is_kept && splats_.contains(each.load)) splats_[each.load] = splat_of(*each.load, *each.user);
       if (!splats_.contains(each.load)) splats_[each.load] = each.operand->get();
       each.operand->set(splats_[each.load]);
       kept.push_back(each.load);
       if (kept.size() > kKeptScalars) kept.erase(kept.begin());
     }
+    llvm::RecursivelyDeleteTriviallyDeadInstructionsPermissive(before);
   }
 
  private:
+  // LLVM says so of volatile loads, too, such as those that bring a line near.
+  static bool writes(const Instruction& instruction) { return instruction.mayWriteToMemory() && !llvm::isa<llvm::LoadInst>(instruction); }
+
   struct Use {
     size_t place;
     Instruction* user;
     llvm::Use* operand;
-    llvm::LoadInst* load;
+    llvm::LoadInst* load;   // the block's first of that address
   };
 
-  // By multiply-adds of this block, in their order.
+  // By multiply-adds of this block, in their order. LLVM would make one of all loads of an address later.
   void find_uses() {
     for (Instruction* each : order_) {
       auto* load = llvm::dyn_cast<llvm::LoadInst>(each);
       if (load == nullptr || load->isVolatile() || !load->getType()->isFloatingPointTy()) continue;
       if (std::none_of(load->user_begin(), load->user_end(), [](const llvm::User* user) { return is_splat(*user); })) continue;
-      if (std::any_of(order_.begin(), order_.end(), [&](const Instruction* other) { return conflict(*other, *load); })) continue;
+      if (std::any_of(order_.begin(), order_.end(), [&](const Instruction* other) { return writes(*other) && conflict(*other, *load); })) continue;
+      llvm::LoadInst*& first = first_[address_of(*load)];
+      if (first == nullptr) first = load;
       for (llvm::User* insert : load->users()) {
         if (!is_splat(*insert)) continue;
         for (llvm::User* splat : insert->users()) {
-          for (llvm::Use& use : splat->uses()) add(use, *load);
+          for (llvm::Use& use : splat->uses()) add(use, *first);
         }
       }
     }
@@ -310,15 +321,21 @@ class ReloadElements : public StraightLine {
     return most <= kSharedScalars;
   }
 
-  // A copy of the load in front of the user, spread.
-  Value* splat_of(llvm::LoadInst& load, Instruction& user) {
+  using Address = std::pair<Value*, uint64_t>;   // a base, and bytes from it
+  Address address_of(llvm::LoadInst& load) const {
     llvm::APInt offset(64, 0);
     Value* base = load.getPointerOperand()->stripAndAccumulateConstantOffsets(block_.getModule()->getDataLayout(), offset, true);
+    return {base, offset.getZExtValue()};
+  }
+
+  // A copy of the load in front of the user, spread.
+  Value* splat_of(llvm::LoadInst& load, Instruction& user) {
+    const auto [base, offset] = address_of(load);
     const size_t again = copies_[&load]++;
     std::vector<Value*>& hidden = hidden_[base];
     if (hidden.size() <= again) hidden.push_back(hide(*base));
     llvm::IRBuilder<> builder(&user);
-    Value* address = builder.CreateGEP(builder.getInt8Ty(), hidden[again], builder.getInt64(offset.getZExtValue()));
+    Value* address = builder.CreateGEP(builder.getInt8Ty(), hidden[again], builder.getInt64(offset));
     Instruction* copy = load.clone();
     copy->setOperand(0, address);
     builder.Insert(copy);
@@ -336,6 +353,7 @@ class ReloadElements : public StraightLine {
   }
 
   std::vector<Use> uses_;
+  std::map<Address, llvm::LoadInst*> first_;
   llvm::DenseMap<const llvm::LoadInst*, Value*> splats_;        // of the last copy of each load
   llvm::DenseMap<const llvm::LoadInst*, size_t> copies_;
   llvm::DenseMap<const Value*, std::vector<Value*>> hidden_;    // by base, one for each time that a load is copied
