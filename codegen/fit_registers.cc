@@ -245,7 +245,7 @@ class FitBlock : public StraightLine {
 };
 
 // Scalar floating-point registers that elements may take which several multiply-adds share: the others hold those that are loaded ahead.
-constexpr size_t kSharedScalars = 28;
+constexpr size_t kSharedScalars = 30;
 // Elements that stay in a register for another use.
 constexpr size_t kKeptScalars = 8;
 

@@ -91,7 +91,10 @@ class QemuRunner : public Runner, public Bench {
          {"64bit", "i", "m", "a", "f", "d", "c", "v", "zicsr", "zifencei", "zmmul", "zaamo",
           "zalrsc", "zca", "zcd", "zve32x", "zve32f", "zve64x", "zve64f", "zve64d"})
       device.add_features(feature);
-    for (const std::string& name : extensions()) device.add_features(name);
+    for (const std::string& name : extensions()) {
+      device.add_features(name);
+      if (name == "zfh") device.add_features("zfhmin");   // which it implies
+    }
     for (int bits = 32; bits <= vector_bits_; bits *= 2)
       device.add_features("zvl" + std::to_string(bits) + "b");
     const std::string model = core_ == &kRiscvCores[0] ? "in-order core" : core_->name;
