@@ -90,7 +90,6 @@ def spills(assembly, registers=VECTORS):
 SPILLING = {
     "3x3": [236, 132, 132, 0],
     "5x5": [172, 102, 36, 36],
-    "first layer 7x7": [0, 2, 2, 0],
     "first layer 3x3": [2, 0, 0, 0],
     "depthwise 3x3": [0, 2, 2, 0],
     "depthwise 3x3 stride 2": [2, 10, 8, 0],
