@@ -82,6 +82,13 @@ llvm::Value* Arithmetic::extremum(bool maximum, DType dtype, llvm::Value* a, llv
   return builder_.CreateSelect(builder_.CreateFCmpUNO(a, a), a, best);
 }
 
+// x86's instruction gives its second operand where either is NaN; that of the others leaves NaN out itself.
+llvm::Value* Arithmetic::larger_number(DType dtype, llvm::Value* value, llvm::Value* number) {
+  if (!is_float(dtype)) return extremum(true, dtype, value, number);
+  if (target_.arch == Arch::X86_64) return builder_.CreateSelect(builder_.CreateFCmpOGT(value, number), value, number);
+  return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, value, number);
+}
+
 llvm::Value* Arithmetic::unary(UnaryOp op, DType dtype, llvm::Value* a) {
   const bool is_f = is_float(dtype);
   auto intrinsic = [&](llvm::Intrinsic::ID id) { return builder_.CreateUnaryIntrinsic(id, a); };
@@ -316,6 +323,7 @@ llvm::Value* Arithmetic::combine(Reduction reduction, DType dtype, llvm::Value* 
     case Reduction::Min: return binary(BinaryOp::Min, dtype, value, accumulator);
     case Reduction::And: return builder_.CreateAnd(accumulator, value);
     case Reduction::Or: return builder_.CreateOr(accumulator, value);
+    case Reduction::MaxNumber: return larger_number(dtype, value, accumulator);
   }
   fail(ErrorKind::Internal, "internal error: unknown reduction");
 }
@@ -327,7 +335,8 @@ llvm::Constant* Arithmetic::identity(Reduction reduction, DType dtype, int lanes
     switch (reduction) {
       case Reduction::Sum: return llvm::ConstantFP::get(type, 0);
       case Reduction::Product: return llvm::ConstantFP::get(type, 1);
-      case Reduction::Max: return llvm::ConstantFP::get(type, -infinity);
+      case Reduction::Max:
+      case Reduction::MaxNumber: return llvm::ConstantFP::get(type, -infinity);
       case Reduction::Min: return llvm::ConstantFP::get(type, infinity);
       default: break;
     }
@@ -339,6 +348,7 @@ llvm::Constant* Arithmetic::identity(Reduction reduction, DType dtype, int lanes
     case Reduction::Sum: return integer(llvm::APInt(width, 0));
     case Reduction::Product: return integer(llvm::APInt(width, 1));
     case Reduction::Max:
+    case Reduction::MaxNumber:
       return integer(is_s ? llvm::APInt::getSignedMinValue(width) : llvm::APInt::getMinValue(width));
     case Reduction::Min:
       return integer(is_s ? llvm::APInt::getSignedMaxValue(width) : llvm::APInt::getMaxValue(width));
@@ -359,6 +369,7 @@ llvm::Value* Arithmetic::reduce(Reduction reduction, DType dtype, llvm::Value* v
   }
   // LLVM's own form: of vectors that become narrower, its selection of vpdpbusd leaves out all but the first four lanes.
   if (reduction == Reduction::Sum) return builder_.CreateAddReduce(vector);
+  if (reduction == Reduction::MaxNumber && is_float(dtype) && target_.arch == Arch::RiscV64) return builder_.CreateFPMaxReduce(vector);
   // Halves against halves; odd counts peel their last lane.
   llvm::Value* rest = nullptr;
   int lanes = lanes_of(vector);

@@ -35,6 +35,8 @@ class Arithmetic {
   llvm::Value* integer_binary(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* float_binary(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* compare(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
+  // The larger of both, or the second where the first is NaN.
+  llvm::Value* larger_number(DType dtype, llvm::Value* value, llvm::Value* number);
   // The remainder with the sign of the dividend, exact.
   llvm::Value* fmod(llvm::Value* a, llvm::Value* b);
   llvm::Constant* same(llvm::Value* like, double value);

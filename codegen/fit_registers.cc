@@ -2,10 +2,15 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/DenseSet.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/ValueHandle.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "codegen/register_pressure.h"
@@ -239,9 +244,126 @@ class FitBlock : public StraightLine {
   int used_ = 0, room_ = 0;
 };
 
+// Scalar floating-point registers that elements may take which several multiply-adds share: the others hold those that are loaded ahead.
+constexpr size_t kSharedScalars = 30;
+// Elements that stay in a register for another use.
+constexpr size_t kKeptScalars = 8;
+
+// Windows overlap, and LLVM shares the elements that several of their columns read. Where more of them wait for a late use than there are
+// registers, each is loaded again: a load of what is read costs no more than one of what was saved, and nothing is saved.
+class ReloadElements : public StraightLine {
+ public:
+  using StraightLine::StraightLine;
+
+  void run() {
+    find_uses();
+    if (fits()) return;
+    std::vector<llvm::LoadInst*> kept;   // the last used at the end
+    llvm::SmallVector<llvm::WeakTrackingVH, 64> before;
+    for (const Use& each : uses_) {
+      const auto found = std::find(kept.begin(), kept.end(), each.load);
+      const bool is_kept = found != kept.end();
+      if (is_kept) kept.erase(found);
+      before.emplace_back(each.operand->get());
+      if (!is_kept && splats_.contains(each.load)) splats_[each.load] = splat_of(*each.load, *each.user);
+      if (!splats_.contains(each.load)) splats_[each.load] = each.operand->get();
+      each.operand->set(splats_[each.load]);
+      kept.push_back(each.load);
+      if (kept.size() > kKeptScalars) kept.erase(kept.begin());
+    }
+    llvm::RecursivelyDeleteTriviallyDeadInstructionsPermissive(before);
+  }
+
+ private:
+  // LLVM says so of volatile loads, too, such as those that bring a line near.
+  static bool writes(const Instruction& instruction) { return instruction.mayWriteToMemory() && !llvm::isa<llvm::LoadInst>(instruction); }
+
+  struct Use {
+    size_t place;
+    Instruction* user;
+    llvm::Use* operand;
+    llvm::LoadInst* load;   // the block's first of that address
+  };
+
+  // By multiply-adds of this block, in their order. LLVM would make one of all loads of an address later.
+  void find_uses() {
+    for (Instruction* each : order_) {
+      auto* load = llvm::dyn_cast<llvm::LoadInst>(each);
+      if (load == nullptr || load->isVolatile() || !load->getType()->isFloatingPointTy()) continue;
+      if (std::none_of(load->user_begin(), load->user_end(), [](const llvm::User* user) { return is_splat(*user); })) continue;
+      if (std::any_of(order_.begin(), order_.end(), [&](const Instruction* other) { return writes(*other) && conflict(*other, *load); })) continue;
+      llvm::LoadInst*& first = first_[address_of(*load)];
+      if (first == nullptr) first = load;
+      for (llvm::User* insert : load->users()) {
+        if (!is_splat(*insert)) continue;
+        for (llvm::User* splat : insert->users()) {
+          for (llvm::Use& use : splat->uses()) add(use, *first);
+        }
+      }
+    }
+    std::stable_sort(uses_.begin(), uses_.end(), [](const Use& a, const Use& b) { return a.place < b.place; });
+  }
+  void add(llvm::Use& use, llvm::LoadInst& load) {
+    auto* user = llvm::cast<Instruction>(use.getUser());
+    if (const auto found = place_.find(user); found != place_.end()) uses_.push_back({found->second, user, &use, &load});
+  }
+
+  bool fits() const {
+    llvm::DenseMap<const llvm::LoadInst*, size_t> last;
+    for (const Use& each : uses_) last[each.load] = each.place;
+    llvm::DenseSet<const llvm::LoadInst*> live;
+    size_t most = 0;
+    for (const Use& each : uses_) {
+      live.insert(each.load);
+      most = std::max(most, static_cast<size_t>(live.size()));
+      if (last[each.load] == each.place) live.erase(each.load);
+    }
+    return most <= kSharedScalars;
+  }
+
+  using Address = std::pair<Value*, uint64_t>;   // a base, and bytes from it
+  Address address_of(llvm::LoadInst& load) const {
+    llvm::APInt offset(64, 0);
+    Value* base = load.getPointerOperand()->stripAndAccumulateConstantOffsets(block_.getModule()->getDataLayout(), offset, true);
+    return {base, offset.getZExtValue()};
+  }
+
+  // A copy of the load in front of the user, spread.
+  Value* splat_of(llvm::LoadInst& load, Instruction& user) {
+    const auto [base, offset] = address_of(load);
+    const size_t again = copies_[&load]++;
+    std::vector<Value*>& hidden = hidden_[base];
+    if (hidden.size() <= again) hidden.push_back(hide(*base));
+    llvm::IRBuilder<> builder(&user);
+    Value* address = builder.CreateGEP(builder.getInt8Ty(), hidden[again], builder.getInt64(offset));
+    Instruction* copy = load.clone();
+    copy->setOperand(0, address);
+    builder.Insert(copy);
+    const auto lanes = llvm::cast<llvm::FixedVectorType>(splats_[&load]->getType())->getNumElements();
+    return builder.CreateVectorSplat(lanes, copy);
+  }
+
+  // LLVM would find that it is the same load, if it saw that the address is the same. All loads of a round share one such base.
+  Value* hide(Value& base) {
+    auto* made = llvm::dyn_cast<Instruction>(&base);
+    const bool here = made != nullptr && made->getParent() == &block_ && !llvm::isa<llvm::PHINode>(made);
+    Instruction* before = here ? made->getNextNode() : &*block_.getFirstInsertionPt();
+    auto* type = llvm::FunctionType::get(base.getType(), {base.getType()}, false);
+    return llvm::CallInst::Create(llvm::InlineAsm::get(type, "", "=r,0", false), {&base}, "", before);
+  }
+
+  std::vector<Use> uses_;
+  std::map<Address, llvm::LoadInst*> first_;
+  llvm::DenseMap<const llvm::LoadInst*, Value*> splats_;        // of the last copy of each load
+  llvm::DenseMap<const llvm::LoadInst*, size_t> copies_;
+  llvm::DenseMap<const Value*, std::vector<Value*>> hidden_;    // by base, one for each time that a load is copied
+};
+
 }  // namespace
 
 void fit_registers(llvm::Function& function, const Target& target) {
+  const Pressure before(function, target);
+  for (BasicBlock& block : function) ReloadElements(block, before, target).run();
   const Pressure pressure(function, target);
   for (BasicBlock& block : function) {
     FitBlock fit(block, pressure, target);

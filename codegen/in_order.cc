@@ -6,6 +6,7 @@
 #include <llvm/IR/Instructions.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "codegen/fit_registers.h"
@@ -76,6 +77,14 @@ class BlockOrder : public StraightLine {
     return result;
   }
 
+  // What may come ahead: a load of memory, and where registers are full of values without broadcasts a strided one.
+  static bool is_load(const Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+    if (call != nullptr) return call->getIntrinsicID() == llvm::Intrinsic::experimental_vp_strided_load || call->getIntrinsicID() == llvm::Intrinsic::masked_gather;
+    const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+    return load != nullptr && !load->isVolatile();
+  }
+
   int largest_load() const {
     int result = 0;
     for (const Instruction* each : order_) {
@@ -89,14 +98,17 @@ class BlockOrder : public StraightLine {
     std::vector<int> scalars = pressure_.scalars_before_each(block_, order_);
     std::vector<bool> ahead(order_.size() + 1);   // where a vector is there early
     const bool even = broadcasts();
-    // Where values do not fit as it is, loads ahead would only be kept on the stack.
+    // Where values fill the registers, more than one load ahead would only be kept on the stack.
     const bool fits = *std::max_element(vectors.begin(), vectors.end()) + largest_load() <= target_.vector_registers;
+    size_t last = 0, previous = 0;   // places behind the last vector load, and behind the one before it
     for (size_t i = 0; i < order_.size(); ++i) {
-      const auto* load = llvm::dyn_cast<llvm::LoadInst>(order_[i]);
-      if (load == nullptr || load->isVolatile() || (!fits && !load->getType()->isFloatingPointTy())) continue;
+      if (!is_load(*order_[i])) continue;
+      const Instruction* load = order_[i];
       const int size = pressure_.registers(*load);
       const bool is_scalar = load->getType()->isFloatingPointTy();
       if (size == 0 && !is_scalar) continue;
+      if (!is_scalar) previous = std::exchange(last, i + 1);
+      if (!is_scalar && !fits && even) continue;
       const size_t use = first_use(*load);
       if (use == order_.size()) continue;
       size_t to = i;
@@ -105,11 +117,13 @@ class BlockOrder : public StraightLine {
       // Several sizes of groups do not fill the registers, nor do groups that live for different times.
       const auto most = [&](size_t at) {
         if (is_scalar) return kScalars;
+        if (!fits) return target_.vector_registers;
         return target_.vector_registers - (ahead[at] || !even ? kSpare * size : 0);
       };
       // A chosen address ends a block of the machine's: LLVM makes a branch of it.
-      if (llvm::isa<llvm::SelectInst>(load->getPointerOperand())) continue;
-      const size_t least = std::max(free_from(i), earliest_operands(*load));
+      if (llvm::isa<llvm::SelectInst>(load->getOperand(0))) continue;
+      size_t least = std::max(free_from(i), earliest_operands(*load));
+      if (!is_scalar && !fits) least = std::max(least, previous);
       while (to > least && time_[use] - time_[to] < kAhead + size && live[to] + weight <= most(to)) --to;
       for (size_t at = to + 1; at <= i; ++at) {
         live[at] += weight;

@@ -205,6 +205,9 @@ Cell apply(Reduction reduction, DType dtype, Cell a, Cell b) {
     case Reduction::Min: return apply(BinaryOp::Min, dtype, a, b);
     case Reduction::And: return apply(BinaryOp::And, dtype, a, b);
     case Reduction::Or: return apply(BinaryOp::Or, dtype, a, b);
+    case Reduction::MaxNumber:
+      if (is_float(dtype) && std::isnan(b.number)) return a;
+      return apply(BinaryOp::Max, dtype, a, b);
   }
   return b;
 }

@@ -176,7 +176,8 @@ ExprPtr identity(Reduction reduction, DType dtype) {
     case Reduction::Sum:
     case Reduction::Or: return int_constant(dtype, 0);
     case Reduction::Product: return int_constant(dtype, 1);
-    case Reduction::Max: return floating ? constant(dtype, -infinity) : int_constant(dtype, smallest);
+    case Reduction::Max:
+    case Reduction::MaxNumber: return floating ? constant(dtype, -infinity) : int_constant(dtype, smallest);
     case Reduction::Min: return floating ? constant(dtype, infinity) : int_constant(dtype, largest);
     case Reduction::And: return int_constant(dtype, -1);
   }

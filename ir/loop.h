@@ -19,7 +19,7 @@
 // Integers are two's complement and wrap. Integer division truncates and x/0 is 0; shifts by the
 // width or more give 0. Float arithmetic is IEEE with round to nearest even, no exceptions, no
 // flush of denormals; NaN payloads are not kept. a*b + c may be contracted to a fused
-// multiply-add. Max and min return NaN where an operand is NaN. Functions (exp, erf, …) are within 2 ULP for f32 unless an
+// multiply-add. Max and min return NaN where an operand is NaN, but for the reduction MaxNumber. Functions (exp, erf, …) are within 2 ULP for f32 unless an
 // error budget allows more. Arithmetic happens in f32, f64, bool and the integer types of 8 to 64
 // bits; f16, bf16, narrower floats and shorter integers are storage: they are loaded through and stored through a
 // cast. A cast to a narrow float rounds once, to nearest even, and does not saturate (ir/narrow_float.h).
@@ -136,7 +136,8 @@ inline bool is_argument(const Buffer& buffer) {
          buffer.scope == Scope::Constant;
 }
 
-enum class Reduction : uint8_t { None, Sum, Product, Max, Min, And, Or };
+// MaxNumber is the largest of the operands that are no NaN (IEEE 754's maximumNumber); what the buffer held before has to be a number.
+enum class Reduction : uint8_t { None, Sum, Product, Max, Min, And, Or, MaxNumber };
 const char* name_of(Reduction reduction);
 // The value that leaves the other operand unchanged.
 ExprPtr identity(Reduction reduction, DType dtype);

@@ -239,7 +239,7 @@ class Parser {
     static const std::pair<const char*, Reduction> symbols[] = {
         {"+=", Reduction::Sum},   {"*=", Reduction::Product}, {"max=", Reduction::Max},
         {"min=", Reduction::Min}, {"and=", Reduction::And},   {"or=", Reduction::Or},
-        {"=", Reduction::None}};
+        {"maxnum=", Reduction::MaxNumber}, {"=", Reduction::None}};
     for (const auto& [symbol, reduction] : symbols) {
       if (cursor_.try_token(symbol)) return reduction;
     }

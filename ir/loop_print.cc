@@ -123,6 +123,7 @@ class Printer {
       case Reduction::Min: return "min=";
       case Reduction::And: return "and=";
       case Reduction::Or: return "or=";
+      case Reduction::MaxNumber: return "maxnum=";
     }
     return "=";
   }

@@ -35,6 +35,8 @@ Affine v(const std::string& name);
 
 // A tensor with reproducible values: floats in [-1, 1), integers in a small range.
 Tensor seeded(DType dtype, std::vector<int64_t> shape, uint32_t seed);
+// Seeded rows of f32, the first of NaN alone, of the others each third element.
+Tensor rows_with_nan(int64_t rows, int64_t columns);
 
 using Tensors = std::map<std::string, Tensor>;
 // All arguments of a kernel of fixed sizes, seeded by their number from 1.

@@ -453,6 +453,8 @@ def _number(kind, minimum, what):
 
 def _add_compiling(added):
     added.add_argument("--target", default="native", help="see `targets`; default: native")
+    added.add_argument("--cpu", dest="target", metavar="CORE", default=argparse.SUPPRESS,
+                       help="the same, of a RISC-V core by its table: spacemit-x60, sifive-x280 ...")
     added.add_argument("--threads", type=_number(int, 1, "a whole number"), help="threads of a run; default: all cores")
     added.add_argument("--tolerance", type=_number(float, 0, "a number"), default=1e-4,
                        help="error budget, relative to an output's largest magnitude")

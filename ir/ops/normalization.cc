@@ -83,13 +83,16 @@ std::set<int64_t> softmax_axes(const Node& node, int64_t rank) {
   return axes;
 }
 
+// The maximum leaves NaN out, which takes one instruction where carrying it takes three: an element that is NaN makes its own
+// power NaN whatever the maximum is, with it the row's sum, and with that each element of the row. So does a row of NaN alone, whose
+// maximum is -inf; a maximum that is infinite has the same value as one that carries NaN, in rows without NaN.
 void lower_softmax(LowerContext& context, bool logarithm) {
   const Shape& shape = context.shape(0);
   const DType type = LowerContext::compute_type(context.dtype(0));
   const Rows rows = rows_over(context, shape, softmax_axes(context.node(), static_cast<int64_t>(shape.size())));
   const int largest = context.local("largest", type, rows.statistics_shape);
   const int sum = context.local("sum", type, rows.statistics_shape);
-  context.reduce("maximum", {rows.outer, rows.inner}, largest, rows.statistics, Reduction::Max,
+  context.reduce("maximum", {rows.outer, rows.inner}, largest, rows.statistics, Reduction::MaxNumber,
                  context.read(0, rows.position));
   int shift = largest;
   const bool masked = int_attribute(context.node(), "masked") != 0;

@@ -114,7 +114,7 @@ void lower_reduction(LowerContext& context, const ReductionRow& entry) {
   context.assign("result", loops.outer, context.output(0), loops.output, result);
 }
 
-// log(sum(exp(x))) with the largest element taken out first.
+// log(sum(exp(x))) with the largest element taken out first. The maximum leaves NaN out: an element that is NaN makes the sum NaN.
 void lower_log_sum_exp(LowerContext& context) {
   const Shape& shape = context.shape(0);
   const Node& node = context.node();
@@ -124,7 +124,7 @@ void lower_log_sum_exp(LowerContext& context) {
   const Shape& out = *context.output_value(0).shape;
   const int largest = context.local("largest", type, out), total = context.local("total", type, out);
   ExprPtr x = context.read(0, loops.input);
-  context.reduce("maximum", {loops.outer, loops.inner}, largest, loops.output, Reduction::Max, x);
+  context.reduce("maximum", {loops.outer, loops.inner}, largest, loops.output, Reduction::MaxNumber, x);
   ExprPtr m = context.read_buffer(largest, loops.output);
   // An infinite maximum would make the difference no number.
   ExprPtr shift = select(unary(UnaryOp::IsInf, m), constant(type, 0), m);

@@ -6,6 +6,10 @@
 // 32 registers hold 7, 14 or 28 accumulators of one block and leave one group for the weights;
 // `vfmacc.vf` takes the other operand from a scalar register. Groups of 8 are never accumulators.
 // Costs are those of cores that start one register group part per cycle, in order of magnitude.
+#include <algorithm>
+#include <string_view>
+
+#include "ir/target/riscv_cores.h"
 #include "ir/target/tables.h"
 
 namespace tc::targets {
@@ -80,30 +84,62 @@ Target vector(int bits) {
   return target;
 }
 
-// The cores of SpacemiT's K1 and M1, by the K1's data sheet: two issues in order, 32 KiB for each core and 512 KiB for each
-// cluster of four, no third cache, up to 1.6 GHz.
-Target spacemit_x60() {
-  Target target = vector(256);
-  target.name = "spacemit-x60";
-  target.features += ",+zba,+zbb,+zbc,+zbs,+zfh";
-  target.l1_way_bytes = 8 << 10;
-  target.l3_bytes = 0;
-  target.clock_ghz = 1.6;
+// A row of riscv_cores.h as costs: a vector of VLEN bits takes VLEN / DLEN cycles of each unit.
+Target of_core(const RiscvCore& core) {
+  Target target = vector(core.vector_bits);
+  target.name = core.name;
+  target.features += "," + std::string(core.features);
+  const double vectors = static_cast<double>(core.datapath_bits) / core.vector_bits;
+  target.reorders = core.window > 0;
+  target.multiply_adds = vectors * core.vector_units;
+  target.loads = target.stores = vectors;
+  target.latency = core.latency.vector;
+  // An element of a strided access takes a cycle.
+  target.gather_cost = target.scatter_cost = vectors;
+  target.l1_bytes = static_cast<int64_t>(core.first_level_kib) << 10;
+  target.l1_way_bytes = target.l1_bytes / core.first_level_ways;
+  target.l2_bytes = static_cast<int64_t>(core.second_level_kib) << 10;
+  target.l3_bytes = core.third_level_bytes;
+  const double line_bytes = 64, lines = core.misses;
+  target.l2_bandwidth = lines * line_bytes / core.latency.second_level;
+  target.l3_bandwidth = target.memory_bandwidth = lines * line_bytes / core.latency.memory;
+  target.clock_ghz = core.clock_ghz;
   return target;
+}
+
+// The names in a list as LLVM spells it: "+zba,+zbb".
+std::vector<std::string> names_of(const std::string& features) {
+  std::vector<std::string> names;
+  for (size_t begin = 0; begin < features.size();) {
+    const size_t end = std::min(features.find(',', begin), features.size());
+    names.push_back(features.substr(begin + 1, end - begin - 1));
+    begin = end + 1;
+  }
+  return names;
+}
+
+Row row_of(const RiscvCore& core) {
+  std::vector<std::string> required = {"v"};
+  if (core.vector_bits > 128) required.push_back("zvl" + std::to_string(core.vector_bits) + "b");
+  for (const std::string& name : names_of(core.features)) required.push_back(name);
+  return {of_core(core), core.description, required, {}};
 }
 
 }  // namespace
 
 std::vector<Row> riscv_rows() {
-  return {
+  std::vector<Row> rows = {
       {scalar(), "64-bit RISC-V without vectors (RV64GC)", {}, {}},
       {vector(128), "64-bit RISC-V with vectors of 128 bits or more", {"v"}, {}},
       {vector(256), "64-bit RISC-V with vectors of 256 bits or more", {"v", "zvl256b"}, {}},
       {vector(512), "64-bit RISC-V with vectors of 512 bits or more", {"v", "zvl512b"}, {}},
       {vector(1024), "64-bit RISC-V with vectors of 1024 bits or more", {"v", "zvl1024b"}, {}},
-      {spacemit_x60(), "SpacemiT X60 (K1, M1): vectors of 256 bits",
-       {"v", "zvl256b", "zba", "zbb", "zbc", "zbs", "zfh"}, {}},
   };
+  // The generic core is what the targets above stand for.
+  for (const RiscvCore& core : kRiscvCores) {
+    if (std::string_view(core.name) != "generic") rows.push_back(row_of(core));
+  }
+  return rows;
 }
 
 std::vector<std::string> riscv_features() {

@@ -17,6 +17,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "ir/target/riscv_cores.h"
 #include "runtime/agent/device.h"
 #include "runtime/agent/leases.h"
 #include "runtime/agent/service.h"
@@ -248,7 +249,10 @@ int main(int count, char** arguments) {
   app.add_option("--runner", options.runner,
                  "native: this machine's processor; qemu: a simulated riscv64 board")
       ->check(CLI::IsMember({"native", "qemu"}));
-  app.add_option("--vector-bits", options.qemu.vector_bits, "of the simulated board (256)")
+  std::vector<std::string> cores;
+  for (const RiscvCore& core : kRiscvCores) cores.push_back(core.name);
+  app.add_option("--cpu", options.qemu.core, "the core that the simulated board models (generic)")->check(CLI::IsMember(cores));
+  app.add_option("--vector-bits", options.qemu.vector_bits, "of the simulated board (those of its core)")
       ->check(CLI::IsMember({128, 256, 512, 1024}));
   app.add_flag("--no-cache-model", options.no_cache, "of the simulated board: every access hits");
   app.add_option("--qemu", options.qemu.qemu, "the qemu-riscv64 to use (default: on PATH)");

@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 
+#include "ir/target/riscv_cores.h"
 #include "runtime/agent/measure.h"
 #include "runtime/rpc/tc_rpc.pb.h"
 
@@ -23,9 +25,6 @@ constexpr int64_t kGuestBytes = int64_t{64} << 20, kGuestUnit = int64_t{1} << 20
 constexpr int kQemuThreads = 8;
 // A page of numbers (runtime/qemu/count_plugin.cc).
 constexpr int64_t kReportBytes = 4096;
-// Of runtime/qemu/cycle_model.h.
-constexpr int64_t kFirstLevelBytes = 32 << 10, kSecondLevelBytes = 512 << 10;
-constexpr int kDatapathBits = 128;
 
 bool is_program(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
 
@@ -67,7 +66,9 @@ std::string with_double_commas(const std::string& text) {
 
 class QemuRunner : public Runner, public Bench {
  public:
-  explicit QemuRunner(const QemuOptions& options) : options_(options) {
+  explicit QemuRunner(const QemuOptions& options) : options_(options), core_(riscv_core(options.core)) {
+    if (core_ == nullptr) throw std::runtime_error("no core is called '" + options.core + "'; --help lists them");
+    vector_bits_ = options.vector_bits == 0 ? core_->vector_bits : options.vector_bits;
     qemu_ = find_program(options.qemu);
     if (qemu_.empty())
       throw std::runtime_error("the simulated board needs " + options.qemu +
@@ -90,15 +91,19 @@ class QemuRunner : public Runner, public Bench {
          {"64bit", "i", "m", "a", "f", "d", "c", "v", "zicsr", "zifencei", "zmmul", "zaamo",
           "zalrsc", "zca", "zcd", "zve32x", "zve32f", "zve64x", "zve64f", "zve64d"})
       device.add_features(feature);
-    for (int bits = 32; bits <= options_.vector_bits; bits *= 2)
+    for (const std::string& name : extensions()) {
+      device.add_features(name);
+      if (name == "zfh") device.add_features("zfhmin");   // which it implies
+    }
+    for (int bits = 32; bits <= vector_bits_; bits *= 2)
       device.add_features("zvl" + std::to_string(bits) + "b");
-    device.set_processor(std::string("simulated in-order core, ") +
-                         (options_.cache ? "32 KiB and 512 KiB caches" : "no caches"));
+    const std::string model = core_ == &kRiscvCores[0] ? "in-order core" : core_->name;
+    device.set_processor("simulated " + model + ", " + (options_.cache ? caches() : "no caches"));
     device.set_cores(1);
-    device.set_vector_bits(options_.vector_bits);
+    device.set_vector_bits(vector_bits_);
     if (options_.cache) {
-      device.set_l1_bytes(kFirstLevelBytes);
-      device.set_l2_bytes(kSecondLevelBytes);
+      device.set_l1_bytes(int64_t{core_->first_level_kib} << 10);
+      device.set_l2_bytes(int64_t{core_->second_level_kib} << 10);
     }
     device.set_memory_bytes(sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
     return true;
@@ -118,14 +123,17 @@ class QemuRunner : public Runner, public Bench {
   void prepare(Launch& launch, const Batch&, const File&) override {
     report_.emplace("tc-report", kReportBytes);
     std::memset(report_->data(), 0, kReportBytes);
-    const std::string bits = std::to_string(options_.vector_bits);
+    const std::string bits = std::to_string(vector_bits_);
     // All the memory that there is for the guest, reserved at the start: what lies beyond is qemu's.
     const int64_t guest = (launch.memory_bytes + kGuestBytes + kGuestUnit - 1) / kGuestUnit * kGuestUnit;
+    std::string cpu = "rv64,v=true,vlen=" + bits + ",vext_spec=v1.0";
+    // As qemu spells them: Zfh, but zba.
+    for (const std::string& name : extensions()) cpu += "," + (name == "zfh" ? "Zfh" : name) + "=true";
     std::vector<std::string> arguments = {
-        qemu_, "-cpu", "rv64,v=true,vlen=" + bits + ",vext_spec=v1.0", "-seed", "1", "-R", std::to_string(guest), "-plugin",
+        qemu_, "-cpu", cpu, "-seed", "1", "-R", std::to_string(guest), "-plugin",
         with_double_commas(plugin_) + ",out=map:" + std::to_string(kReportDescriptor) +
             ",replies=on,cycles=on,cache=" + (options_.cache ? "on" : "off") + ",guest=" + std::to_string(guest) +
-            ",vlen=" + bits + ",dlen=" + std::to_string(kDatapathBits),
+            ",core=" + core_->name + ",vlen=" + bits,
         program_path()};
     arguments.insert(arguments.end(), launch.arguments.begin() + 1, launch.arguments.end());
     launch.arguments = std::move(arguments);
@@ -147,7 +155,7 @@ class QemuRunner : public Runner, public Bench {
                                          "call than write"};
     const auto cycles = static_cast<double>(numbers[commands_] - numbers[commands_ - 1]);
     // A store of one vector in each cycle.
-    const double least = static_cast<double>(output_bytes_) / std::max(options_.vector_bits / 8, kDatapathBits / 8);
+    const double least = static_cast<double>(output_bytes_) / std::max(vector_bits_ / 8, core_->datapath_bits / 8);
     if (!(cycles >= std::max(least, 1.0) && cycles < 1e18))
       throw Misbehaviour{Outcome::WrongResult, "took " + std::to_string(cycles) +
                                                    " simulated cycles, in which no core writes its outputs"};
@@ -162,7 +170,21 @@ class QemuRunner : public Runner, public Bench {
     return text;
   }
 
+  std::string caches() const {
+    return std::to_string(core_->first_level_kib) + " KiB and " + std::to_string(core_->second_level_kib) + " KiB caches";
+  }
+
+  // The core's features, by LLVM's names.
+  std::vector<std::string> extensions() const {
+    std::vector<std::string> names;
+    std::stringstream list(core_->features);
+    for (std::string each; std::getline(list, each, ',');) names.push_back(each.substr(1));
+    return names;
+  }
+
   const QemuOptions options_;
+  const RiscvCore* core_;
+  int vector_bits_ = 0;
   std::string qemu_, plugin_;
   size_t commands_ = 0;
   int64_t output_bytes_ = 0;

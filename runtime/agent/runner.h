@@ -83,7 +83,8 @@ std::unique_ptr<Runner> make_native_runner(std::vector<std::string> launcher = {
 struct QemuOptions {
   std::string qemu = "qemu-riscv64";  // looked for on PATH
   std::string plugin;                 // libcount_plugin.so
-  int vector_bits = 256;              // a power of two, 128 to 1024
+  std::string core = "generic";       // a row of ir/target/riscv_cores.h
+  int vector_bits = 0;                // a power of two, 128 to 1024; 0: the core's
   bool cache = true;                  // with the model's caches
 };
 // Throws std::runtime_error where qemu or the plugin is missing.

@@ -19,8 +19,9 @@
 //                    beyond it (guest_walls.h)
 //   profile=PATH     with cycles: a line for each counted instruction that executed: its address in hexadecimal, how
 //                    often it executed and the cycles from the issue of the one before it to its own, of all threads
-//   vlen=BITS        the guest core's vector length, for cycles (a plugin cannot ask; default 128)
-//   dlen=BITS        the model's vector datapath (default 128)
+//   core=NAME        the core whose time is modelled: a row of ir/target/riscv_cores.h (default generic)
+//   vlen=BITS        the guest core's vector length, for cycles (a plugin cannot ask; default: that of the core's row)
+//   dlen=BITS        the model's vector datapath (default: that of the core's row)
 //
 // Instructions are decoded once, when QEMU translates a block; a running block then costs one
 // increment of a counter of its own, in memory of its own thread, so any number of guest threads is
@@ -437,6 +438,12 @@ std::optional<int> parse_bits(std::string_view value) {
 }
 
 // Reads the plugin's arguments; returns what is wrong with them, or nothing.
+std::string core_names() {
+  std::string names;
+  for (const RiscvCore& core : kRiscvCores) names += (names.empty() ? "" : ", ") + std::string(core.name);
+  return names;
+}
+
 std::optional<std::string> parse_options(int count, char** arguments, Options& options) {
   for (int i = 0; i < count; ++i) {
     const std::string_view argument = arguments[i];
@@ -464,6 +471,9 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
       const std::string text(value);
       options.guest_bytes = std::strtoull(text.c_str(), &rest, 10);
       if (options.guest_bytes == 0 || *rest != '\0') return "guest '" + text + "' is not a number of bytes";
+    } else if (name == "core") {
+      options.model.core = riscv_core(value);
+      if (options.model.core == nullptr) return "core '" + std::string(value) + "' is not one of " + core_names();
     } else if (name == "vlen" || name == "dlen") {
       const std::optional<int> bits = parse_bits(value);
       if (!bits) {
@@ -474,10 +484,12 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
     } else {
       return "argument '" + std::string(argument) +
              "' is not one of out=PATH, range=START-END, profile=PATH, cycles=on|off, cache=on|off, "
-             "replies=on|off, guest=BYTES, vlen=BITS, dlen=BITS";
+             "replies=on|off, guest=BYTES, core=NAME, vlen=BITS, dlen=BITS";
     }
   }
   options.has_cycles |= options.model.has_cache;
+  if (options.model.vector_bits == 0) options.model.vector_bits = options.model.core->vector_bits;
+  if (options.model.datapath_bits == 0) options.model.datapath_bits = options.model.core->datapath_bits;
   if (options.output.empty()) return "the argument out=PATH is missing";
   if (options.has_replies != (options.output.rfind("map:", 0) == 0) || (options.has_replies && !options.has_cycles))
     return "replies=on needs out=map:NUMBER and cycles=on, and out=map:NUMBER needs replies=on";

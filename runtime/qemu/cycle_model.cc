@@ -7,55 +7,41 @@
 namespace tc::qemu {
 namespace {
 
-constexpr int kIssueWidth = 2;
-constexpr uint64_t kMispredictionCycles = 6;
-constexpr uint64_t kFirstLevelLatency = 3;
-constexpr uint64_t kSecondLevelLatency = 12;
-constexpr uint64_t kMemoryLatency = 80;
-constexpr uint64_t kVectorLatency = 4;
 constexpr uint64_t kEmpty = UINT64_MAX;
 
-// What does not depend on the vector type: the unit of each timing and, of scalar instructions, the
-// cycles that the unit is busy and the latency.
-struct Row {
-  uint8_t unit;
-  uint8_t busy;
-  uint8_t latency;
-  bool is_vector;
-};
+enum Unit : uint8_t { kIntegerUnit, kFloatUnit, kDivideUnit, kFloatDivideUnit, kVectorUnit, kMemoryUnit };
 
-enum Unit : uint8_t { kIntegerUnit, kFloatUnit, kDivideUnit, kFloatDivideUnit, kVectorUnit,
-                      kMemoryUnit };
+uint64_t cycles_of(int number) { return static_cast<uint64_t>(number); }
 
-constexpr Row row_of(Timing timing) {
+constexpr bool is_vector(Timing timing) { return timing >= Timing::kVectorArithmetic; }
+
+constexpr Unit unit_of(Timing timing) {
   switch (timing) {
     case Timing::kInteger:
     case Timing::kConditionalBranch:
     case Timing::kJump:
     case Timing::kVectorConfig:
-    case Timing::kSystem: return {kIntegerUnit, 1, 1, false};
-    case Timing::kIntegerMultiply: return {kIntegerUnit, 1, 3, false};
-    case Timing::kIntegerDivide: return {kDivideUnit, 20, 20, false};
-    case Timing::kFloat: return {kFloatUnit, 1, 4, false};
-    case Timing::kFloatSimple: return {kFloatUnit, 1, 2, false};
-    case Timing::kFloatDivide: return {kFloatDivideUnit, 12, 12, false};
+    case Timing::kSystem:
+    case Timing::kIntegerMultiply: return kIntegerUnit;
+    case Timing::kIntegerDivide: return kDivideUnit;
+    case Timing::kFloat:
+    case Timing::kFloatSimple: return kFloatUnit;
+    case Timing::kFloatDivide: return kFloatDivideUnit;
     case Timing::kLoad:
-    case Timing::kStore: return {kMemoryUnit, 1, kFirstLevelLatency, false};
+    case Timing::kStore:
     case Timing::kVectorUnitAccess:
     case Timing::kVectorWholeAccess:
     case Timing::kVectorMaskAccess:
-    case Timing::kVectorElementAccess: return {kMemoryUnit, 1, kFirstLevelLatency, true};
-    default: return {kVectorUnit, 1, kVectorLatency, true};
+    case Timing::kVectorElementAccess: return kMemoryUnit;
+    default: return kVectorUnit;
   }
 }
 
-constexpr auto kRows = [] {
-  std::array<Row, kTimingCount> rows = {};
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = row_of(static_cast<Timing>(i));
-  return rows;
+constexpr auto kUnits = [] {
+  std::array<Unit, kTimingCount> units = {};
+  for (size_t i = 0; i < units.size(); ++i) units[i] = unit_of(static_cast<Timing>(i));
+  return units;
 }();
-
-constexpr uint64_t kDoubleDivideCycles = 20;
 
 int whole_registers(int registers_log2) { return 1 << std::max(registers_log2, 0); }
 
@@ -78,8 +64,54 @@ bool Cache::access(uint64_t line) {
   return is_hit;
 }
 
+Units::Place Units::find(uint64_t from, uint64_t cycles, size_t count) const {
+  Place best{0, UINT64_MAX};
+  // The last unit first: scalar accesses leave the first to vectors.
+  for (size_t unit = count; unit-- > 0;) {
+    uint64_t start = from;
+    for (const Span& span : busy_[unit]) {
+      if (start + cycles <= span.begin) break;
+      start = std::max(start, span.end);
+    }
+    if (start < best.start) best = {unit, start};
+  }
+  return best;
+}
+
+void Units::occupy(const Place& place, uint64_t cycles) {
+  std::vector<Span>& spans = busy_[place.unit];
+  const auto after = std::find_if(spans.begin(), spans.end(), [&](const Span& span) { return span.begin > place.start; });
+  const Span span{place.start, place.start + cycles};
+  if (after != spans.begin() && std::prev(after)->end == span.begin) {
+    std::prev(after)->end = span.end;
+    return;
+  }
+  spans.insert(after, span);
+}
+
+void Units::forget_before(uint64_t cycle) {
+  for (std::vector<Span>& spans : busy_) {
+    // The last span stays: it says when everything is done.
+    const auto kept = std::find_if(spans.begin(), spans.end(), [&](const Span& span) { return span.end > cycle; });
+    if (kept != spans.begin()) spans.erase(spans.begin(), kept == spans.end() ? std::prev(kept) : kept);
+  }
+}
+
+uint64_t Units::last() const {
+  uint64_t latest = 0;
+  for (const std::vector<Span>& spans : busy_) {
+    if (!spans.empty()) latest = std::max(latest, spans.back().end);
+  }
+  return latest;
+}
+
 Core::Core(const CycleOptions& options)
-    : options_(options), first_level_(32 << 10, 8), second_level_(512 << 10, 8) {}
+    : options_(options),
+      units_{Units(0), Units(options.core->float_units), Units(1), Units(1), Units(options.core->vector_units), Units(options.core->memory_ports)},
+      retired_(static_cast<size_t>(options.core->window)),
+      first_level_(options.core->first_level_kib << 10, options.core->first_level_ways),
+      second_level_(options.core->second_level_kib << 10, options.core->second_level_ways),
+      fills_(static_cast<size_t>(options.core->misses)) {}
 
 uint64_t Core::passes(int registers_log2) const {
   const uint64_t eighths = uint64_t{1} << (registers_log2 + 3);
@@ -94,10 +126,34 @@ uint64_t Core::elements() const {
   return std::min(std::max<uint64_t>(most, 1), immediate_length_);
 }
 
+Core::Cost Core::scalar_cost(const Instruction& instruction) const {
+  const CoreLatencies& latency = options_.core->latency;
+  auto pipelined = [](int cycles) { return Cost{1, cycles_of(cycles), 1, 1}; };
+  auto divided = [](int cycles) { return Cost{cycles_of(cycles), cycles_of(cycles), 1, 1}; };
+  switch (instruction.timing) {
+    case Timing::kIntegerMultiply: return pipelined(latency.integer_multiply);
+    case Timing::kIntegerDivide: return divided(latency.integer_divide);
+    case Timing::kFloat: return pipelined(latency.floating);
+    case Timing::kFloatSimple: return pipelined(latency.float_simple);
+    case Timing::kFloatDivide: return divided(instruction.is_double ? latency.double_divide : latency.float_divide);
+    case Timing::kLoad:
+    case Timing::kStore: return pipelined(latency.load);
+    default: return {};
+  }
+}
+
+uint64_t Core::gather_cycles(int registers) const {
+  const GatherCost& cost = options_.core->gather;
+  const uint64_t count = cycles_of(registers);
+  const uint64_t elements_cycles = cost.per_element == 0 ? 0 : cycles_of(cost.per_element) * elements();
+  return (cycles_of(cost.per_pair) * count + cycles_of(cost.per_register)) * count * passes(0) + elements_cycles;
+}
+
 Core::Cost Core::vector_cost(const Instruction& instruction) const {
   const int group = group_log2_;
   const int registers = whole_registers(group);
-  Cost cost{passes(group), kVectorLatency, registers, registers};
+  const uint64_t latency = cycles_of(options_.core->latency.vector), load = cycles_of(options_.core->latency.load);
+  Cost cost{passes(group), latency, registers, registers};
   switch (instruction.timing) {
     case Timing::kVectorWidening:
       cost.busy = passes(std::min(group + 1, 3));
@@ -120,14 +176,14 @@ Core::Cost Core::vector_cost(const Instruction& instruction) const {
       cost.destination_registers = 1;
       break;
     case Timing::kVectorGather:
-      cost.busy = static_cast<uint64_t>(registers) * static_cast<uint64_t>(registers) * passes(0);
+      cost.busy = gather_cycles(registers);
       cost.latency += cost.busy - 1;
       break;
     case Timing::kVectorMask:
-      cost = {passes(0), kVectorLatency, 1, 1};
+      cost = {passes(0), latency, 1, 1};
       break;
     case Timing::kVectorScalarMove:
-      cost = {1, kVectorLatency, 1, 1};
+      cost = {1, latency, 1, 1};
       break;
     case Timing::kVectorMoveWhole:
       cost.busy = passes(0) * instruction.fields;
@@ -136,21 +192,21 @@ Core::Cost Core::vector_cost(const Instruction& instruction) const {
     case Timing::kVectorUnitAccess: {
       const int effective = group + 3 + instruction.element_bytes_log2 - element_bits_log2_;
       const int clamped = std::clamp(effective, -3, 3);
-      cost = {passes(clamped), kFirstLevelLatency, whole_registers(clamped),
+      cost = {passes(clamped), load, whole_registers(clamped),
               whole_registers(clamped)};
       break;
     }
     case Timing::kVectorWholeAccess:
-      cost = {passes(0) * instruction.fields, kFirstLevelLatency, instruction.fields,
+      cost = {passes(0) * instruction.fields, load, instruction.fields,
               instruction.fields};
       break;
     case Timing::kVectorMaskAccess:
-      cost = {passes(0), kFirstLevelLatency, 1, 1};
+      cost = {passes(0), load, 1, 1};
       break;
     case Timing::kVectorElementAccess:
       // Elements arrive one per cycle, in no useful order for chaining: all of them, then use.
-      cost.busy = std::max<uint64_t>(elements() * instruction.fields, 1);
-      cost.latency = kFirstLevelLatency + cost.busy - 1;
+      cost.busy = std::max<uint64_t>(elements() * (options_.core->whole_segments ? 1 : instruction.fields), 1);
+      cost.latency = load + cost.busy - 1;
       cost.destination_registers = std::min(registers * instruction.fields, 8);
       break;
     default:
@@ -168,13 +224,15 @@ uint64_t Core::ready_of(uint8_t first, int count) const {
 }
 
 uint64_t Core::line_latency(uint64_t line, uint64_t start) {
+  const CoreLatencies& latency = options_.core->latency;
+  const uint64_t load = cycles_of(latency.load);
   const bool is_first = first_level_.access(line);
   if (is_first) {
     // Present, or still on its way for an earlier access.
     for (const Fill& fill : fills_) {
-      if (fill.line == line && fill.ready > start + kFirstLevelLatency) return fill.ready - start;
+      if (fill.line == line && fill.ready > start + load) return fill.ready - start;
     }
-    return kFirstLevelLatency;
+    return load;
   }
   ++first_level_misses_;
   const bool is_second = second_level_.access(line);
@@ -183,7 +241,7 @@ uint64_t Core::line_latency(uint64_t line, uint64_t start) {
     return a.ready < b.ready;
   });
   const uint64_t begin = std::max(start, fill.ready);
-  fill = {line, begin + (is_second ? kSecondLevelLatency : kMemoryLatency)};
+  fill = {line, begin + cycles_of(is_second ? latency.second_level : latency.memory)};
   return fill.ready - start;
 }
 
@@ -203,64 +261,94 @@ void Core::skip(const Instruction& instruction) {
   if (instruction.timing == Timing::kVectorConfig) set_vector_type(instruction);
 }
 
-void Core::execute(const Instruction& instruction, std::span<const LineAccess> lines,
-                   bool is_taken) {
-  const Row& row = kRows[static_cast<size_t>(instruction.timing)];
-  Cost cost{row.busy, row.latency, 1, 1};
-  if (row.is_vector) {
-    cost = vector_cost(instruction);
-  } else if (instruction.timing == Timing::kFloatDivide && instruction.is_double) {
-    cost.busy = cost.latency = kDoubleDivideCycles;
-  }
-  uint64_t start = now_;
-  for (const uint8_t source : instruction.sources) {
-    start = std::max(start, ready_of(source, cost.source_registers));
-  }
+Units::Place Core::place(const Instruction& instruction, const Cost& cost, uint64_t from) const {
+  const Unit unit = kUnits[static_cast<size_t>(instruction.timing)];
+  if (unit == kIntegerUnit) return {0, from};
+  const Units& units = units_[unit];
+  return units.find(from, cost.busy, unit == kMemoryUnit && is_vector(instruction.timing) ? 1 : units.count());
+}
+
+Units::Place Core::in_order(const Instruction& instruction, const Cost& cost, uint64_t ready) {
   const uint64_t older_write = ready_of(instruction.destination, cost.destination_registers);
+  uint64_t start = std::max(now_, ready);
   if (older_write > cost.latency) start = std::max(start, older_write - cost.latency);
   if (instruction.timing == Timing::kSystem) start = std::max(start, cycles());
-  const uint8_t unit = row.unit;
-  if (unit != kIntegerUnit) start = std::max(start, unit_free_[unit]);
-  if (start == now_ && issued_ == kIssueWidth) ++start;
-  if (start != now_) issued_ = 0;
-  now_ = start;
+  Units::Place place = this->place(instruction, cost, start);
+  if (place.start == now_ && issued_ == options_.core->issue_width) place = this->place(instruction, cost, now_ + 1);
+  if (place.start != now_) issued_ = 0;
+  now_ = place.start;
   ++issued_;
+  return place;
+}
 
-  uint64_t slowest = kFirstLevelLatency;
+Units::Place Core::reordered(const Instruction& instruction, const Cost& cost, uint64_t ready) {
+  uint64_t dispatch = std::max(now_, retired_[next_]);
+  if (instruction.timing == Timing::kSystem) dispatch = std::max(dispatch, cycles());
+  if (dispatch == now_ && issued_ == options_.core->issue_width) ++dispatch;
+  if (dispatch != now_) issued_ = 0;
+  now_ = dispatch;
+  ++issued_;
+  return place(instruction, cost, std::max(dispatch, ready));
+}
+
+void Core::retire(uint64_t done) {
+  if (retired_.empty()) return;
+  const size_t before = (next_ + retired_.size() - 1) % retired_.size();
+  retired_[next_] = std::max(done, retired_[before]);
+  next_ = (next_ + 1) % retired_.size();
+}
+
+void Core::execute(const Instruction& instruction, std::span<const LineAccess> lines,
+                   bool is_taken) {
+  Cost cost = is_vector(instruction.timing) ? vector_cost(instruction) : scalar_cost(instruction);
+  uint64_t ready = 0;
+  for (const uint8_t source : instruction.sources) {
+    ready = std::max(ready, ready_of(source, cost.source_registers));
+  }
+  const bool reorders = !retired_.empty();
+  const Units::Place place = reorders ? reordered(instruction, cost, ready) : in_order(instruction, cost, ready);
+  const uint64_t start = place.start;
+
+  const uint64_t load = cycles_of(options_.core->latency.load), memory = cycles_of(options_.core->latency.memory);
+  uint64_t slowest = load;
   for (const LineAccess& access : lines) {
     slowest = std::max(slowest, line_latency(access.line, start));
   }
-  cost.latency += slowest - kFirstLevelLatency;
+  cost.latency += slowest - load;
   // A store has no result to wait for, but holds the port until its line has found a free place.
   const bool is_store =
       instruction.kind == Class::kVectorStore || instruction.timing == Timing::kStore;
-  if (is_store && slowest > kMemoryLatency) {
-    cost.busy = std::max(cost.busy, slowest - kMemoryLatency);
-  }
+  if (is_store && !reorders && slowest > memory) cost.busy = std::max(cost.busy, slowest - memory);
 
-  if (unit != kIntegerUnit) unit_free_[unit] = start + cost.busy;
+  const Unit unit = kUnits[static_cast<size_t>(instruction.timing)];
+  if (unit != kIntegerUnit) {
+    units_[unit].forget_before(now_);
+    units_[unit].occupy(place, cost.busy);
+  }
   if (instruction.destination != kNoRegister) {
     const int first = instruction.destination;
     const int count = first < kVectorBase ? 1 : cost.destination_registers;
     const int last = std::min(first + count, kRegisterCount);
     for (int i = first; i < last; ++i) ready_[static_cast<size_t>(i)] = start + cost.latency;
   }
+  retire(start + (is_store ? cost.busy : std::max(cost.busy, cost.latency)));
 
   if (instruction.timing == Timing::kVectorConfig) set_vector_type(instruction);
   const bool is_conditional = instruction.timing == Timing::kConditionalBranch;
   if (is_conditional && is_taken != instruction.jumps_backward) {
-    now_ = start + 1 + kMispredictionCycles;
+    now_ = start + 1 + cycles_of(options_.core->latency.misprediction);
     issued_ = 0;
   } else if (instruction.timing == Timing::kJump || (is_conditional && is_taken)) {
-    now_ = start + 1;
+    ++now_;
     issued_ = 0;
   }
 }
 
 uint64_t Core::cycles() const {
   const uint64_t issued = issued_ > 0 ? now_ + 1 : now_;
-  return std::max({issued, *std::max_element(ready_.begin(), ready_.end()),
-                   *std::max_element(unit_free_.begin(), unit_free_.end())});
+  uint64_t latest = std::max(issued, *std::max_element(ready_.begin(), ready_.end()));
+  for (const Units& units : units_) latest = std::max(latest, units.last());
+  return latest;
 }
 
 }  // namespace tc::qemu

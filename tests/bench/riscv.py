@@ -7,6 +7,7 @@ the same counting plugin and the same table of the core (runtime/qemu/cycle_mode
     python -m tests.bench.riscv                     the layers and the networks of seconds
     python -m tests.bench.riscv NAME ...            some of them: names of the zoo, beginnings of names of layers
     python -m tests.bench.riscv NAME:int8           a network as tests.bench.quantised has it
+    python -m tests.bench.riscv --cpu CORE          on another core of ir/target/riscv_cores.h, compiled for it
     python -m tests.bench.riscv --kernels NAME      one, kernel by kernel
     python -m tests.bench.riscv --kernels NAME --listing NUMBER     a kernel, instruction by instruction
 
@@ -28,7 +29,7 @@ from tests import zoo
 from tests.bench import quantised
 from tests.bench.riscv_layers import LAYERS, save
 from tests.memory import SYMBOLS
-from tests.qemu import qemu_path
+from tests.qemu import cores, qemu_cpu, qemu_path
 from tests.qemu.kernels import kernel_ranges, link_with_symbols, listing, measure, tool
 from tests.support import input_options
 
@@ -107,9 +108,10 @@ class Machine:
     """The core's table, and memory under qemu."""
 
     def __init__(self, options, scratch):
-        self.vlen, self.dlen = options.vlen, options.dlen
-        self.target = f"rv64gcv_zvl{options.vlen}b"
-        self.peak = options.dlen / 32
+        core = cores()[options.cpu]
+        self.core, self.vlen, self.dlen = core.name, options.vlen or core.vlen, options.dlen or core.dlen
+        self.target = options.target or (f"rv64gcv_zvl{self.vlen}b" if core.name == "generic" else core.name)
+        self.peak = self.dlen / 32 * core.vector_units
         empty = Path(scratch) / "empty"
         subprocess.run([tool("clang"), "--target=riscv64-linux-gnu", "-nostdlib", "-static", "-fuse-ld=lld", "-x", "c", "-",
                         "-o", str(empty)], input=b"void _start(void) { __asm__(\"li a0, 0; li a7, 93; ecall\"); }", check=True)
@@ -117,7 +119,7 @@ class Machine:
 
     def resident(self, program, arguments, libraries=None):
         """Largest resident bytes of a run without the plugin, qemu's included."""
-        command = [qemu_path(), "-cpu", f"rv64,v=true,vlen={self.vlen},vext_spec=v1.0"]
+        command = [qemu_path(), "-cpu", qemu_cpu(cores()[self.core], self.vlen)]
         command += ["-L", str(libraries)] if libraries else []
         # A process of its own: the largest of all children is what it can ask for.
         script = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); " \
@@ -133,7 +135,7 @@ class Machine:
                    work / max(cycles, 1) / self.peak, peak, files)
 
     def measure(self, program, arguments, **options):
-        return measure(program, arguments, vlen=self.vlen, dlen=self.dlen, **options)
+        return measure(program, arguments, vlen=self.vlen, dlen=self.dlen, core=self.core, **options)
 
 
 def is_reorder(report):
@@ -262,8 +264,10 @@ def names_of(wanted):
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.bench.riscv", description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("names", nargs="*", help="networks of the zoo (with ':int8' behind it, as ONNX Runtime quantises it), beginnings of layers' names")
-    parser.add_argument("--vlen", type=int, default=256, help="bits of a vector register (256)")
-    parser.add_argument("--dlen", type=int, default=128, help="bits of the model's datapath (128)")
+    parser.add_argument("--cpu", choices=cores(), default="generic", help="the core that is modelled (generic)")
+    parser.add_argument("--target", help="what is compiled for (that core; for the generic one rv64gcv with its vectors' length)")
+    parser.add_argument("--vlen", type=int, help="bits of a vector register (the core's; 256 of the generic one)")
+    parser.add_argument("--dlen", type=int, help="bits of the model's datapath (the core's; 128 of the generic one)")
     parser.add_argument("--peers", default="xnnpack,onnxruntime", help="who stands beside tc, by commas; none: tc alone")
     parser.add_argument("--json", help="a file for the rows")
     parser.add_argument("--kernels", action="store_true", help="where the cycles of each name go")
@@ -287,7 +291,7 @@ def main():
                 print(line(row), flush=True)
                 rows.append(asdict(row))
         if options.json:
-            Path(options.json).write_text(json.dumps({"vlen": options.vlen, "dlen": options.dlen, "rows": rows}, indent=1) + "\n")
+            Path(options.json).write_text(json.dumps({"cpu": machine.core, "vlen": machine.vlen, "dlen": machine.dlen, "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ TEST(CodegenAarch64, TailsAndReductions) {
     expect_like_interpreter(row_reduction(3, 37, reduction), target(), {}, {{"A", seeded(DType::F32, {3, 37}, 1)}},
                             reduction == Reduction::Sum ? 2e-6 : 0);
   }
+  expect_like_interpreter(row_reduction(3, 37, Reduction::MaxNumber), target(), {}, {{"A", rows_with_nan(3, 37)}}, 0);
   expect_like_interpreter(softmax(3, 37), target(), {}, {{"A", seeded(DType::F32, {3, 37}, 1)}}, 1e-6);
   expect_like_interpreter(symbolic_add(Scope::Input), target(), {{"p0", 77}},
                           {{"A", seeded(DType::F32, {77}, 1)}, {"B", seeded(DType::F32, {77}, 2)}}, 0);

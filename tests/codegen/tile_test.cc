@@ -91,6 +91,9 @@ TEST(CodegenTile, RowReductionOverLanes) {
                             {{"A", seeded(DType::F32, {4, columns}, 1)}}, 2e-6);
     expect_like_interpreter(row_reduction(4, columns, Reduction::Max), host_target(), {},
                             {{"A", seeded(DType::F32, {4, columns}, 1)}}, 0);
+    for (const Target& target : {host_target(), avx2_target()}) {
+      expect_like_interpreter(row_reduction(4, columns, Reduction::MaxNumber), target, {}, {{"A", rows_with_nan(4, columns)}}, 0);
+    }
   }
 }
 

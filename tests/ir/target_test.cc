@@ -8,6 +8,7 @@
 
 #include "ir/error.h"
 #include "ir/target/byte_products.h"
+#include "ir/target/riscv_cores.h"
 #include "ir/target/tables.h"
 
 namespace tc {
@@ -269,6 +270,22 @@ TEST(Target, NativeRunsHere) {
   Target foreign = parse_target(native.arch == Arch::RiscV64 ? "aarch64" : "rv64gcv");
   EXPECT_FALSE(runs_here(foreign, &why));
   EXPECT_EQ(why, "code for " + foreign.triple + " does not run on this machine");
+}
+
+TEST(Target, RiscvCoresAreTheirRows) {
+  for (const RiscvCore& core : kRiscvCores) {
+    if (std::string(core.name) == "generic") continue;
+    const Target target = parse_target(core.name);
+    EXPECT_EQ(target.name, core.name);
+    EXPECT_EQ(target.vector_bits, core.vector_bits) << core.name;
+    EXPECT_EQ(target.reorders, core.window > 0) << core.name;
+    EXPECT_EQ(target.l1_bytes, core.first_level_kib * 1024) << core.name;
+    EXPECT_EQ(target.latency, core.latency.vector) << core.name;
+    EXPECT_DOUBLE_EQ(target.multiply_adds * core.vector_bits, core.datapath_bits * core.vector_units) << core.name;
+    EXPECT_EQ(riscv_core(core.name), &core);
+  }
+  EXPECT_EQ(parse_target("sifive-x280").multiply_adds, 0.5);
+  EXPECT_EQ(riscv_core("sifive-x281"), nullptr);
 }
 
 }  // namespace

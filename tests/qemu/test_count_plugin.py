@@ -421,6 +421,8 @@ def test_a_comma_in_the_path_of_the_counts(tmp_path, monkeypatch):
     ("out=/dev/null,guest=much", "guest 'much' is not a number of bytes"),
     ("out=/dev/null,vlen=100", "vlen '100' is not a power of two from 64 to 65536"),
     ("out=/dev/null,dlen=x", "dlen 'x' is not a power of two from 64 to 65536"),
+    ("out=/dev/null,core=x60", "core 'x60' is not one of generic, spacemit-x60, spacemit-x100, sifive-p670, sifive-x280, thead-c908, "
+                               "thead-c920v2"),
 ])
 def test_wrong_arguments_are_refused(tmp_path, arguments, message):
     program = assemble(tmp_path, "_start:" + EXIT)

@@ -1,10 +1,15 @@
 """The cycle model, against loops whose cycles follow by hand from the model's description."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from . import VECTOR_LENGTHS, qemu_path, run_riscv64
+from . import VECTOR_LENGTHS, cores, qemu_path, run_riscv64
 from .assemble import EXIT, assemble, missing_tools
 from .test_count_plugin import THREADS
+
+CORES_FILE = Path(__file__).resolve().parents[2] / "ir" / "target" / "riscv_cores.h"
 
 pytestmark = [
     pytest.mark.skipif(qemu_path() is None, reason="qemu-riscv64 is not installed"),
@@ -80,6 +85,70 @@ HALF = "vsetvli t1, x0, e32, mf2, ta, ma"
 ])
 def test_scalar_costs(tmp_path, body, cycles):
     assert cycles_per_round(tmp_path, body) == cycles
+
+
+ADDS = "; ".join(f"addi a{i}, x0, 1" for i in range(1, 7))
+FOUR_LOADS = "lw a1, (s0); lw a2, 4(s0); lw a3, 8(s0); lw a4, 12(s0)"
+
+
+@pytest.mark.parametrize("core, setting, body, cycles", [
+    # Two ports: two loads a cycle, then addi, then bnez.
+    ("generic", "", FOUR_LOADS, 5),
+    ("spacemit-x60", "", FOUR_LOADS, 4),
+    # A chain through the loop takes the latency.
+    ("spacemit-x60", "", "mul a1, a1, a1", 6),
+    ("spacemit-x60", "", "fmadd.s fa0, fa0, fa1, fa2", 5),
+    ("spacemit-x60", "", "fdiv.d fa0, fa0, fa1", 22),
+    ("spacemit-x60", M1, "vfmacc.vf v8, fa0, v16", 5),
+    ("sifive-x280", M1, "vfmacc.vf v8, fa0, v16", 8),
+    ("sifive-p670", M1, "vfmacc.vf v8, fa0, v16", 6),
+    ("thead-c908", "", "fadd.s fa0, fa0, fa1", 5),
+    ("thead-c920v2", "", "div a1, a1, a2", 20),
+    # Register groups: 4 registers of 256 bits through 128 or 256 bits, of 512 through 256, of 128 through 128.
+    ("spacemit-x60", M4, "vfadd.vv v8, v16, v16", 8),
+    ("spacemit-x100", M4, "vfadd.vv v8, v16, v16", 4),
+    ("sifive-x280", M4, "vfadd.vv v8, v16, v16", 8),
+    ("thead-c908", M4, "vfadd.vv v8, v16, v16", 4),
+    # Two vector units: four of one register in two cycles, six instructions of which four are dispatched in one.
+    ("sifive-p670", M1, "; ".join(f"vfadd.vv v{i}, v16, v16" for i in range(8, 12)), 2),
+    # Gathers: 4 and 64 of the X60, 2 and 32 of the X100, by element of the X280, by register of the P670 in both units.
+    ("spacemit-x60", M1, "vrgather.vv v8, v16, v24", 4),
+    ("spacemit-x60", M4, "vrgather.vv v8, v16, v24", 64),
+    ("spacemit-x100", M1, "vrgather.vv v8, v16, v24", 2),
+    ("spacemit-x100", M4, "vrgather.vv v8, v16, v24", 32),
+    ("sifive-x280", M4, "vrgather.vv v8, v16, v24", 64),
+    ("sifive-p670", M4, "vrgather.vv v8, v16, v24; vrgather.vv v12, v16, v24", 4),
+    # Segments of four fields: 16 segments a register of 512 bits, one a cycle.
+    ("sifive-x280", M1, "vlseg4e32.v v8, (s0)", 16),
+    # Eight instructions, three a cycle, and the branch ends its group.
+    ("spacemit-x100", "", ADDS, 3),
+    # Nothing waits for a load but what reads it: four instructions, three and one.
+    ("spacemit-x100", "", "lw a1, (s0); add a2, a1, a1", 2),
+    # A wrong prediction costs its cycles, but for what the window has dispatched: the branch, addi and bnez.
+    ("spacemit-x60", "", "beq x0, x0, 1f; nop; 1:", 1 + 9 + 2),
+])
+def test_cores_by_their_rows(tmp_path, core, setting, body, cycles):
+    assert cycles_per_round(tmp_path, body, setting, core=core) == cycles
+
+
+def test_a_window_that_is_full_waits_for_its_oldest(tmp_path):
+    # 64 elements one after the other, 256 cycles; 95 instructions fit behind it, the other 207 of the round wait for its end.
+    body = "vfredosum.vs v8, v16, v24; " + "; ".join(["addi a1, x0, 1"] * 300)
+    assert cycles_per_round(tmp_path, body, M8, core="spacemit-x100") == 256 + 207 // 3
+
+
+def test_every_core_has_its_row_and_runs(tmp_path):
+    assert list(cores()) == re.findall(r"\.name = \"([^\"]+)\"", CORES_FILE.read_text())
+    program = assemble(tmp_path, loop("vfadd.vv v8, v16, v16", M1, 100))
+    for core in cores():
+        assert simulated(program, core=core, cache=True)["simulated_cycles"] > 100
+
+
+@pytest.mark.parametrize("core, first, second", [("generic", 3 * 768, 768), ("spacemit-x100", 768, 768), ("thead-c908", 3 * 768, 768)])
+def test_caches_have_their_rows_sizes(tmp_path, core, first, second):
+    program = assemble(tmp_path, passes(48 << 10, 3))
+    counts = simulated(program, cache=True, core=core, ranges=[program.range("begin", "end")])
+    assert (counts["first_level_misses"], counts["second_level_misses"]) == (first, second)
 
 
 @pytest.mark.parametrize("vlen", VECTOR_LENGTHS)
