@@ -413,6 +413,7 @@ def captured(module, examples):
         found.append((CompiledGraph(graph_module, {}), inputs))
         return graph_module.forward
 
+    torch._dynamo.reset()     # of networks before, whose code met other sizes: it would leave the sizes of this one open
     with torch.no_grad():
         torch.compile(module, backend=keep)(*examples)
     if len(found) == 1:

@@ -6,6 +6,7 @@ import itertools
 import os
 import pickle
 import zipfile
+from typing import Dict, List
 
 import pytest
 import torch
@@ -130,6 +131,38 @@ class KeepsSize(nn.Module):
         return x
 
 
+class GrowsList(nn.Module):
+    items: List[int]
+
+    def __init__(self):
+        super().__init__()
+        self.items = [1]
+
+    def forward(self, x):
+        self.items.append(1)
+        return x + len(self.items)
+
+
+class CountsInDictionary(nn.Module):
+    counts: Dict[str, int]
+
+    def __init__(self):
+        super().__init__()
+        self.counts = {"calls": 0}
+
+    def forward(self, x):
+        self.counts["calls"] += 1
+        return x * self.counts["calls"]
+
+
+class PutsBack(GrowsList):
+    def forward(self, x):
+        self.items.append(1)
+        count = len(self.items)
+        self.items.pop()
+        return x + count
+
+
 @torch.jit.script
 class Pair:
     def __init__(self, a: torch.Tensor):
@@ -144,6 +177,10 @@ class UsesClass(nn.Module):
 def test_refusals_of_state_and_classes():
     assert "an attribute that is set in a branch that depends on data is not supported" in \
         refusal(lambda: compiled(torch.jit.script(SetsInBranch()), torch.ones(3)))
+    for module, change in ((GrowsList(), "'items' in place, which the next call would not see: assign a new list to it"),
+                           (CountsInDictionary(), "'counts' in place, which the next call would not see: assign a new dict to it")):
+        assert "the model changes its attribute " + change in refusal(lambda: compiled(torch.jit.script(module), torch.ones(3)))
+    assert compiled(torch.jit.script(PutsBack()), torch.ones(3))(torch.ones(3)).tolist() == [3, 3, 3]
     assert "keeps a size in the attribute 'kept'; bind the sizes with shapes=" in \
         refusal(lambda: compiled(torch.jit.script(KeepsSize()), torch.ones(3), shapes={"x": ("n",)}))
     assert "objects of classes of TorchScript are not supported" in refusal(lambda: compiled(torch.jit.script(UsesClass()), torch.ones(3)))

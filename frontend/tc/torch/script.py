@@ -61,11 +61,22 @@ class Interpreter:
 
     def __init__(self, state, written):
         self.state, self.written = state, written
+        self.read = {}      # {path: (value, what it was)} of lists and dictionaries of the model that the run has read
 
     def run(self, graph, root, arguments):
         values = dict(zip((each.debugName() for each in graph.inputs()), [root, *arguments]))
         (result,) = self.block(graph, values)
+        for path, (value, before) in self.read.items():
+            if not _is_unchanged(value, before):
+                raise ScriptError(f"the model changes its attribute '{path}' in place, which the next call would not see: assign a new "
+                                  f"{type(value).__name__} to it")
         return result
+
+    def container(self, path, value):
+        """A list or dictionary of the model: one object in a run, however often it is read."""
+        if path not in self.read:
+            self.read[path] = value, copied(value)
+        return self.read[path][0]
 
     def block(self, block, values):
         """Runs the nodes; the values that the block gives."""
@@ -82,9 +93,9 @@ class Interpreter:
             if special is not None:
                 results = special(self, node, inputs, values)
             elif namespace == "prim" and name in PRIM_OPERATORS and not (name in ("min", "max", "abs") and any(map(is_tensor, inputs))):
-                results = (PRIM_OPERATORS[name](*inputs),)
+                results = (_of_type(node, PRIM_OPERATORS[name](*inputs)),)
             else:
-                results = (self.operator(node, namespace, name, inputs),)
+                results = (_of_type(node, self.operator(node, namespace, name, inputs)),)
         outputs = [each.debugName() for each in node.outputs()]
         if len(outputs) != 1 and len(results) == 1:
             results = results[0] or ()
@@ -114,11 +125,33 @@ _NUMBER_TENSORS = {
 }
 
 
+def _of_type(node, value):
+    """A number as the type that TorchScript gives the result: 2 ** 3 and round(2.5) are floats."""
+    if isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool) and node.outputsSize() == 1 and node.output().type().kind() == "FloatType":
+        return torch.sym_float(value)
+    return value
+
+
+def copied(value):
+    """Lists and dictionaries copied, with what is in them."""
+    if isinstance(value, list):
+        return [copied(each) for each in value]
+    return {key: copied(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def _is_unchanged(value, before):
+    if isinstance(value, list):
+        return len(value) == len(before) and all(map(_is_unchanged, value, before))
+    if isinstance(value, dict):
+        return list(value) == list(before) and all(map(_is_unchanged, value.values(), before.values()))
+    return value is before or not isinstance(value, torch.Tensor) and value == before
+
+
 def _of_tensors(inputs, name):
     """Whether the operator is one of tensors: lists of them are lists, for what works on lists."""
     if name in ("append", "extend", "insert", "__getitem__", "_set_item", "len", "slice", "add", "copy", "pop", "reverse", "list", "clear",
                 "keys", "values", "items", "get", "__contains__", "__is__", "__isnot__", "dict", "Delete", "update", "setdefault", "format",
-                "str", "__not__"):
+                "str", "__not__", "add_", "mul_"):
         return bool(inputs) and is_tensor(inputs[0]) and name not in ("__is__", "__isnot__", "format", "str")
     return any(is_tensor(each) or (isinstance(each, (list, tuple)) and any(map(is_tensor, each))) for each in inputs)
 
@@ -205,12 +238,15 @@ def _get_attribute(interpreter, node, inputs, values):
     path = owner.path_of(name)
     if path in interpreter.state:
         return (interpreter.state[path],)
+    if path in interpreter.read:
+        return (interpreter.read[path][0],)
     for folder in (owner.plain._parameters, owner.plain._buffers):
         if name in folder:
             return (getattr(owner.plain, name),)
     if name in owner.plain._modules:
         return (Owner(path, owner.script.getattr(name), owner.plain._modules[name]),)
-    return (owner.script.getattr(name),)
+    value = owner.script.getattr(name)
+    return (interpreter.container(path, value) if isinstance(value, (list, dict)) else value,)
 
 
 def _set_attribute(interpreter, node, inputs, values):

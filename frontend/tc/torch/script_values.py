@@ -69,6 +69,16 @@ def _extend(values, more):
     values.extend(more)
 
 
+def _repeat(values, times):
+    values *= times
+    return values
+
+
+def _add_to(values, more):
+    values += more
+    return values
+
+
 def _append(values, value):
     values.append(value)
     return values
@@ -118,7 +128,7 @@ OPERATORS = {
     "isinf": math.isinf, "isfinite": math.isfinite, "degrees": math.degrees, "radians": math.radians, "gcd": math.gcd,
     "lower": str.lower, "upper": str.upper, "split": str.split, "strip": str.strip, "startswith": str.startswith,
     "endswith": str.endswith, "join": str.join, "replace": str.replace, "find": str.find, "numel": math.prod, "ord": ord, "chr": chr,
-    "__upcast": lambda value: value, "rstrip": str.rstrip, "lstrip": str.lstrip,
+    "__upcast": lambda value: value, "add_": _add_to, "mul_": _repeat, "sum": sum, "any": any, "all": all, "rstrip": str.rstrip, "lstrip": str.lstrip,
 }
 _OF_DATA = ("add", "sub", "mul", "div", "floordiv", "remainder", "neg", "abs", "eq", "ne", "lt", "le", "gt", "ge", "__and__", "__or__",
             "__xor__", "__not__")

@@ -3,7 +3,7 @@
 import torch
 
 from ..errors import ShapeError
-from .script import Interpreter, Owner, plain_modules, written_attributes
+from .script import Interpreter, Owner, copied, plain_modules, written_attributes
 
 
 class _After:
@@ -27,7 +27,7 @@ class ScriptedModule(torch.nn.Module):
         self.values, self.after = values, _After()
 
     def forward(self, state, arguments):
-        overlay = {**self.values, **state}
+        overlay = {**copied(self.values), **state}
         interpreter = Interpreter(overlay, self.written)
         result = interpreter.run(self.graph, Owner("", self.script, self.root), arguments)
         self.after.values = {path: value for path, value in overlay.items() if not isinstance(value, torch.Tensor)}

@@ -254,3 +254,20 @@ def list_grows_by_data(self, x):
     if bool(x.sum() > 0):
         parts.append(x)
     return torch.cat(parts)
+
+
+@of(floats(2, 4))
+def numbers_have_the_types_of_torchscript(self, x, n: int = 3, share: float = 2.5):
+    whole = (x * 10).to(torch.int64)
+    return whole * n ** 2, whole * round(share), whole * (n // 2), whole / n, x * n ** -1, n ** 2
+
+
+@of(floats(2, 4))
+def lists_grow_in_place(self, x):
+    numbers = [1, 2]
+    same = numbers
+    numbers += [3]
+    same.append(4)
+    twice = [x]
+    twice *= 2
+    return x + len(numbers), torch.cat(twice), sum(same), any([False, True]), all([len(same) > 9])
