@@ -250,6 +250,14 @@ void shrink_tile(const ReductionFacts& facts, Choice& choice) {
     return;
   }
   if (window && parts > 1) return;
+  const std::vector<Access> loads = loads_of(facts.sum());
+  const bool apart = loads.size() == 1 && depends_on(loads[0], choice.vector) && depends_on(loads[0], choice.columns);
+  if (!target.reorders && !choice.over_reduction && apart && !cut) {
+    // Each column reads vectors of its own, as pooling does: half of the registers are for loads, so that none is waited for.
+    const auto half = static_cast<int64_t>(target.vector_registers / parts / 2);
+    tile.columns = std::min(tile.columns, std::max<int64_t>(1, half / tile.vectors));
+    return;
+  }
   const auto most = static_cast<int64_t>(std::ceil(target.latency * target.multiply_adds / parts));
   const bool heavy = epilogue_weight(facts) * static_cast<double>(tile.vectors * tile.columns) > kHeavyEpilogue;
   if ((!heavy && !cut && !window) || tile.vectors * tile.columns <= most) return;

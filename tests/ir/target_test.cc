@@ -278,7 +278,6 @@ TEST(Target, RiscvCoresAreTheirRows) {
     const Target target = parse_target(core.name);
     EXPECT_EQ(target.name, core.name);
     EXPECT_EQ(target.vector_bits, core.vector_bits) << core.name;
-    EXPECT_EQ(target.reorders, core.window > 0) << core.name;
     EXPECT_EQ(target.l1_bytes, core.first_level_kib * 1024) << core.name;
     EXPECT_EQ(target.latency, core.latency.vector) << core.name;
     EXPECT_DOUBLE_EQ(target.multiply_adds * core.vector_bits, core.datapath_bits * core.vector_units) << core.name;
