@@ -64,6 +64,10 @@ class Version:
 
     def __init__(self, program, module):
         self.program, self.module = program, module
+        # How many arguments are all that a call has, each an array: its structure need not be looked at.
+        count = program.in_spec.num_leaves
+        plain = not program.fixed and not program.writes and all(isinstance(leaf, int) for leaf in program.leaves)
+        self.plain_count = count if plain and program.in_spec in _structures_of_plain_calls(count) else None
 
     def takes(self, leaves, spec):
         return spec == self.program.in_spec and all(_is_same(leaves[number], value) for number, value in self.program.fixed.items())
@@ -83,7 +87,8 @@ class Version:
 
     def results(self, arrays, leaves, buffers, as_tensors):
         """The structure of the results; writes buffers and what the call changes of its arguments."""
-        tensors = [tensor_of_result(array, dtype) for array, dtype in zip(arrays, self.program.dtypes)]
+        needed = as_tensors or self.program.writes
+        tensors = [tensor_of_result(array, dtype) for array, dtype in zip(arrays, self.program.dtypes)] if needed else []
         for output, kind, target in self.program.writes:
             if kind == "buffer":
                 buffers[target] = tensors[output]
@@ -100,6 +105,12 @@ class Version:
             else:
                 values.append(tensors[what] if as_tensors else arrays[what])
         return pytree.tree_unflatten(values, self.program.out_spec)
+
+
+def _structures_of_plain_calls(count):
+    """Of a call with so many arrays by position: as a program and as TorchScript take it."""
+    leaves = [0] * count
+    return [pytree.tree_structure(call) for call in ((tuple(leaves), {}), (({}, leaves), {}))]
 
 
 def _is_same(a, b):
@@ -121,11 +132,21 @@ class _CalledAsModule:
         """Runs the model as its module is called. Tensors give tensors, NumPy's arrays give arrays; both share memory with
         the run where they are dense."""
         model = self._model_of_torch
+        if not kwargs and len(args) == self._versions_of_calls[0].plain_count and not self._buffers and not model.state:
+            kinds = {type(each) for each in args}
+            if kinds == {torch.Tensor} or kinds == {np.ndarray}:
+                return self._call_plainly(model, args, kinds == {torch.Tensor})
         as_tensors = not any(isinstance(leaf, np.ndarray) for leaf in pytree.tree_leaves((args, kwargs)))
         if not self.state:
             return self._call(model, args, kwargs, as_tensors)
         with self._call_lock:     # a call at a time: each goes on where the one before ended
             return self._call(model, args, kwargs, as_tensors)
+
+    def _call_plainly(self, model, args, as_tensors):
+        """A call of the first version, with arrays that are its leaves: for a model of a few layers looking for them takes as long as it runs."""
+        version = self._versions_of_calls[0]
+        arrays = version.module._run(version.arrays(args, self._buffers))
+        return model.finish(version.program, version.results(arrays, args, self._buffers, as_tensors))
 
     def _call(self, model, args, kwargs, as_tensors):
         args, kwargs = model.call_of(args, kwargs)
