@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <limits>
 #include <set>
 #include <sstream>
 
@@ -190,14 +189,6 @@ Tensor seeded(DType dtype, std::vector<int64_t> shape, uint32_t seed) {
     }
   }
   return tensor;
-}
-
-Tensor rows_with_nan(int64_t rows, int64_t columns) {
-  Tensor result = seeded(DType::F32, {rows, columns}, 1);
-  for (int64_t i = 0; i < rows * columns; ++i) {
-    if (i < columns || i % 3 == 0) result.set(i, std::numeric_limits<double>::quiet_NaN());
-  }
-  return result;
 }
 
 Tensors seeded_arguments(const Kernel& kernel) {

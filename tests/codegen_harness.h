@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <random>
 #include <string>
@@ -36,7 +37,13 @@ Affine v(const std::string& name);
 // A tensor with reproducible values: floats in [-1, 1), integers in a small range.
 Tensor seeded(DType dtype, std::vector<int64_t> shape, uint32_t seed);
 // Seeded rows of f32, the first of NaN alone, of the others each third element.
-Tensor rows_with_nan(int64_t rows, int64_t columns);
+inline Tensor rows_with_nan(int64_t rows, int64_t columns) {
+  Tensor result = seeded(DType::F32, {rows, columns}, 1);
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    if (i < columns || i % 3 == 0) result.set(i, std::numeric_limits<double>::quiet_NaN());
+  }
+  return result;
+}
 
 using Tensors = std::map<std::string, Tensor>;
 // All arguments of a kernel of fixed sizes, seeded by their number from 1.

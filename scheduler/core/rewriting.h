@@ -11,9 +11,9 @@
 
 namespace tc {
 
-// Whether an extent has a number of parts of this size that is affine: a constant has, and a symbolic one of which each is whole.
+// Whether extent / size, rounded up, is affine: the extent is a constant, or a multiple of the size whatever its symbols are.
 bool has_parts(const Affine& extent, int64_t size);
-// That number, the last part included where it is not whole.
+// extent / size, rounded up; has_parts() has to hold.
 Affine parts_of(const Affine& extent, int64_t size);
 
 // Replaces iterator `position` of the statement by `outer` (ceil(extent/size) values) and `inner`
