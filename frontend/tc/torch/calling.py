@@ -68,11 +68,16 @@ class Version:
         count = program.in_spec.num_leaves
         plain = not program.fixed and not program.writes and all(isinstance(leaf, int) for leaf in program.leaves)
         self.plain_count = count if plain and program.in_spec in _structures_of_plain_calls(count) else None
+        self._takes_leaves_in_order = list(program.leaves) == list(range(count)) and not program.writes
+        self._gives_outputs_in_order = program.results == [("output", number) for number in range(len(program.dtypes))] and not program.writes
+        self._structured = _structure_maker(program.out_spec)
 
     def takes(self, leaves, spec):
         return spec == self.program.in_spec and all(_is_same(leaves[number], value) for number, value in self.program.fixed.items())
 
     def arrays(self, leaves, buffers):
+        if self._takes_leaves_in_order:
+            return list(map(array_of_argument, leaves))
         self._check_memory(leaves)
         return [array_of_argument(buffers[leaf] if isinstance(leaf, str) else leaves[leaf]) for leaf in self.program.leaves]
 
@@ -89,6 +94,8 @@ class Version:
         """The structure of the results; writes buffers and what the call changes of its arguments."""
         needed = as_tensors or self.program.writes
         tensors = [tensor_of_result(array, dtype) for array, dtype in zip(arrays, self.program.dtypes)] if needed else []
+        if self._gives_outputs_in_order:
+            return self._structured(tensors if as_tensors else arrays)
         for output, kind, target in self.program.writes:
             if kind == "buffer":
                 buffers[target] = tensors[output]
@@ -104,7 +111,15 @@ class Version:
                 values.append(arrays[what].item())
             else:
                 values.append(tensors[what] if as_tensors else arrays[what])
-        return pytree.tree_unflatten(values, self.program.out_spec)
+        return self._structured(values)
+
+
+def _structure_maker(spec):
+    """A function that puts a list of leaves into a structure; the two commonest are not walked through."""
+    for structure, made in ((0, lambda leaves: leaves[0]), ((0,) * spec.num_leaves, tuple)):
+        if spec == pytree.tree_structure(structure):
+            return made
+    return lambda leaves: pytree.tree_unflatten(leaves, spec)
 
 
 def _structures_of_plain_calls(count):
@@ -127,15 +142,16 @@ class _CalledAsModule:
         self._buffers = {key: tensor.clone() for key, tensor in model.program.buffers.items()}
         self._versions_of_calls = [Version(model.program, self)]
         self._call_lock = threading.Lock()
+        self._plain_count = None if self.state else self._versions_of_calls[0].plain_count
 
     def __call__(self, *args, **kwargs):
         """Runs the model as its module is called. Tensors give tensors, NumPy's arrays give arrays; both share memory with
         the run where they are dense."""
         model = self._model_of_torch
-        if not kwargs and len(args) == self._versions_of_calls[0].plain_count and not self._buffers and not model.state:
-            kinds = {type(each) for each in args}
-            if kinds == {torch.Tensor} or kinds == {np.ndarray}:
-                return self._call_plainly(model, args, kinds == {torch.Tensor})
+        if len(args) == self._plain_count and not kwargs:
+            kinds = set(map(type, args))
+            if len(kinds) == 1 and (torch.Tensor in kinds or np.ndarray in kinds):
+                return self._call_plainly(model, args, torch.Tensor in kinds)
         as_tensors = not any(isinstance(leaf, np.ndarray) for leaf in pytree.tree_leaves((args, kwargs)))
         if not self.state:
             return self._call(model, args, kwargs, as_tensors)
