@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from ..errors import UnsupportedError
+from ..errors import ShapeError, UnsupportedError
 from ..module import Module
 from ..versions import MOST_VERSIONS, VersionedModule
 from .describe import _BITS
@@ -30,8 +30,26 @@ def array_of_argument(value):
     return value
 
 
+def parts_of_argument(value, dtype, name):
+    """An array whose last axis has the parts of an argument of complex numbers."""
+    array = array_of_argument(value)
+    given = str(getattr(array, "dtype", type(value).__name__))
+    if given != str(dtype)[6:]:
+        raise ShapeError(f"input '{name}' has complex numbers of type {str(dtype)[6:]}; {given} is given: convert it to that type")
+    dense = np.ascontiguousarray(array).reshape(array.shape)
+    return dense[..., None].view(dense.real.dtype)
+
+
+def complex_of_result(array):
+    """The complex numbers whose parts are along the last axis of a result."""
+    array = np.ascontiguousarray(array)
+    return array.view(np.complex64 if array.dtype == np.float32 else np.complex128)[..., 0]
+
+
 def tensor_of_result(array, dtype):
     """A tensor over the memory of a result."""
+    if dtype.is_complex:
+        return torch.view_as_complex(torch.from_numpy(array))
     if dtype in _BITS:
         return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape).view(np.int16 if dtype == torch.bfloat16 else np.uint8)).view(dtype)
     return torch.from_numpy(array)
@@ -49,6 +67,7 @@ def share_memory(one, other):
             if value.device.type != "cpu":
                 return False
             value = value.detach()
+            value = value.conj() if value.is_conj() else value
             value = (value.view(_BITS[value.dtype]) if value.dtype in _BITS else value).numpy()
         if not isinstance(value, np.ndarray):
             return False
@@ -68,8 +87,9 @@ class Version:
         count = program.in_spec.num_leaves
         plain = not program.fixed and not program.writes and all(isinstance(leaf, int) for leaf in program.leaves)
         self.plain_count = count if plain and program.in_spec in _structures_of_plain_calls(count) else None
-        self._takes_leaves_in_order = list(program.leaves) == list(range(count)) and not program.writes
+        self._takes_leaves_in_order = list(program.leaves) == list(range(count)) and not program.writes and not program.complex_inputs
         self._gives_outputs_in_order = program.results == [("output", number) for number in range(len(program.dtypes))] and not program.writes
+        self._gives_complex = any(dtype.is_complex for dtype in program.dtypes)
         self._structured = _structure_maker(program.out_spec)
 
     def takes(self, leaves, spec):
@@ -79,7 +99,10 @@ class Version:
         if self._takes_leaves_in_order:
             return list(map(array_of_argument, leaves))
         self._check_memory(leaves)
-        return [array_of_argument(buffers[leaf] if isinstance(leaf, str) else leaves[leaf]) for leaf in self.program.leaves]
+        values = [buffers[leaf] if isinstance(leaf, str) else leaves[leaf] for leaf in self.program.leaves]
+        kinds = self.program.complex_inputs
+        return [parts_of_argument(value, kinds[number], self.program.inputs[number]) if number in kinds else array_of_argument(value)
+                for number, value in enumerate(values)]
 
     def _check_memory(self, leaves):
         """Refuses arguments that the call would change with others that look at the same memory: it takes all before it changes any."""
@@ -94,6 +117,8 @@ class Version:
         """The structure of the results; writes buffers and what the call changes of its arguments."""
         needed = as_tensors or self.program.writes
         tensors = [tensor_of_result(array, dtype) for array, dtype in zip(arrays, self.program.dtypes)] if needed else []
+        if self._gives_complex:
+            arrays = [complex_of_result(array) if dtype.is_complex else array for array, dtype in zip(arrays, self.program.dtypes)]
         if self._gives_outputs_in_order:
             return self._structured(tensors if as_tensors else arrays)
         for output, kind, target in self.program.writes:

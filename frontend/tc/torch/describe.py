@@ -35,7 +35,7 @@ class Refusal(Exception):
 def dtype_name(dtype):
     if dtype not in DTYPES:
         kind = str(dtype).removeprefix("torch.")
-        what = ("complex numbers" if dtype.is_complex else
+        what = ("complex numbers of this operator" if dtype.is_complex else
                 "quantised tensors of PyTorch" if "q" in kind else f"the type {kind}")
         raise Refusal(f"{what} are not supported (a tensor is {kind})")
     return DTYPES[dtype]
@@ -72,6 +72,26 @@ class Value:
     def axis(self, axis):
         """An axis as a number from 0 on; a scalar has the axis 0 as well, as in PyTorch."""
         return axis + max(self.rank, 1) if axis < 0 else axis
+
+
+class Complex:
+    """A tensor of complex numbers: two tensors of its parts, and type and shape as PyTorch tells them."""
+
+    def __init__(self, re, im, fake):
+        self.re, self.im, self.fake = re, im, fake
+
+    dtype, shape, rank, axis = Value.dtype, Value.shape, Value.rank, Value.axis
+
+
+def part_type(dtype):
+    """The type of the parts of complex numbers of a type; of a real type, itself."""
+    return dtype.to_real() if dtype.is_complex else dtype
+
+
+def real_fake(fake, dtype=None):
+    """What PyTorch tells of a part of a complex tensor."""
+    on_meta = {} if fake.device.type == "meta" or hasattr(fake, "fake_mode") else {"device": "meta"}
+    return torch.empty_like(fake, dtype=dtype or part_type(fake.dtype), **on_meta)
 
 
 def is_static(sizes):
@@ -133,6 +153,14 @@ class Describer:
                 return taken
             tensors[key] = taken
         return tensors[key]
+
+    def stored(self, tensor, name, fake=None):
+        """A tensor of the model as a Value or Complex."""
+        fake = tensor if fake is None else fake
+        if not tensor.dtype.is_complex:
+            return Value(self.tensor(tensor, name), fake)
+        parts = torch.view_as_real(tensor.detach().cpu().resolve_conj())
+        return Complex(*(Value(self.array(parts[..., place].numpy()), real_fake(fake)) for place in range(2)), fake)
 
     def constant(self, value, dtype):
         """A number, or nested lists of numbers, as a constant of that type."""
@@ -216,6 +244,17 @@ class Describer:
 
     def full(self, sizes, value, dtype):
         return self.node("Expand", [self.like(value, dtype), self.ints(sizes)])
+
+    # --- complex numbers --------------------------------------------------------------------------------------------
+
+    def interleaved(self, value):
+        """A complex tensor as a real one with a further axis, which has the parts."""
+        axis = value.rank
+        return self.node("Concat", [self.node("Unsqueeze", [part, self.ints([axis])]) for part in (value.re, value.im)], axis=axis)
+
+    def split_parts(self, value, axis):
+        """The parts, by name, of a real tensor that has them along its last axis, `axis`."""
+        return tuple(self.node("Gather", [value, self.constant(place, torch.int64)], axis=axis) for place in range(2))
 
     def refuse(self, why):
         raise Refusal(why)

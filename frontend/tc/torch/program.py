@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 from ..errors import UnsupportedError
 from ..native import compiler
 from .aten import TABLE, key_of
-from .describe import Describer, Refusal, Value, dtype_name, refuse_all
+from .describe import Complex, Describer, Refusal, Value, dtype_name, part_type, real_fake, refuse_all
 from .walk import Missing, Walk, source_of_node
 
 _LARGEST_SIZE = 1 << 31
@@ -30,6 +30,8 @@ class Program:
     writes: list            # (output number, "buffer" or "input", name of the buffer or number of the leaf)
     buffers: dict           # {name: tensor}: initial state
     dtypes: list            # of the outputs, as PyTorch has them
+    # {number of an input: its type as PyTorch has it}: the last axis of the run's input has the parts of complex numbers.
+    complex_inputs: dict = dataclasses.field(default_factory=dict)
     # Of TorchScript: what the attributes were that calls set, and those that are no tensors afterwards.
     started: dict = dataclasses.field(default_factory=dict)
     after: dict = dataclasses.field(default_factory=dict)
@@ -122,7 +124,7 @@ def refuse_types(exported, name):
     for node in exported.graph.nodes:
         for fake in (value for value in pytree.tree_leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)):
             try:
-                dtype_name(fake.dtype)
+                dtype_name(part_type(fake.dtype))
             except Refusal as refusal:
                 problems.append(f"node '{node.name}' ({source_of_node(node)}): {refusal}")
     if problems:
@@ -198,7 +200,7 @@ class _Description:
                 self.program.buffers[spec.target] = tensor.detach().clone()
                 self._tensor_input(node.name, node, fake, spec.target)
             else:
-                self.walk.values[node] = Value(self.g.tensor(tensor, spec.target), fake)
+                self.walk.values[node] = self.g.stored(tensor, spec.target, fake)
             return 0
         raise Refusal(f"an input of the kind {spec.kind.name.lower()} is not supported")
 
@@ -209,14 +211,21 @@ class _Description:
         raise Refusal(f"the tensor '{spec.target}' is not in the file")
 
     def _tensor_input(self, name, node, fake, leaf):
-        dtype_name(fake.dtype)
+        kind = dtype_name(part_type(fake.dtype))
         name = self.g.fresh(name)
         sizes = [self._size(name, axis, size) for axis, size in enumerate(fake.shape)]
-        self.model.graph.input(name, dtype_name(fake.dtype), sizes)
+        if fake.dtype.is_complex:
+            self.program.complex_inputs[len(self.program.inputs)] = fake.dtype
+            sizes.append(2)
+        self.model.graph.input(name, kind, sizes)
         self.program.inputs.append(name)
         self.program.leaves.append(leaf)
         self.leaf_of[node.name] = leaf
-        self.walk.values[node] = Value(name, fake)
+        if fake.dtype.is_complex:
+            parts = self.g.split_parts(name, fake.dim())
+            self.walk.values[node] = Complex(*(Value(part, real_fake(fake)) for part in parts), fake)
+        else:
+            self.walk.values[node] = Value(name, fake)
 
     def _size(self, name, axis, size):
         if isinstance(size, int):
@@ -260,7 +269,7 @@ class _Description:
                 raise UnsupportedError(f"{self.name}: an output of the kind {spec.kind.name.lower()} is not supported")
 
     def _user_output(self, name, value):
-        if isinstance(value, Value):
+        if isinstance(value, (Value, Complex)):
             self.program.results.append(("output", self._add(name, value)))
         elif isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             kind = torch.float64 if isinstance(value, torch.SymFloat) else torch.int64
@@ -271,10 +280,11 @@ class _Description:
 
     def _add(self, name, value):
         # The model's own name for it; the importer takes the copy away.
-        described = compiler.DescribedNode("Identity", [value.name], [name])
+        source = self.g.interleaved(value) if isinstance(value, Complex) else value.name
+        described = compiler.DescribedNode("Identity", [source], [name])
         described.name, described.source = name, "output"
         self.model.graph.node(described)
-        self.model.graph.output(name, dtype_name(value.dtype))
+        self.model.graph.output(name, dtype_name(part_type(value.dtype)))
         self.program.dtypes.append(value.dtype)
         return len(self.program.dtypes) - 1
 

@@ -8,8 +8,8 @@ import torch
 
 from ..native import compiler
 from . import control
-from .aten import row_of
-from .describe import Describer, Refusal, Value, dtype_name
+from .aten import COMPLEX, key_of, row_of
+from .describe import Complex, Describer, Refusal, Value, dtype_name, part_type, real_fake
 
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__))
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -72,7 +72,7 @@ class Walk:
         if not isinstance(owner, torch.Tensor):
             return owner
         try:
-            return Value(self.g.tensor(owner, node.target), owner)
+            return self.g.stored(owner, node.target)
         except Refusal as refusal:
             self._refuse(node, refusal)
             return Missing
@@ -85,7 +85,7 @@ class Walk:
 
     def _call(self, node):
         meta = node.meta.get("val")
-        if node.target is operator.getitem and not isinstance(self.values.get(node.args[0]), Value):
+        if node.target is operator.getitem and not isinstance(self.values.get(node.args[0]), (Value, Complex)):
             whole = self.values.get(node.args[0])
             if whole is Missing or whole is None:
                 return whole
@@ -98,6 +98,8 @@ class Walk:
         self.g.begin(node.name, source_of_node(node), meta)
         try:
             if isinstance(node.target, torch._ops.HigherOrderOperator):
+                if _has_complex(arguments) and node.target.name() in ("cond", "while_loop"):
+                    raise Refusal("complex numbers in branches and loops are not supported")
                 return control.describe(self, node, *arguments)
             return self._operator(node, *arguments)
         except Refusal as refusal:
@@ -110,19 +112,25 @@ class Walk:
             raise Refusal("it is no operator of a tensor")
         if _reads_data(node):
             return self._item(node, args[0])
-        for each in _tensors(node.meta.get("val")):
-            dtype_name(each.dtype)
         row = row_of(target)
         if row is None:
             raise Refusal("it is not supported")
+        describe = row.describe
+        if _has_complex((args, kwargs)) or any(each.dtype.is_complex for each in _tensors(node.meta.get("val"))):
+            describe = COMPLEX.get(key_of(target))
+            if describe is None:
+                raise Refusal("it is not supported for complex numbers")
+        for each in _tensors(node.meta.get("val")):
+            dtype_name(part_type(each.dtype))
         self.g.target = target
-        result = _with_fakes(row.describe(self.g, **_by_name(target, args, kwargs)), node.meta["val"])
+        result = _with_fakes(describe(self.g, **_by_name(target, args, kwargs)), node.meta["val"])
         self._bind_sizes(result)
         return result
 
     def _bind_sizes(self, result):
         """Sizes that depend on data are those of the result that has them first."""
         for value in result if isinstance(result, tuple) else (result,):
+            value = value.re if isinstance(value, Complex) else value
             if not isinstance(value, Value):
                 continue
             for axis, size in enumerate(value.shape):
@@ -170,6 +178,14 @@ def _has_missing(value):
     return value is Missing
 
 
+def _has_complex(value):
+    if isinstance(value, (tuple, list)):
+        return any(_has_complex(each) for each in value)
+    if isinstance(value, dict):
+        return any(_has_complex(each) for each in value.values())
+    return isinstance(value, (Complex, complex))
+
+
 def _tensors(value):
     return [each for each in (value if isinstance(value, (tuple, list)) else [value]) if isinstance(each, torch.Tensor)]
 
@@ -191,6 +207,10 @@ def _with_fakes(result, meta):
     """What a row gave, as Values that know type and shape."""
     if isinstance(meta, (tuple, list)):
         return tuple(None if each is None else _with_fakes(each, fake) for each, fake in zip(result, meta))
+    if isinstance(meta, torch.Tensor) and meta.dtype.is_complex:
+        if isinstance(result, Complex):
+            return Complex(result.re, result.im, meta)
+        return Complex(*(_with_fakes(part, real_fake(meta)) for part in result), meta)
     return Value(result.name if isinstance(result, Value) else result, meta) if isinstance(meta, torch.Tensor) else result
 
 

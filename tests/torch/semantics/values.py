@@ -213,11 +213,6 @@ def unique_with_counts(n):
     return n.unique(return_inverse=True, return_counts=True)
 
 
-@of(floats(4), refused="complex")
-def complex_numbers(x):
-    return torch.fft.fft(x).abs()
-
-
 @of(floats(4), refused="random")
 def random_numbers(x):
     return x + torch.rand(4)

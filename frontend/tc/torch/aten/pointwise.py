@@ -5,7 +5,7 @@ import numbers
 
 import torch
 
-from ..describe import Value
+from ..describe import Complex, Value
 from .table import aten
 
 _UNARY = {
@@ -357,7 +357,7 @@ def _compared(name, op):
 
 def common_type(*operands):
     """The type in which PyTorch compares or chooses between them."""
-    given = [each.fake if isinstance(each, Value) else each for each in operands]
+    given = [each.fake if isinstance(each, (Value, Complex)) else each for each in operands]
     given = [int(each) if isinstance(each, torch.SymInt) else each for each in given]
     dtype = torch.result_type(given[0], given[1]) if len(given) == 2 else torch.result_type(given[0], given[0])
     return dtype

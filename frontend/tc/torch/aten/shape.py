@@ -182,6 +182,37 @@ def unfold(g, self, dimension, size, step):
     return g.transpose(gathered, order)
 
 
+@aten("unfold_backward", ops="Pad, Slice, Reshape, Add")
+def unfold_backward(g, grad_in, input_sizes, dim, size, step):
+    """Adds windows up where they overlap: cut into pieces of a step, window n has its piece k at place n + k."""
+    axis = dim + len(input_sizes) if dim < 0 else dim
+    count, length = grad_in.shape[axis], input_sizes[axis]
+    if not is_static([count, length]):
+        g.refuse("the number of windows is not known while compiling")
+    pieces = -(-size // step)
+    value = _padded(g, grad_in, [0, pieces * step - size], "constant", 0)
+    # The axis of places in a window behind that of windows.
+    order = [a for a in range(grad_in.rank - 1) if a <= axis] + [grad_in.rank - 1] + [a for a in range(grad_in.rank - 1) if a > axis]
+    value, total = g.transpose(value, order), None
+    for piece in range(pieces):
+        part = g.slice(value, axis + 1, piece * step, (piece + 1) * step)
+        ends = [0] * (2 * grad_in.rank)
+        ends[axis], ends[grad_in.rank + axis] = piece, pieces - 1 - piece
+        part = g.node("Pad", [part, g.ints(ends)]) if pieces > 1 else part
+        total = part if total is None else g.node("Add", [total, part])
+    sizes = list(grad_in.shape[:-1])
+    sizes[axis] = covered = (count + pieces - 1) * step
+    total = g.reshape(total, sizes)
+    if covered > length:
+        total = g.slice(total, axis, 0, length)
+    elif covered < length:
+        ends = [length - covered if a == axis else 0 for a in range(len(sizes))]
+        total = g.node("Pad", [total, g.ints([0] * len(sizes) + ends)])
+    sizes[axis] = length
+    # PyTorch's own decomposition of istft gives one set of windows for all signals.
+    return total if sizes == list(input_sizes) else g.node("Expand", [total, g.ints(input_sizes)])
+
+
 @aten("as_strided", "as_strided_copy", ops="Reshape, Gather")
 def as_strided(g, self, size, stride, storage_offset=None):
     if not (is_static(self.shape) and is_static(size) and is_static(stride)):

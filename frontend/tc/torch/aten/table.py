@@ -8,6 +8,8 @@ tuple of them. What has no row is decomposed by PyTorch, as far as it can.
 import dataclasses
 from collections.abc import Callable
 
+from ..describe import Value
+
 
 @dataclasses.dataclass(frozen=True)
 class Row:
@@ -24,12 +26,21 @@ def aten(*overloads, ops=""):
     def add(function):
         family = function.__module__.rpartition(".")[2]
         for overload in overloads:
-            name = overload if "::" in overload else f"aten::{overload}"
+            name = key_name(overload)
             if name in TABLE:
                 raise AssertionError(f"{name} is in the table already")
             TABLE[name] = Row(function, ops, family)
         return function
     return add
+
+
+def key_name(overload):
+    return overload if "::" in overload else f"aten::{overload}"
+
+
+def describe_name(result):
+    """The name of what a row gives."""
+    return result.name if isinstance(result, Value) else result
 
 
 def key_of(target):

@@ -1,0 +1,611 @@
+"""Complex numbers: a tensor of them is two real ones, and an operator of them is operators of these parts.
+
+COMPLEX is a second table beside the one of real operators: the walk looks there where an operand or a result is complex. A row is
+given complex tensors as Complex, and gives a pair of names for a complex result. PyTorch's formulas are followed up to rounding;
+where a part is infinite or not a number, the parts of the result may be other ones of these.
+"""
+
+import math
+import numbers
+
+import torch
+
+from ..describe import Complex, Value, part_type, real_fake
+from . import linear, pointwise, reduction
+from .table import TABLE, aten, describe_name, key_name
+
+COMPLEX = {}
+
+# Arguments of operators that have the numbers, not places, masks or sizes.
+_NUMBERS = ("self", "tensors", "input", "other", "src", "source", "values", "value", "fill_value")
+
+
+def complex_row(*overloads):
+    """Adds a row for complex numbers to each overload."""
+    def add(function):
+        for overload in overloads:
+            COMPLEX[key_name(overload)] = function
+        return function
+    return add
+
+
+# --- each part by itself ------------------------------------------------------------------------------------------------
+
+
+def _part(g, value, imaginary):
+    """The real or the imaginary part of an argument, which may be real."""
+    if isinstance(value, (list, tuple)):
+        return [_part(g, each, imaginary) for each in value]
+    if isinstance(value, Complex):
+        return value.im if imaginary else value.re
+    if isinstance(value, numbers.Number):
+        return value.imag if imaginary else value.real
+    if isinstance(value, Value) and imaginary:
+        return Value(g.full(value.shape, 0, value.dtype), value.fake)
+    return value
+
+
+def _described_parts(g, function, parts):
+    """What `function` describes of each of two sets of arguments, where its result is one of real numbers."""
+    whole = g.out
+    results = []
+    try:
+        for arguments in parts:
+            g.out = [real_fake(each) for each in whole] if isinstance(whole, (list, tuple)) else real_fake(whole)
+            results.append(function(g, **arguments))
+    finally:
+        g.out = whole
+    return results
+
+
+def _paired(results):
+    re, im = results
+    return tuple(zip(re, im)) if isinstance(re, (list, tuple)) else (re, im)
+
+
+def _by_parts(overload):
+    """An operator that does to each part what the real one does to a tensor."""
+    row = TABLE[key_name(overload)]
+
+    @complex_row(overload)
+    def describe(g, **arguments):
+        parts = [{name: _part(g, value, imaginary) if name in _NUMBERS else value for name, value in arguments.items()}
+                 for imaginary in (False, True)]
+        return _paired(_described_parts(g, row.describe, parts))
+
+
+# Views and movement, of the whole family: what reads memory by strides is not among them.
+for _name, _row in list(TABLE.items()):
+    if _row.family == "shape" and "as_strided" not in _name and "unfold_backward" not in _name:
+        _by_parts(_name)
+for _name in ("index_select", "gather", "take", "take_along_dim", "index.Tensor", "_unsafe_index.Tensor", "index_put", "_unsafe_index_put",
+              "scatter.src", "scatter.value", "scatter_add", "index_copy", "index_fill.int_Scalar", "index_fill.int_Tensor", "select_scatter",
+              "slice_scatter", "diagonal_scatter", "index_add", "repeat_interleave.self_int", "masked_fill.Scalar", "masked_fill.Tensor",
+              "where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar", "alias", "detach", "detach_", "contiguous", "clone",
+              "lift_fresh_copy", "lift_fresh", "lift", "detach_copy", "alias_copy", "resolve_conj", "resolve_neg", "positive", "neg",
+              "sum", "sum.dim_IntList", "mean", "mean.dim", "cumsum", "full", "full_like", "new_full", "fill.Scalar", "fill.Tensor", "copy",
+              "zeros", "zeros_like", "new_zeros", "empty.memory_format", "empty_like", "new_empty"):
+    _by_parts(_name)
+
+
+def _real_alone(overload):
+    """A tensor that is made: its imaginary part is 0."""
+    row = TABLE[key_name(overload)]
+
+    @complex_row(overload)
+    def describe(g, **arguments):
+        (re,) = _described_parts(g, row.describe, [arguments])
+        return re, g.full(g.out.shape, 0, part_type(g.out.dtype))
+
+
+for _name in ("ones", "ones_like", "new_ones", "eye", "eye.m"):
+    _real_alone(_name)
+
+
+# --- parts, and parts put together --------------------------------------------------------------------------------------
+
+
+@aten("real", "view_as_real", "view_as_real_copy", ops="Unsqueeze, Concat")
+@complex_row("view_as_real", "view_as_real_copy")
+def view_as_real(g, self):
+    return self if isinstance(self, Value) else g.interleaved(self)
+
+
+@complex_row("real")
+def real(g, self):
+    return self.re
+
+
+@aten("imag", "complex", "view_as_complex", "view_as_complex_copy", "polar", ops="Slice, Squeeze")
+def needs_complex_row(g, **_):
+    g.refuse("its operand is not complex")
+
+
+@complex_row("imag")
+def imag(g, self):
+    return self.im
+
+
+@complex_row("view_as_complex", "view_as_complex_copy")
+def view_as_complex(g, self):
+    return g.split_parts(self, self.rank - 1)
+
+
+@complex_row("complex")
+def complex_of(g, real, imag):
+    return tuple(g.node("Expand", [each, g.ints(g.out.shape)]) if each.shape != tuple(g.out.shape) else each for each in (real, imag))
+
+
+@complex_row("polar")
+def polar(g, abs, angle):
+    return _polar(g, abs, angle)
+
+
+def _polar(g, size, angle):
+    return tuple(g.node("Mul", [size, g.node(op, [angle])]) for op in ("Cos", "Sin"))
+
+
+@aten("_conj", "conj", "_conj_physical", "conj_physical", ops="Neg")
+def unchanged(g, self):
+    return self
+
+
+@aten("_neg_view", ops="Neg")
+def negated(g, self):
+    """The imaginary part of a conjugate."""
+    return g.node("Neg", [self])
+
+
+@complex_row("_conj", "conj", "_conj_physical", "conj_physical")
+def conj(g, self):
+    return self.re, g.node("Neg", [self.im])
+
+
+@complex_row("_to_copy", "to.dtype", "to.device", "to.dtype_layout", "to.other", "to.prim_dtype", "type_as")
+def to_copy(g, self, **_):
+    if not g.out.dtype.is_complex:
+        return g.cast(_part(g, self, False), g.out.dtype)
+    return _filled(g, _operand(g, self))
+
+
+# --- arithmetic ---------------------------------------------------------------------------------------------------------
+
+
+def _operand(g, value):
+    """A tensor or number as a pair of names in the type of the result's parts; None for an imaginary part that is 0."""
+    dtype = part_type(g.out.dtype)
+    if isinstance(value, Complex):
+        return g.cast(value.re, dtype), g.cast(value.im, dtype)
+    if isinstance(value, complex) and value.imag:
+        return g.constant(value.real, dtype), g.constant(value.imag, dtype)
+    return g.like(value.real if isinstance(value, complex) else value, dtype), None
+
+
+def _filled(g, pair):
+    """The pair with an imaginary part, both of the result's shape."""
+    re, im = pair
+    if im is None:
+        im = g.full(g.out.shape, 0, part_type(g.out.dtype))
+    return re, im
+
+
+def _sum(g, a, b, op="Add"):
+    (a_re, a_im), (b_re, b_im) = a, b
+    re = g.node(op, [a_re, b_re])
+    if a_im is None and b_im is None:
+        return re, None
+    if a_im is None or b_im is None:
+        # The real operand may be the larger one.
+        zero = g.constant(0, part_type(g.out.dtype))
+        one, other = (g.node("Mul", [each[0], zero]) if each[1] is None else each[1] for each in (a, b))
+        return re, g.node(op, [one, other])
+    return re, g.node(op, [a_im, b_im])
+
+
+def _product(g, a, b, product=None):
+    """By the real product of two names; either operand may be real."""
+    product = product or (lambda one, other: g.node("Mul", [one, other]))
+    (a_re, a_im), (b_re, b_im) = a, b
+    if a_im is None or b_im is None:
+        im = None if a_im is None and b_im is None else product(a_re, b_im) if a_im is None else product(a_im, b_re)
+        return product(a_re, b_re), im
+    re = g.node("Sub", [product(a_re, b_re), product(a_im, b_im)])
+    return re, g.node("Add", [product(a_re, b_im), product(a_im, b_re)])
+
+
+def _quotient(g, a, b):
+    """Divided by the larger part of the divisor first, so that no square of it overflows (Smith, 1962)."""
+    if b[1] is None:
+        return tuple(each and g.node("Div", [each, b[0]]) for each in a)
+    b_re, b_im = b
+    size = g.node("Max", [g.node("Abs", [b_re]), g.node("Abs", [b_im])])
+    scaled = [g.node("Div", [each, size]) for each in b]
+    square = g.node("Add", [g.node("Mul", [each, each]) for each in scaled])
+    re, im = _product(g, a, (scaled[0], g.node("Neg", [scaled[1]])))
+    return tuple(g.node("Div", [g.node("Div", [each, square]), size]) for each in (re, im))
+
+
+def _times(g, value, factor):
+    pair = _operand(g, value)
+    return pair if isinstance(factor, numbers.Number) and factor == 1 else _product(g, pair, _operand(g, factor))
+
+
+@complex_row("add.Tensor", "add.Scalar")
+def add(g, self, other, alpha=1):
+    return _filled(g, _sum(g, _operand(g, self), _times(g, other, alpha)))
+
+
+@complex_row("sub.Tensor", "sub.Scalar")
+def sub(g, self, other, alpha=1):
+    return _filled(g, _sum(g, _operand(g, self), _times(g, other, alpha), "Sub"))
+
+
+@complex_row("rsub.Tensor", "rsub.Scalar")
+def rsub(g, self, other, alpha=1):
+    return _filled(g, _sum(g, _operand(g, other), _times(g, self, alpha), "Sub"))
+
+
+@complex_row("mul.Tensor", "mul.Scalar")
+def mul(g, self, other):
+    return _filled(g, _product(g, _operand(g, self), _operand(g, other)))
+
+
+@complex_row("div.Tensor", "div.Scalar", "true_divide.Tensor")
+def div(g, self, other):
+    return _filled(g, _quotient(g, _operand(g, self), _operand(g, other)))
+
+
+@complex_row("reciprocal")
+def reciprocal(g, self):
+    return _quotient(g, (g.constant(1, self.re.dtype), None), _operand(g, self))
+
+
+@complex_row("square")
+def square(g, self):
+    return _product(g, _operand(g, self), _operand(g, self))
+
+
+@complex_row("addcmul")
+def addcmul(g, self, tensor1, tensor2, value=1):
+    product = _product(g, _times(g, tensor1, value), _operand(g, tensor2))
+    return _filled(g, _sum(g, _operand(g, self), product))
+
+
+@complex_row("addcdiv")
+def addcdiv(g, self, tensor1, tensor2, value=1):
+    return _filled(g, _sum(g, _operand(g, self), _quotient(g, _times(g, tensor1, value), _operand(g, tensor2))))
+
+
+def _compared(name, op, join):
+    @complex_row(f"{name}.Tensor", f"{name}.Scalar")
+    def describe(g, self, other):
+        dtype = part_type(pointwise.common_type(self, other))
+        parts = []
+        for imaginary in (False, True):
+            one, another = (each if isinstance(each, (Value, Complex)) else complex(each) for each in (self, other))
+            # The imaginary part of a real operand is the number 0.
+            sides = [0.0 if imaginary and isinstance(each, Value) else _part(g, each, imaginary) for each in (one, another)]
+            if imaginary and not any(isinstance(each, Value) for each in sides):
+                continue
+            equal = g.node("Equal", [g.like(each, dtype) for each in sides])
+            parts.append(equal if op == "Equal" else g.node("Not", [equal]))
+        return parts[0] if len(parts) == 1 else g.node(join, parts)
+
+
+_compared("eq", "Equal", "And")
+_compared("ne", "NotEqual", "Or")
+
+
+def _either(name):
+    row = TABLE[key_name(name)]
+
+    @complex_row(name)
+    def describe(g, self):
+        parts = [describe_name(row.describe(g, self=each)) for each in (self.re, self.im)]
+        return g.node("And" if name == "isfinite" else "Or", parts)
+
+
+for _name in ("isnan", "isinf", "isfinite"):
+    _either(_name)
+
+
+# --- functions ----------------------------------------------------------------------------------------------------------
+
+
+def _real_row(g, function, dtype, **arguments):
+    """A real operator in the type of parts; the result as a Value."""
+    whole, g.out = g.out, torch.empty((), dtype=dtype, device="meta")
+    try:
+        name = describe_name(function(g, **arguments))
+    finally:
+        g.out = whole
+    return Value(name, torch.empty((), dtype=dtype, device="meta"))
+
+
+def _size(g, value):
+    return _real_row(g, pointwise.hypot, value.re.dtype, self=value.re, other=value.im)
+
+
+def _angle(g, value):
+    return _real_row(g, pointwise.atan2, value.re.dtype, self=value.im, other=value.re)
+
+
+@complex_row("abs")
+def size(g, self):
+    return _size(g, self)
+
+
+@complex_row("angle")
+def angle(g, self):
+    return _angle(g, self)
+
+
+@aten("sgn", ops="Sign, IsNaN, Where")
+def real_sgn(g, self):
+    return pointwise.sign(g, self)
+
+
+@complex_row("sgn")
+def sgn(g, self):
+    length, zero = _size(g, self), g.constant(0, self.re.dtype)
+    nothing = g.node("Equal", [length, zero])
+    return tuple(g.node("Where", [nothing, zero, g.node("Div", [part, length])]) for part in (self.re, self.im))
+
+
+@complex_row("exp")
+def exp(g, self):
+    return _polar(g, g.node("Exp", [self.re]), self.im)
+
+
+@complex_row("log")
+def log(g, self):
+    return g.node("Log", [_size(g, self)]), _angle(g, self)
+
+
+@complex_row("sqrt")
+def sqrt(g, self):
+    """By the half of the length and of the part that has no cancellation: t = sqrt((|re| + length) / 2), and im / (2 t)."""
+    dtype = self.re.dtype
+    zero, half = g.constant(0, dtype), g.constant(0.5, dtype)
+    t = g.node("Sqrt", [g.node("Mul", [half, g.node("Add", [g.node("Abs", [self.re]), _size(g, self)])])])
+    other = g.node("Where", [g.node("Equal", [t, zero]), zero, g.node("Div", [g.node("Mul", [half, g.node("Abs", [self.im])]), t])])
+    negative = g.node("Less", [self.re, zero])
+    re, im = g.node("Where", [negative, other, t]), g.node("Where", [negative, t, other])
+    return re, g.node("Where", [pointwise.signbit(g, self.im), g.node("Neg", [im]), im])
+
+
+@complex_row("rsqrt")
+def rsqrt(g, self):
+    return _quotient(g, (g.constant(1, self.re.dtype), None), sqrt(g, self))
+
+
+@complex_row("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar")
+def power(g, self, exponent):
+    base = _operand(g, self)
+    if isinstance(exponent, numbers.Number) and exponent in (1, 2, 3) and isinstance(self, Complex):
+        result = base
+        for _ in range(int(exponent.real) - 1):
+            result = _product(g, result, base)
+        return result
+    if isinstance(exponent, numbers.Number) and exponent == 0.5:
+        return sqrt(g, self)
+    dtype = part_type(g.out.dtype)
+    full = Complex(*(Value(each, torch.empty((), dtype=dtype, device="meta")) for each in _filled(g, base)), g.out)
+    result = exp(g, _complex(_filled(g, _product(g, log(g, full), _operand(g, exponent))), dtype, g.out))
+    # 0 to a power is 0, and to the power 0 it is 1.
+    zero, one = g.constant(0, dtype), g.constant(1, dtype)
+    nothing = g.node("Equal", [_size(g, full), zero])
+    exponent_re, exponent_im = _operand(g, exponent)
+    none = g.node("Equal", [exponent_re, zero])
+    if exponent_im is not None:
+        none = g.node("And", [none, g.node("Equal", [exponent_im, zero])])
+    of_nothing = g.node("Where", [none, one, zero])
+    return g.node("Where", [nothing, of_nothing, result[0]]), g.node("Where", [nothing, zero, result[1]])
+
+
+def _complex(pair, dtype, fake):
+    return Complex(*(Value(describe_name(each), torch.empty((), dtype=dtype, device="meta")) for each in pair), fake)
+
+
+def _function(name, formula):
+    @complex_row(name)
+    def describe(g, self):
+        return formula(lambda op, *operands: g.node(op, list(operands)), self.re, self.im)
+
+
+# Of x + iy, by the functions of x and y.
+_function("sin", lambda f, x, y: (f("Mul", f("Sin", x), f("Cosh", y)), f("Mul", f("Cos", x), f("Sinh", y))))
+_function("cos", lambda f, x, y: (f("Mul", f("Cos", x), f("Cosh", y)), f("Neg", f("Mul", f("Sin", x), f("Sinh", y)))))
+_function("sinh", lambda f, x, y: (f("Mul", f("Sinh", x), f("Cos", y)), f("Mul", f("Cosh", x), f("Sin", y))))
+_function("cosh", lambda f, x, y: (f("Mul", f("Cosh", x), f("Cos", y)), f("Mul", f("Sinh", x), f("Sin", y))))
+
+
+def _tanh(f, constant, x, y):
+    """With e = exp(-2 |x|), which does not overflow: (tanh 2x (1 + e^2), 2 e sin 2y) / (1 + e^2 + 2 e cos 2y)."""
+    one, two = constant(1), constant(2)
+    e, twice = f("Exp", f("Neg", f("Mul", two, f("Abs", x)))), f("Mul", two, y)
+    square = f("Add", one, f("Mul", e, e))
+    below = f("Add", square, f("Mul", f("Mul", two, e), f("Cos", twice)))
+    re = f("Div", f("Mul", f("Tanh", f("Mul", two, x)), square), below)
+    return re, f("Div", f("Mul", f("Mul", two, e), f("Sin", twice)), below)
+
+
+@complex_row("tanh")
+def tanh(g, self):
+    return _tanh(lambda op, *operands: g.node(op, list(operands)), lambda number: g.constant(number, self.re.dtype), self.re, self.im)
+
+
+@complex_row("tan")
+def tan(g, self):
+    """-i tanh(iz)"""
+    turned = Complex(Value(g.node("Neg", [self.im]), self.im.fake), self.re, self.fake)
+    re, im = tanh(g, turned)
+    return im, g.node("Neg", [re])
+
+
+@complex_row("sigmoid")
+def sigmoid(g, self):
+    one = g.constant(1, self.re.dtype)
+    re, im = exp(g, Complex(*(Value(g.node("Neg", [part]), part.fake) for part in (self.re, self.im)), self.fake))
+    return _quotient(g, (one, None), (g.node("Add", [one, re]), im))
+
+
+# --- reductions and products --------------------------------------------------------------------------------------------
+
+
+@complex_row("linalg_vector_norm", "norm.Scalar", "norm.ScalarOpt_dim")
+def norm(g, self, **arguments):
+    length = Value(_size(g, self).name, real_fake(self.fake))
+    return TABLE["aten::linalg_vector_norm"].describe(g, self=length, **arguments)
+
+
+def _contracted(overload, row=None):
+    """A product of two tensors that sums over axes: by four real ones, or by two where an operand is real."""
+    describe_real = row or TABLE[key_name(overload)].describe
+
+    @complex_row(overload)
+    def describe(g, self=None, **arguments):
+        name, other = next((name, value) for name, value in arguments.items() if value is not None)
+        return _filled(g, _contraction(g, self, other, lambda one, another: describe_real(g, self=one, **{name: another})))
+
+
+def _contraction(g, one, other, product):
+    """`product` describes the real product of two Values."""
+    dtype = part_type(g.out.dtype)
+
+    def parts(value):
+        if isinstance(value, Complex):
+            return value.re, value.im
+        return Value(g.cast(value, dtype), real_fake(value.fake, dtype)), None
+
+    whole, g.out = g.out, real_fake(g.out)
+    try:
+        return _product(g, parts(one), parts(other), lambda a, b: describe_name(product(a, b)))
+    finally:
+        g.out = whole
+
+
+for _name in ("mm", "bmm", "matmul", "mv", "dot", "outer", "ger"):
+    _contracted(_name)
+
+
+@complex_row("vdot")
+def vdot(g, self, other):
+    turned = Complex(self.re, Value(g.node("Neg", [self.im]), self.im.fake), self.fake) if isinstance(self, Complex) else self
+    return COMPLEX["aten::dot"](g, self=turned, tensor=other)
+
+
+def _matmul(g):
+    return lambda one, another: linear.matmul(g, one, another)
+
+
+@complex_row("addmm", "baddbmm", "addmv")
+def addmm(g, self, mat1=None, mat2=None, batch1=None, batch2=None, mat=None, vec=None, beta=1, alpha=1):
+    one, other = mat1 or batch1 or mat, mat2 or batch2 or vec
+    product = _contraction(g, one, other, _matmul(g))
+    if alpha != 1:
+        product = _product(g, product, _operand(g, alpha))
+    return _filled(g, product if beta == 0 else _sum(g, _times(g, self, beta), product))
+
+
+@complex_row("linear")
+def linear_layer(g, input, weight, bias=None):
+    product = _contraction(g, input, weight, lambda one, another: linear.linear(g, one, another))
+    return _filled(g, product if bias is None else _sum(g, product, _operand(g, bias)))
+
+
+@complex_row("einsum")
+def einsum(g, equation, tensors, path=None):
+    if len(tensors) == 1:
+        return tuple(linear.einsum(g, equation, [part]) for part in (tensors[0].re, tensors[0].im))
+    if len(tensors) != 2:
+        g.refuse("of complex numbers it has more than two operands; multiply them one after another")
+    return _filled(g, _contraction(g, *tensors, lambda one, another: linear.einsum(g, equation, [one, another])))
+
+
+# --- Fourier transforms -------------------------------------------------------------------------------------------------
+
+
+def _scale(sizes, normalization, inverse):
+    """What the transforms are multiplied by: DFT divides by the length where it is inverse, PyTorch by nothing (0), the root (1) or it (2)."""
+    count = math.prod(sizes)
+    wanted = {0: 1.0, 1: 1 / math.sqrt(count), 2: 1 / count}[normalization]
+    return wanted * count if inverse else wanted
+
+
+def _transformed(g, pair, rank, axes, dtype, inverse=False):
+    """Complex transforms along axes, of parts by name; an imaginary part of None is 0."""
+    # The last axis of DFT has the parts.
+    pieces = [g.node("Unsqueeze", [part, g.ints([rank])]) for part in pair if part is not None]
+    value = pieces[0] if len(pieces) == 1 else g.node("Concat", pieces, axis=rank)
+    for axis in axes:
+        value = g.node("DFT", [value, None, g.constant(axis, torch.int64)], inverse=int(inverse))
+    return g.split_parts(value, rank)
+
+
+def _scaled(g, pair, factor, dtype):
+    return pair if factor == 1 else tuple(g.node("Mul", [part, g.constant(factor, dtype)]) for part in pair)
+
+
+def _known(g, self, dim):
+    sizes = [self.shape[axis] for axis in dim]
+    if not all(isinstance(size, int) for size in sizes):
+        g.refuse("the length of the transform is not known while compiling; bind it with shapes=")
+    return sizes
+
+
+@aten("_fft_c2c", "_fft_r2c", "_fft_c2r", ops="DFT, Concat, Slice")
+def needs_complex_transform(g, **_):
+    g.refuse("its operand is not complex")
+
+
+@complex_row("_fft_c2c")
+def fft(g, self, dim, normalization, forward):
+    dim = [self.axis(axis) for axis in dim]
+    dtype = self.re.dtype
+    pair = _transformed(g, (self.re, self.im), self.rank, dim, dtype, not forward)
+    return _scaled(g, pair, _scale(_known(g, self, dim), normalization, not forward), dtype)
+
+
+@complex_row("_fft_r2c")
+def real_fft(g, self, dim, normalization, onesided):
+    dim = [self.axis(axis) for axis in dim]
+    sizes = _known(g, self, dim)
+    # The last one of them gives half of its numbers.
+    value = g.node("Unsqueeze", [self, g.ints([self.rank])])
+    value = g.node("DFT", [value, None, g.constant(dim[-1], torch.int64)], onesided=int(onesided))
+    pair = g.split_parts(value, self.rank)
+    if dim[:-1]:
+        pair = _transformed(g, pair, self.rank, dim[:-1], self.dtype)
+    return _scaled(g, pair, _scale(sizes, normalization, False), self.dtype)
+
+
+@complex_row("_fft_c2r")
+def fft_to_real(g, self, dim, normalization, last_dim_size):
+    dim = [self.axis(axis) for axis in dim]
+    axis, dtype = dim[-1], self.re.dtype
+    sizes = [*_known(g, self, dim)[:-1], last_dim_size]
+    pair = self.re, self.im
+    if dim[:-1]:
+        pair = _transformed(g, pair, self.rank, dim[:-1], dtype, inverse=True)
+    re, im = pair
+    half, given = last_dim_size // 2 + 1, self.shape[axis]
+    if given != half:
+        re, im = (_resized(g, part, self.rank, axis, given, half) for part in (re, im))
+    # The other half is the conjugate of this one, from its end.
+    rest = last_dim_size - half
+    if rest:
+        back_re, back_im = (g.slice(part, axis, rest, 0, -1) for part in (re, im))
+        re, im = g.node("Concat", [re, back_re], axis=axis), g.node("Concat", [im, g.node("Neg", [back_im])], axis=axis)
+    # What is not 0 of the imaginary parts of the first number and of the middle one is not read.
+    result, _ = _transformed(g, (re, im), self.rank, [axis], dtype, inverse=True)
+    factor = _scale(sizes, normalization, True)
+    return result if factor == 1 else g.node("Mul", [result, g.constant(factor, dtype)])
+
+
+def _resized(g, part, rank, axis, given, size):
+    """Cut off at the end, or filled with zeros."""
+    if given > size:
+        return g.slice(part, axis, 0, size)
+    ends = [size - given if each == axis else 0 for each in range(rank)]
+    return g.node("Pad", [part, g.ints([0] * rank + ends)])
