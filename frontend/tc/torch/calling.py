@@ -41,15 +41,19 @@ def parts_of_argument(value, dtype, name):
 
 
 def complex_of_result(array):
-    """The complex numbers whose parts are along the last axis of a result."""
+    """The complex numbers whose parts are along the last axis of a result; NumPy has none of half type, which stay parts."""
+    if array.dtype == np.float16:
+        return array
     array = np.ascontiguousarray(array)
     return array.view(np.complex64 if array.dtype == np.float32 else np.complex128)[..., 0]
 
 
 def tensor_of_result(array, dtype):
     """A tensor over the memory of a result."""
-    if dtype.is_complex:
+    if dtype == torch.complex32:
         return torch.view_as_complex(torch.from_numpy(array))
+    if dtype.is_complex:
+        return torch.from_numpy(complex_of_result(array))
     if dtype in _BITS:
         return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape).view(np.int16 if dtype == torch.bfloat16 else np.uint8)).view(dtype)
     return torch.from_numpy(array)

@@ -5,13 +5,13 @@ given complex tensors as Complex, and gives a pair of names for a complex result
 where a part is infinite or not a number, the parts of the result may be other ones of these.
 """
 
-import math
 import numbers
 
 import torch
 
 from ..describe import Complex, Value, part_type, real_fake
-from . import linear, pointwise, reduction
+# All whose rows are taken for each part.
+from . import creation, indexing, linear, pointwise, reduction, shape  # noqa: F401
 from .table import TABLE, aten, describe_name, key_name
 
 COMPLEX = {}
@@ -69,9 +69,12 @@ def _by_parts(overload):
 
     @complex_row(overload)
     def describe(g, **arguments):
+        # Of a complex tensor whose shape alone is taken the result may be real.
+        first = g.out[0] if isinstance(g.out, (list, tuple)) else g.out
         parts = [{name: _part(g, value, imaginary) if name in _NUMBERS else value for name, value in arguments.items()}
-                 for imaginary in (False, True)]
-        return _paired(_described_parts(g, row.describe, parts))
+                 for imaginary in ((False, True) if first.dtype.is_complex else (False,))]
+        results = _described_parts(g, row.describe, parts)
+        return _paired(results) if len(results) == 2 else results[0]
 
 
 # Views and movement, of the whole family: what reads memory by strides is not among them.
@@ -276,24 +279,19 @@ def addcdiv(g, self, tensor1, tensor2, value=1):
     return _filled(g, _sum(g, _operand(g, self), _quotient(g, _times(g, tensor1, value), _operand(g, tensor2))))
 
 
-def _compared(name, op, join):
+def _compared(name, join):
     @complex_row(f"{name}.Tensor", f"{name}.Scalar")
     def describe(g, self, other):
         dtype = part_type(pointwise.common_type(self, other))
-        parts = []
-        for imaginary in (False, True):
-            one, another = (each if isinstance(each, (Value, Complex)) else complex(each) for each in (self, other))
-            # The imaginary part of a real operand is the number 0.
-            sides = [0.0 if imaginary and isinstance(each, Value) else _part(g, each, imaginary) for each in (one, another)]
-            if imaginary and not any(isinstance(each, Value) for each in sides):
-                continue
-            equal = g.node("Equal", [g.like(each, dtype) for each in sides])
-            parts.append(equal if op == "Equal" else g.node("Not", [equal]))
-        return parts[0] if len(parts) == 1 else g.node(join, parts)
+        # The imaginary part of a real operand is the number 0.
+        sides = [(_part(g, self, False), _part(g, other, False)),
+                 [0.0 if isinstance(each, Value) else _part(g, each, True) for each in (self, other)]]
+        parts = [g.node("Equal", [g.like(each, dtype) for each in pair]) for pair in sides]
+        return g.node(join, [g.node("Not", [part]) for part in parts] if name == "ne" else parts)
 
 
-_compared("eq", "Equal", "And")
-_compared("ne", "NotEqual", "Or")
+_compared("eq", "And")
+_compared("ne", "Or")
 
 
 def _either(name):
@@ -459,9 +457,9 @@ def norm(g, self, **arguments):
     return TABLE["aten::linalg_vector_norm"].describe(g, self=length, **arguments)
 
 
-def _contracted(overload, row=None):
+def _contracted(overload):
     """A product of two tensors that sums over axes: by four real ones, or by two where an operand is real."""
-    describe_real = row or TABLE[key_name(overload)].describe
+    describe_real = TABLE[key_name(overload)].describe
 
     @complex_row(overload)
     def describe(g, self=None, **arguments):
@@ -521,91 +519,3 @@ def einsum(g, equation, tensors, path=None):
     if len(tensors) != 2:
         g.refuse("of complex numbers it has more than two operands; multiply them one after another")
     return _filled(g, _contraction(g, *tensors, lambda one, another: linear.einsum(g, equation, [one, another])))
-
-
-# --- Fourier transforms -------------------------------------------------------------------------------------------------
-
-
-def _scale(sizes, normalization, inverse):
-    """What the transforms are multiplied by: DFT divides by the length where it is inverse, PyTorch by nothing (0), the root (1) or it (2)."""
-    count = math.prod(sizes)
-    wanted = {0: 1.0, 1: 1 / math.sqrt(count), 2: 1 / count}[normalization]
-    return wanted * count if inverse else wanted
-
-
-def _transformed(g, pair, rank, axes, dtype, inverse=False):
-    """Complex transforms along axes, of parts by name; an imaginary part of None is 0."""
-    # The last axis of DFT has the parts.
-    pieces = [g.node("Unsqueeze", [part, g.ints([rank])]) for part in pair if part is not None]
-    value = pieces[0] if len(pieces) == 1 else g.node("Concat", pieces, axis=rank)
-    for axis in axes:
-        value = g.node("DFT", [value, None, g.constant(axis, torch.int64)], inverse=int(inverse))
-    return g.split_parts(value, rank)
-
-
-def _scaled(g, pair, factor, dtype):
-    return pair if factor == 1 else tuple(g.node("Mul", [part, g.constant(factor, dtype)]) for part in pair)
-
-
-def _known(g, self, dim):
-    sizes = [self.shape[axis] for axis in dim]
-    if not all(isinstance(size, int) for size in sizes):
-        g.refuse("the length of the transform is not known while compiling; bind it with shapes=")
-    return sizes
-
-
-@aten("_fft_c2c", "_fft_r2c", "_fft_c2r", ops="DFT, Concat, Slice")
-def needs_complex_transform(g, **_):
-    g.refuse("its operand is not complex")
-
-
-@complex_row("_fft_c2c")
-def fft(g, self, dim, normalization, forward):
-    dim = [self.axis(axis) for axis in dim]
-    dtype = self.re.dtype
-    pair = _transformed(g, (self.re, self.im), self.rank, dim, dtype, not forward)
-    return _scaled(g, pair, _scale(_known(g, self, dim), normalization, not forward), dtype)
-
-
-@complex_row("_fft_r2c")
-def real_fft(g, self, dim, normalization, onesided):
-    dim = [self.axis(axis) for axis in dim]
-    sizes = _known(g, self, dim)
-    # The last one of them gives half of its numbers.
-    value = g.node("Unsqueeze", [self, g.ints([self.rank])])
-    value = g.node("DFT", [value, None, g.constant(dim[-1], torch.int64)], onesided=int(onesided))
-    pair = g.split_parts(value, self.rank)
-    if dim[:-1]:
-        pair = _transformed(g, pair, self.rank, dim[:-1], self.dtype)
-    return _scaled(g, pair, _scale(sizes, normalization, False), self.dtype)
-
-
-@complex_row("_fft_c2r")
-def fft_to_real(g, self, dim, normalization, last_dim_size):
-    dim = [self.axis(axis) for axis in dim]
-    axis, dtype = dim[-1], self.re.dtype
-    sizes = [*_known(g, self, dim)[:-1], last_dim_size]
-    pair = self.re, self.im
-    if dim[:-1]:
-        pair = _transformed(g, pair, self.rank, dim[:-1], dtype, inverse=True)
-    re, im = pair
-    half, given = last_dim_size // 2 + 1, self.shape[axis]
-    if given != half:
-        re, im = (_resized(g, part, self.rank, axis, given, half) for part in (re, im))
-    # The other half is the conjugate of this one, from its end.
-    rest = last_dim_size - half
-    if rest:
-        back_re, back_im = (g.slice(part, axis, rest, 0, -1) for part in (re, im))
-        re, im = g.node("Concat", [re, back_re], axis=axis), g.node("Concat", [im, g.node("Neg", [back_im])], axis=axis)
-    # What is not 0 of the imaginary parts of the first number and of the middle one is not read.
-    result, _ = _transformed(g, (re, im), self.rank, [axis], dtype, inverse=True)
-    factor = _scale(sizes, normalization, True)
-    return result if factor == 1 else g.node("Mul", [result, g.constant(factor, dtype)])
-
-
-def _resized(g, part, rank, axis, given, size):
-    """Cut off at the end, or filled with zeros."""
-    if given > size:
-        return g.slice(part, axis, 0, size)
-    ends = [size - given if each == axis else 0 for each in range(rank)]
-    return g.node("Pad", [part, g.ints([0] * rank + ends)])
