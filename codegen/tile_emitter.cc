@@ -414,7 +414,8 @@ llvm::Value* TileEmitter::condition(const Affine& constraint) {
 llvm::Value* TileEmitter::lane_mask(const Affine& constraint) {
   const int64_t step = constraint.coefficient(lane_);
   const Affine rest = constraint - Affine::variable(lane_, step);
-  return at_level(level_of(rest), "mask " + constraint.str(), [&]() -> llvm::Value* {
+  // The statements of a leaf may have different numbers of lanes.
+  return at_level(level_of(rest), text("mask of ", lanes_, " ", constraint.str()), [&]() -> llvm::Value* {
     constexpr int64_t kLimit = int64_t{1} << 30;
     const Interval range = range_of(constraint, context_.ranges);
     const bool narrow = range.low > -kLimit && range.high < kLimit;

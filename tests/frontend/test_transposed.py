@@ -40,3 +40,23 @@ def test_strided(number):
     expected = scattered(x, weights, bias, stride, pads, extra, groups)
     assert found.shape == expected.shape
     assert np.abs(found - expected).max() <= 1e-5 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("size", [15, 17, 31, 33])
+def test_residues_of_other_sizes_in_one_loop(size):
+    """Behind a stride of 2 the tail of the sums has another number of lanes than what follows in the same loop: masks of lanes are not shared."""
+    random = np.random.default_rng(size)
+    x = random.standard_normal((1, 8, size)).astype(np.float32)
+    weights = random.standard_normal((8, 2, 1)).astype(np.float32)
+    bias = random.standard_normal(4).astype(np.float32)
+    nodes = [helper.make_node("ConvTranspose", ["x", "w", "b"], ["s"], strides=[2], pads=[2, 2], group=2), helper.make_node("Relu", ["s"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(bias, "b")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    full = np.zeros((1, 4, 2 * size - 1))
+    for group in range(2):
+        part = slice(4 * group, 4 * group + 4)
+        full[:, 2 * group:2 * group + 2, ::2] = np.einsum("ncl,cfk->nfl", x[:, part].astype(np.float64), weights[part])
+    expected = np.maximum(full[:, :, 2:-2] + bias[:, None], 0)
+    found = tc.compile(model, log=False, threads=1).run({"x": x})["y"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
