@@ -523,3 +523,28 @@ def test_command_line(tmp_path, capsys):
     assert cli.main(["check", str(path), "--input", "input=wide:f32"]) == 1
     assert capsys.readouterr().err == ("tc: --input takes NAME=1,3,224,224:f32, NAME=FILE.npy or NAME=3 of a model of PyTorch, not "
                                        "'input=wide:f32'\n")
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM", "RNN"])
+def test_steps_of_recurrent_layers_are_not_traced(kind, monkeypatch):
+    """PyTorch's own description of a layer runs all its steps: 30 ms each, twice for each layer."""
+    def told(*_, **__):
+        raise AssertionError("PyTorch ran the steps of a layer")
+
+    class Layers(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = getattr(torch.nn, kind)(4, 6, num_layers=2, bidirectional=True)
+
+        def forward(self, x):
+            # Something that is decomposed, so that the graph is traced again.
+            return self.layers(torch.nn.functional.softsign(x))
+
+    module, x = Layers().eval().requires_grad_(False), torch.randn(7, 2, 4)
+    expected = torch.utils._pytree.tree_leaves(module(x))
+    monkeypatch.setattr(torch._decomp.decompositions, "_rnn_helper", told)
+    compiled = tc.compile(module, inputs=(x,), log=False)
+    for found, wanted in zip(torch.utils._pytree.tree_leaves(compiled(x)), expected, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+    with pytest.raises(AssertionError, match="ran the steps"):
+        torch.export.export(module, (x,), strict=False)    # PyTorch's own description is back

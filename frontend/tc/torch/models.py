@@ -16,6 +16,7 @@ from .detectors import known_torchvision
 from .dynamic import OpenSizes, names_of_leaves
 from .packages import know_caches
 from .program import Names, describe_program, refuse_autocast
+from .recurrence import shapes_alone
 from .script_values import ScriptError
 from .scripted import ScriptedModule, bind, initial_state
 
@@ -65,7 +66,7 @@ def export(module, args, kwargs, name, dynamic=None):
     know_caches()
     args, kwargs = _apart(module, args, kwargs)
     try:
-        with warnings.catch_warnings(), torch.no_grad(), known_torchvision():
+        with warnings.catch_warnings(), torch.no_grad(), known_torchvision(), shapes_alone():
             warnings.simplefilter("ignore")
             exported = torch.export.export(module, args, kwargs, dynamic_shapes=_by_parameter(module, args, kwargs, dynamic), strict=False)
             _detach_out_of_place(exported.graph)

@@ -12,6 +12,7 @@ from ..errors import UnsupportedError
 from ..native import compiler
 from .aten import TABLE, key_of
 from .describe import Complex, Describer, Refusal, Value, dtype_name, part_type, real_fake, refuse_all
+from .recurrence import shapes_alone
 from .walk import Missing, Walk, source_of_node
 
 _LARGEST_SIZE = 1 << 31
@@ -60,7 +61,7 @@ def functional(exported, name):
         if key_of(operator) in TABLE:
             del table[operator]
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), shapes_alone():
             warnings.simplefilter("ignore")
             return _decomposed(exported, table)
     except Exception as error:  # noqa: BLE001 - PyTorch's own passes check by assertions of all kinds

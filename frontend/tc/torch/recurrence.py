@@ -1,0 +1,54 @@
+"""Shapes of recurrent layers without their steps: for what a layer gives, torch.export runs PyTorch's decomposition step by step on
+tensors without numbers, tens of milliseconds each, and again whenever it decomposes the graph."""
+
+import contextlib
+import threading
+
+import torch
+from torch._C import DispatchKey
+from torch._decomp import decomposition_table
+
+_KEYS = DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd
+_lock = threading.RLock()     # the operators are those of the process
+
+
+def _sequence(input, state, bidirectional):
+    return input.new_empty((*input.shape[:-1], state.shape[-1] * (2 if bidirectional else 1)))
+
+
+def _of_one_state(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    return _sequence(input, hx, bidirectional), hx.new_empty(hx.shape)
+
+
+def _of_two_states(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    return _sequence(input, hx[0], bidirectional), *(state.new_empty(state.shape) for state in hx)
+
+
+_SHAPES = {torch.ops.aten.gru.input: _of_one_state, torch.ops.aten.rnn_tanh.input: _of_one_state, torch.ops.aten.rnn_relu.input: _of_one_state,
+           torch.ops.aten.lstm.input: _of_two_states}
+
+
+def _in_thread(thread, shapes, kernel):
+    """What computes the shapes alone, in this thread; others may trace with their own compilers meanwhile."""
+    def call(*args):
+        return (shapes if threading.get_ident() == thread else kernel)(*args)
+    return call
+
+
+@contextlib.contextmanager
+def shapes_alone():
+    """Meanwhile recurrent layers give tensors of their results' shapes where they are traced; what PyTorch computes does not come here."""
+    with _lock:
+        # Where PyTorch's tracers look: an operator's own kernels, and the decompositions of all.
+        places = [(operator, operator.py_kernels, key) for operator in _SHAPES for key in _KEYS if key in operator.py_kernels]
+        places += [(operator, decomposition_table, operator) for operator in _SHAPES if operator in decomposition_table]
+        kernels = [table[key] for _, table, key in places]
+        try:
+            for (operator, table, key), kernel in zip(places, kernels):
+                table[key] = _in_thread(threading.get_ident(), _SHAPES[operator], kernel)
+                operator._dispatch_cache.clear()
+            yield
+        finally:
+            for (operator, table, key), kernel in zip(places, kernels):
+                table[key] = kernel
+                operator._dispatch_cache.clear()
