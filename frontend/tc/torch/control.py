@@ -2,6 +2,7 @@
 
 import torch
 
+from .aten import key_of
 from .describe import Refusal, Value, dtype_name
 
 # The condition ends a loop before that.
@@ -10,6 +11,8 @@ _MOST_ITERATIONS = 2**63 - 1
 
 def describe(walk, node, args, kwargs):
     name = node.target.name()
+    if name == "with_effects":
+        return _effect(*args)
     if name == "cond":
         return _branch(walk, node, *args)
     if name == "while_loop":
@@ -21,6 +24,19 @@ def describe(walk, node, args, kwargs):
         operands = [each for each in args[args.index(module) + 1:] if not isinstance(each, str)]
         return inline(walk, walk.g, module, operands)
     raise Refusal("this higher-order operator is not supported")
+
+
+# Stands for the order of calls with effects.
+TOKEN = object()
+# What these do is to raise an error for some numbers.
+_CHECKS = ("aten::_linalg_check_errors", "aten::_assert_async", "aten::_assert_async.msg")
+
+
+def _effect(token, operator, *_):
+    """An operator that is called for its effect."""
+    if key_of(operator) not in _CHECKS:
+        raise Refusal(f"{operator} is called for its effect, which is not supported")
+    return (token,)
 
 
 def inline(walk, describer, module, operands):

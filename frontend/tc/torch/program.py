@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 from ..errors import UnsupportedError
 from ..native import compiler
 from .aten import TABLE, key_of
+from .control import TOKEN
 from .describe import Complex, Describer, Refusal, Value, dtype_name, part_type, real_fake, refuse_all
 from .recurrence import shapes_alone
 from .walk import Missing, Walk, source_of_node
@@ -188,6 +189,9 @@ class _Description:
     def _input(self, node, spec, mutated, leaf):
         """Binds a placeholder; 1 where it is a leaf of the call's arguments."""
         fake = node.meta.get("val")
+        if spec.kind is InputKind.TOKEN:
+            self.walk.values[node] = TOKEN
+            return 0
         if spec.kind is InputKind.USER_INPUT:
             if not isinstance(spec.arg, TensorArgument):
                 self.program.fixed[leaf] = getattr(spec.arg, "value", None)
@@ -266,7 +270,7 @@ class _Description:
                 self.program.writes.append((self._add(self.g.fresh(spec.target), value), "buffer", spec.target))
             elif spec.kind is OutputKind.USER_INPUT_MUTATION:
                 self.program.writes.append((self._add(self.g.fresh(f"{spec.target}_after"), value), "input", self.leaf_of[spec.target]))
-            else:
+            elif spec.kind is not OutputKind.TOKEN:
                 raise UnsupportedError(f"{self.name}: an output of the kind {spec.kind.name.lower()} is not supported")
 
     def _user_output(self, name, value):

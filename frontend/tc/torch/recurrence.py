@@ -12,16 +12,17 @@ _KEYS = DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd
 _lock = threading.RLock()     # the operators are those of the process
 
 
-def _sequence(input, state, bidirectional):
-    return input.new_empty((*input.shape[:-1], state.shape[-1] * (2 if bidirectional else 1)))
+def _sequence(input, state, layers):
+    """`layers` are has_biases, num_layers, dropout, train, bidirectional and batch_first."""
+    return input.new_empty((*input.shape[:-1], state.shape[-1] * (2 if layers[4] else 1)))
 
 
-def _of_one_state(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-    return _sequence(input, hx, bidirectional), hx.new_empty(hx.shape)
+def _of_one_state(input, hx, params, *layers):
+    return _sequence(input, hx, layers), hx.new_empty(hx.shape)
 
 
-def _of_two_states(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-    return _sequence(input, hx[0], bidirectional), *(state.new_empty(state.shape) for state in hx)
+def _of_two_states(input, hx, params, *layers):
+    return _sequence(input, hx[0], layers), *(state.new_empty(state.shape) for state in hx)
 
 
 _SHAPES = {torch.ops.aten.gru.input: _of_one_state, torch.ops.aten.rnn_tanh.input: _of_one_state, torch.ops.aten.rnn_relu.input: _of_one_state,
