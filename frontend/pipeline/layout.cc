@@ -13,6 +13,8 @@ using Contraction = OpTraits::Contraction;
 
 // Channels of bytes that a block of their own is made of, where there are no more.
 constexpr int kFewBytes = 4;
+// Of a feature map: a batch, channels and one spatial axis or more.
+constexpr size_t kLeastRank = 3;
 
 class LayoutChooser {
  public:
@@ -33,11 +35,13 @@ class LayoutChooser {
   }
 
  private:
+  // A feature map: [batch, channels, spatial axes]. Of how many axes makes no difference: blocks divide the channels alone.
   bool is_map(ValueId id) const {
-    return id != kNoValue && graph_[id].shape && graph_[id].shape->size() == 4 &&
+    return id != kNoValue && graph_[id].shape && rank(id) >= kLeastRank &&
            (graph_[id].dtype == DType::F32 || graph_[id].dtype == DType::I32 ||
             graph_[id].dtype == DType::I64 || is_byte(id));
   }
+  size_t rank(ValueId id) const { return graph_[id].shape->size(); }
   bool is_byte(ValueId id) const { return graph_[id].dtype == DType::I8 || graph_[id].dtype == DType::U8; }
   // Whether the products of all channels are summed up together.
   bool is_few_bytes(ValueId id) const {
@@ -87,29 +91,31 @@ class LayoutChooser {
     return int_attribute(node, "group") == 1 && graph_[node.inputs[1]].constant;
   }
 
-  // Shape [n or 1, c, 1, 1], [c, 1, 1] or one element: reads fine against blocked channels.
+  // What reads fine against blocked channels: one element, or one for each channel of a map of this rank ([1, c, 1, 1] or
+  // [c, 1, 1] for a map of two spatial axes).
   bool broadcasts(ValueId id) const {
     if (!graph_[id].shape) return false;
     const Shape& shape = *graph_[id].shape;
     return is_constant(shape) && element_count(shape).constant() == 1;
   }
-  bool channel_constant(ValueId id) const {
+  bool channel_constant(ValueId id, size_t map_rank) const {
     if (!graph_[id].constant || !graph_[id].shape) return false;
     const Shape& shape = *graph_[id].shape;
     for (size_t i = 0; i < shape.size(); ++i) {
-      if (shape.size() - i != 3 && shape[i] != Dim(1)) return false;
+      if (shape.size() - i != map_rank - 1 && shape[i] != Dim(1)) return false;
     }
     return true;
   }
 
   bool elementwise_fits(const Node& node) const {
+    const ValueId out = node.outputs[0];
     bool any = false;
     for (ValueId id : node.inputs) {
-      if (id == kNoValue || broadcasts(id) || channel_constant(id)) continue;
-      if (!is_map(id) || channels(id) != channels(node.outputs[0]) || graph_[id].constant) return false;
+      if (id == kNoValue || broadcasts(id) || channel_constant(id, rank(out))) continue;
+      if (!is_map(id) || rank(id) != rank(out) || channels(id) != channels(out) || graph_[id].constant) return false;
       any = any || blocked(id);
     }
-    return any && (whole_blocks(node.outputs[0]) || node.op->traits.finite_at_zero);
+    return any && (whole_blocks(out) || node.op->traits.finite_at_zero);
   }
 
   // Whether the node can compute its output in blocks, and is the better for it.
@@ -140,7 +146,7 @@ class LayoutChooser {
   bool fits_before_output(const Node& node) const {
     if (!node.op->elementwise || !fits_blocks(node)) return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-      return id == kNoValue || blocked(id) || broadcasts(id) || channel_constant(id);
+      return id == kNoValue || blocked(id) || broadcasts(id) || channel_constant(id, rank(node.outputs[0]));
     });
   }
 

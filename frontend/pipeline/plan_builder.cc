@@ -251,7 +251,7 @@ class PlanBuilder final : public ControlSteps {
     const ValueId in = node.inputs[0], out = node.outputs[0];
     const Shape& shape = *(*frame.graph)[in].shape;
     const int block = frame.layouts.count(in) ? frame.layouts[in] : frame.layouts[out];
-    if (shape[2] != Dim(1) || shape[3] != Dim(1)) return false;
+    if (std::any_of(shape.begin() + 2, shape.end(), [](const Dim& size) { return size != Dim(1); })) return false;
     if (!shape[1].is_constant() || shape[1].constant() % block != 0) return false;
     if (frame.places[out] || frame.aliases.count(out)) return false;
     frame.places[out] = place_of(frame, in);

@@ -57,6 +57,7 @@ const std::vector<Pass>& pass_table() {
       // Pairs of transposes have become identities.
       {"eliminate_again", "Removes identities that merging left.", eliminate},
       {"fold_pads", "Moves zero padding into the convolution after it.", fold_pads},
+      {"cut_taps", "Drops taps of filters that meet padding alone.", cut_taps},
       {"fold_batch_norm", "Folds scales and shifts per channel into the weights before them.", fold_batch_norm},
       // The scale and shift of batch normalisation are constants of the weights' shape.
       {"fold_again", "Computes what earlier passes made constant.", fold_constants},

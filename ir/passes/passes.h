@@ -72,6 +72,10 @@ void repeat_dequantisation(Graph& graph);
 // Zero padding in front of a convolution that alone reads it becomes the convolution's.
 void fold_pads(Graph& graph);
 
+// Taps at the ends of constant filters that meet nothing but padding, as of 3 x 3 filters over a map of one element, go with
+// that padding.
+void cut_taps(Graph& graph);
+
 // BatchNormalization with constant parameters, and products and sums with one constant per channel:
 // into the weights and bias of Conv, ConvTranspose and Gemm (computed in double) where nothing else
 // reads their result; what is left of BatchNormalization into Mul and Add.

@@ -158,6 +158,41 @@ const NamedGraph kNetworks[] = {
   output a c
 }
 )"},
+    {"video", R"(graph video {
+  input x f32[2, 3, 5, 9, 7]
+  constant w0 f32[24, 3, 3, 5, 3] #0
+  constant b0 f32[24] #0
+  constant w1 f32[24, 24, 3, 3, 3] #0
+  constant scale f32[24, 1, 1, 1] #0
+  constant w2 f32[40, 24, 1, 1, 1] #0
+  constant w3 f32[40, 1, 3, 1, 3] #0
+  constant w4 f32[32, 20, 2, 3, 1] #0
+  c0 f32[?] = Conv(x, w0, b0) {pads = [1, 2, 1, 1, 2, 1], strides = [1, 2, 2]}
+  r0 f32[?] = Relu(c0)
+  c1 f32[?] = Conv(r0, w1) {pads = [0, 1, 2, 2, 1, 0]}
+  m1 f32[?] = Mul(c1, scale)
+  s1 f32[?] = Add(m1, r0)
+  p1 f32[?] = MaxPool(s1) {kernel_shape = [3, 2, 2], pads = [1, 0, 1, 1, 1, 0], strides = [2, 1, 1]}
+  c2 f32[?] = Conv(p1, w2) {strides = [1, 2, 1]}
+  c3 f32[?] = Conv(c2, w3) {group = 40, pads = [2, 0, 1, 2, 0, 1], dilations = [2, 1, 1]}
+  a3 f32[?] = AveragePool(c3) {kernel_shape = [2, 2, 3], strides = [1, 1, 2]}
+  both f32[?] = Concat(a3, a3) {axis = 1}
+  c4 f32[?] = Conv(both, w4) {group = 4, pads = [0, 1, 0, 0, 1, 0]}
+  g f32[?] = GlobalAveragePool(c4)
+  f f32[?] = Flatten(g) {axis = 1}
+  output f r0 c4
+}
+)"},
+    // Blocks that are in the plain order but for places along one of three axes.
+    {"blocks_of_one_row", R"(graph blocks_of_one_row {
+  input x f32[1, 32, 3, 3, 7]
+  constant w f32[48, 32, 3, 3, 3] #0
+  a f32[?] = Conv(x, w)
+  f f32[?] = Flatten(a) {axis = 1}
+  y f32[?] = Softmax(f)
+  output y
+}
+)"},
     {"batches", R"(graph batches {
   symbol n in [1, 2147483648]
   input x f32[n, 20, 13, 9]

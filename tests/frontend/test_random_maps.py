@@ -1,0 +1,40 @@
+"""Random networks of feature maps with one to three spatial axes agree with PyTorch in float64, on each kind of target: 90 of
+them, and 3,000 with --full. `python -m tests.frontend.random_maps` compares others."""
+
+import pytest
+
+pytest.importorskip("torch")
+
+from . import random_maps
+
+AXES = (1, 2, 3)
+
+
+def count(request, usual):
+    return 1000 if request.config.getoption("--full") else usual
+
+
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("target, tolerance", [("native", 0.0), ("native", 1e-4), ("x86-64-v3", 0.0)])
+def test_on_this_machine(axes, target, tolerance, request):
+    assert random_maps.compare(range(count(request, 10)), axes, target, None, tolerance) == []
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_on_riscv64(axes, request):
+    seeds = range(1000, 1000 + (20 if request.config.getoption("--full") else 2))
+    assert [each for vlen in (128, 256) for each in random_maps.compare(seeds, axes, "rv64gcv", vlen)] == []
+
+
+def test_networks_have_all_operators():
+    seen = {node.op_type for seed in range(60) for node in random_maps.Network(seed).nodes}
+    assert len(seen) >= 16
+
+
+def test_a_wrong_result_is_seen():
+    network = random_maps.Network(0)
+    right = dict(network.outputs)
+    assert random_maps.what_is_wrong(network, right) == []
+    name = next(iter(right))
+    right[name] = right[name] * 1.001
+    assert random_maps.what_is_wrong(network, right) != []
