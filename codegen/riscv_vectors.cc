@@ -27,11 +27,6 @@ llvm::Value* to_fixed(Builder& builder, llvm::Value* value, int lanes) {
                                      builder.getInt64(0));
 }
 
-llvm::Value* widened(Builder& builder, llvm::Value* byte, DType type) {
-  llvm::Type* half = widen(builder.getInt16Ty(), lanes_of(byte));
-  return is_signed(type) ? builder.CreateSExt(byte, half) : builder.CreateZExt(byte, half);
-}
-
 // The floats as integers of half as many bits, rounded to nearest even and cut at the integers' ends.
 llvm::Value* to_short(Builder& builder, const Target& target, llvm::Value* numbers, bool has_sign) {
   constexpr int kCurrentRounding = 7;
@@ -67,6 +62,43 @@ std::optional<int64_t> whole_constant(const Expr& expr) {
   const double number = is_float(expr.dtype) ? expr.number : static_cast<double>(expr.integer);
   if (!(std::fabs(number) < kMost) || number != std::floor(number)) return std::nullopt;
   return static_cast<int64_t>(number);
+}
+
+// A bound of the magnitude of what f32 integers and constants, which are finite, make; infinity where it may be that. Nothing where it
+// may be NaN, as far as is known.
+std::optional<double> magnitude(const Kernel& kernel, const Expr& expr) {
+  constexpr double kLargest = std::numeric_limits<float>::max(), kInfinity = std::numeric_limits<double>::infinity();
+  const auto bounded = [&](double bound) { return bound <= kLargest ? bound : kInfinity; };
+  const auto of = [&](size_t operand) { return magnitude(kernel, *expr.operands[operand]); };
+  switch (expr.kind) {
+    case Expr::Kind::Const: return is_float(expr.dtype) && std::isfinite(expr.number) ? std::optional(std::fabs(expr.number)) : std::nullopt;
+    case Expr::Kind::Load: return kernel.buffers[static_cast<size_t>(expr.access.buffer)].scope == Scope::Constant && expr.dtype == DType::F32
+                                      ? std::optional(kLargest) : std::nullopt;
+    case Expr::Kind::Cast: {
+      const DType from = expr.operands[0]->dtype;
+      return expr.dtype == DType::F32 && is_integer(from) ? std::optional(std::ldexp(1.0, static_cast<int>(bits_of(from)))) : std::nullopt;
+    }
+    case Expr::Kind::Unary: {
+      const auto operand = expr.unary == UnaryOp::Round ? of(0) : std::nullopt;
+      return operand ? std::optional(*operand + 1) : std::nullopt;
+    }
+    case Expr::Kind::Binary: break;
+    default: return std::nullopt;
+  }
+  const auto a = of(0), b = of(1);
+  if (!a || !b) return std::nullopt;
+  const bool infinite = *a == kInfinity || *b == kInfinity;
+  switch (expr.binary) {
+    case BinaryOp::Mul: return infinite ? std::nullopt : std::optional(bounded(*a * *b));
+    case BinaryOp::Add:
+    case BinaryOp::Sub: return *a == kInfinity && *b == kInfinity ? std::nullopt : std::optional(bounded(*a + *b));
+    case BinaryOp::Max:
+    case BinaryOp::Min: {
+      if (!is_bounded_float(expr)) return std::max(*a, *b);
+      return static_cast<double>(std::max(std::abs(*whole_constant(*expr.operands[0]->operands[1])), std::abs(*whole_constant(*expr.operands[1]))));
+    }
+    default: return std::nullopt;
+  }
 }
 
 // Takes constants that are added, and ends, from an expression, from the outside in.
@@ -139,10 +171,7 @@ bool has_riscv_vectors(const Target& target, int lanes) {
          kWord * lanes <= kLargestGroup * target.vector_bits;
 }
 
-llvm::Value* add_short_products(Builder& builder, const Target& target, llvm::Value* sums, llvm::Value* a, DType a_type, llvm::Value* b,
-                                DType b_type) {
-  a = widened(builder, a, a_type);
-  b = widened(builder, b, b_type);
+llvm::Value* add_short_products(Builder& builder, const Target& target, llvm::Value* sums, llvm::Value* a, llvm::Value* b) {
   if (!b->getType()->isVectorTy()) std::swap(a, b);
   const int lanes = lanes_of(sums);
   const auto* before = llvm::dyn_cast<llvm::Constant>(sums);
@@ -159,11 +188,13 @@ llvm::Value* add_short_products(Builder& builder, const Target& target, llvm::Va
   return to_fixed(builder, made, lanes);
 }
 
-std::optional<RoundedByte> rounded_byte(const Expr& expr) {
+std::optional<RoundedByte> rounded_byte(const Kernel& kernel, const Expr& expr) {
   if (expr.kind != Expr::Kind::Cast || (expr.dtype != DType::U8 && expr.dtype != DType::I8)) return std::nullopt;
   RoundedByte result;
   result.type = expr.dtype;
-  return ByteForm(result).match(expr) ? std::optional(result) : std::nullopt;
+  if (!ByteForm(result).match(expr)) return std::nullopt;
+  result.may_be_nan = !magnitude(kernel, *result.number).has_value();
+  return result;
 }
 
 llvm::Value* round_to_bytes(Builder& builder, const Target& target, const RoundedByte& how, llvm::Value* numbers) {
@@ -182,6 +213,7 @@ llvm::Value* round_to_bytes(Builder& builder, const Target& target, const Rounde
   if (how.high - moved < most) combined(direct ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, how.high - moved);
   llvm::Value* bytes = to_bytes(builder, target, number, !direct);
   if (moved != 0) bytes = builder.CreateXor(bytes, llvm::ConstantInt::get(bytes->getType(), 128));
+  if (!how.may_be_nan) return bytes;
   llvm::Constant* of_nan = llvm::ConstantInt::get(widen(builder.getInt8Ty(), lanes), static_cast<uint64_t>(how.of_nan), true);
   return builder.CreateSelect(builder.CreateFCmpUNO(numbers, numbers), of_nan, bytes);
 }

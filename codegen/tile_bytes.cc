@@ -32,7 +32,11 @@ llvm::Value* TileEmitter::add_short_product(const Accumulator& accumulator, cons
   const Guard guard = guard_for(pending);
   const Value a = evaluate(product->first->operands[0], guard), b = evaluate(product->second->operands[0], guard);
   if (!a.vector && !b.vector) return nullptr;
-  return add_short_products(builder_, context_.target, accumulator.value, a.value, first->dtype, b.value, second->dtype);
+  const auto widened = [&](llvm::Value* byte, DType type) {
+    llvm::Type* half = widen(builder_.getInt16Ty(), lanes_of(byte));
+    return is_signed(type) ? builder_.CreateSExt(byte, half) : builder_.CreateZExt(byte, half);
+  };
+  return add_short_products(builder_, context_.target, accumulator.value, widened(a.value, first->dtype), widened(b.value, second->dtype));
 }
 
 // Operands whose members lie side by side; of the loop over the members the addresses are where it begins.

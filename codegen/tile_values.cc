@@ -182,7 +182,7 @@ TileEmitter::Value TileEmitter::compute(const ExprPtr& pointer, const Guard& gua
     }
     case Expr::Kind::Cast: {
       if (const auto upper = upper_product(expr, guard)) return *upper;
-      if (const auto rounded = has_riscv_vectors(context_.target, lanes_) ? rounded_byte(expr) : std::nullopt) {
+      if (const auto rounded = has_riscv_vectors(context_.target, lanes_) ? rounded_byte(kernel_, expr) : std::nullopt) {
         const Value number = evaluate(rounded->number, guard);
         if (number.vector) return {round_to_bytes(builder_, context_.target, *rounded, number.value), true};
       }
