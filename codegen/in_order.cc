@@ -4,8 +4,10 @@
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/BasicBlock.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicsRISCV.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -46,6 +48,7 @@ class BlockOrder : public StraightLine {
     measure();
     raise_stores();
     hoist_loads();
+    hoist_widening();
     spread_touches();
     rearrange();
   }
@@ -53,7 +56,7 @@ class BlockOrder : public StraightLine {
  private:
   // Cycles of the unit for vector arithmetic, on a core that takes a register at a time.
   double cycles(const Instruction& instruction) const {
-    if (llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction) || is_splat(instruction)) return 0;
+    if (llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction) || is_splat(instruction) || changes_kind(instruction)) return 0;
     return pressure_.registers(instruction);
   }
 
@@ -133,6 +136,22 @@ class BlockOrder : public StraightLine {
     }
   }
 
+  // Bytes that become numbers of 16 bits: a product would wait for them as for a load from the first cache.
+  void hoist_widening() {
+    constexpr double kWait = 6;   // cycles from one to the first product: the latency, and its own
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (!llvm::isa<llvm::SExtInst, llvm::ZExtInst>(order_[i]) || !order_[i]->getType()->isVectorTy()) continue;
+      if (!llvm::isa<llvm::LoadInst>(order_[i]->getOperand(0)) || order_[i]->getType()->getScalarSizeInBits() != 16) continue;
+      // The load may have moved before.
+      const auto load = place_.find(llvm::cast<Instruction>(order_[i]->getOperand(0)));
+      const size_t least = load == place_.end() ? 0 : static_cast<size_t>(std::max(0.0, std::ceil(keys_[load->second])));
+      const size_t use = first_use(*order_[i]);
+      size_t to = i;
+      while (to > least && time_[std::min(use, i)] - time_[to] < kWait) --to;
+      if (to < i) move(*order_[i], static_cast<double>(to) - 0.375);
+    }
+  }
+
   // The place from which on nothing stands in the way of the memory access at `i`.
   size_t free_from(size_t i) const {
     if (order_[i]->hasMetadata(llvm::LLVMContext::MD_invariant_load)) return 0;
@@ -157,15 +176,28 @@ class BlockOrder : public StraightLine {
     }
   }
 
-  // A call is a multiply-add of a sum, mostly.
+  // A call is a multiply-add of a sum, mostly, but where it makes bytes of an integer's sum.
+  static bool makes_bytes(const llvm::CallBase& call) {
+    if (changes_kind(call)) return true;
+    switch (call.getIntrinsicID()) {
+      case llvm::Intrinsic::riscv_vfncvt_x_f_w:
+      case llvm::Intrinsic::riscv_vfncvt_xu_f_w:
+      case llvm::Intrinsic::riscv_vnclip:
+      case llvm::Intrinsic::riscv_vnclipu: return true;
+      case llvm::Intrinsic::fmuladd: return llvm::isa<llvm::SIToFPInst>(call.getArgOperand(0));
+      default: return call.getType()->getScalarSizeInBits() == 16;
+    }
+  }
   bool finishes(const Instruction& made) const {
-    return place_.contains(&made) && !llvm::isa<llvm::CallBase>(made) && !made.mayReadOrWriteMemory();
+    const auto* call = llvm::dyn_cast<llvm::CallBase>(&made);
+    return place_.contains(&made) && (call == nullptr || makes_bytes(*call)) && !made.mayReadOrWriteMemory();
   }
 
   // What makes the value behind sums and loads.
   void collect_finish(const Value* value, llvm::SmallPtrSetImpl<const Instruction*>& found) const {
     const auto* made = llvm::dyn_cast<Instruction>(value);
-    if (made == nullptr || !finishes(*made) || found.size() > kLongFinish || !found.insert(made).second) return;
+    if (made == nullptr || !finishes(*made) || found.size() > kLongFinish) return;
+    if (!changes_kind(*made) && !found.insert(made).second) return;
     for (const llvm::Use& use : made->operands()) collect_finish(use.get(), found);
   }
 

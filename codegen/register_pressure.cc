@@ -3,6 +3,7 @@
 #include <llvm/Analysis/AliasAnalysis.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/IntrinsicsRISCV.h>
 
 namespace tc {
 
@@ -28,6 +29,16 @@ bool is_splat(const Value& value) {
     return shuffle->isZeroEltSplat() && llvm::isa<llvm::InsertElementInst>(shuffle->getOperand(0));
   }
   return llvm::isa<llvm::InsertElementInst>(value) && value.hasOneUse() && is_splat(**value.user_begin());
+}
+
+bool multiplies_scalar(const Value& value) {
+  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&value);
+  return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::riscv_vwmacc && !call->getArgOperand(1)->getType()->isVectorTy();
+}
+
+bool changes_kind(const Value& value) {
+  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&value);
+  return call != nullptr && (call->getIntrinsicID() == llvm::Intrinsic::vector_insert || call->getIntrinsicID() == llvm::Intrinsic::vector_extract);
 }
 
 // Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap.

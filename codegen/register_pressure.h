@@ -17,6 +17,10 @@ namespace tc {
 
 // A splat is an operand of vector instructions, no vector of its own.
 bool is_splat(const llvm::Value& value);
+// A product of short numbers whose one operand is the same for all lanes: a scalar register.
+bool multiplies_scalar(const llvm::Value& value);
+// Takes no instruction: the lanes of a vector of one kind as one of the other.
+bool changes_kind(const llvm::Value& value);
 // Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap.
 bool conflict(const llvm::Instruction& a, const llvm::Instruction& b);
 
@@ -33,9 +37,11 @@ class Pressure {
 
   // Of a value in vector registers; 0 of others.
   int registers(const llvm::Value& value) const {
-    const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value.getType());
+    const auto* type = llvm::dyn_cast<llvm::VectorType>(value.getType());
     if (type == nullptr || is_splat(value)) return 0;
-    const double bits = static_cast<double>(type->getPrimitiveSizeInBits().getFixedValue());
+    // LLVM counts scalable vectors in parts of 64 bits.
+    const llvm::TypeSize size = type->getPrimitiveSizeInBits();
+    const double bits = static_cast<double>(size.getKnownMinValue()) * (size.isScalable() ? target_.vector_bits / 64 : 1);
     int result = 1;
     while (result * target_.vector_bits < bits) result *= 2;
     return result;
@@ -152,7 +158,7 @@ class StraightLine {
   }
   // A tile of sums with broadcasts is even: groups of one size that live throughout fill the registers.
   bool broadcasts() const {
-    return std::any_of(order_.begin(), order_.end(), [](const llvm::Instruction* each) { return is_splat(*each); });
+    return std::any_of(order_.begin(), order_.end(), [](const llvm::Instruction* each) { return is_splat(*each) || multiplies_scalar(*each); });
   }
 
  protected:

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/matrix_unit.h"
+#include "codegen/riscv_vectors.h"
 #include "codegen/tile_emitter.h"
 #include "ir/error.h"
 #include "ir/target/byte_products.h"
@@ -18,6 +19,25 @@ const Expr* byte_load(const ExprPtr& expr) {
 }
 
 }  // namespace
+
+llvm::Value* TileEmitter::add_short_product(const Accumulator& accumulator, const Constraints& pending) {
+  if (statement_->reduction != Reduction::Sum || statement_->value->dtype != DType::I32 || !accumulator.value->getType()->isVectorTy() ||
+      !has_riscv_vectors(context_.target, lanes_)) {
+    return nullptr;
+  }
+  const auto product = product_of(statement_->value);
+  if (!product) return nullptr;
+  const Expr *first = byte_load(product->first), *second = byte_load(product->second);
+  if (first == nullptr || second == nullptr) return nullptr;
+  const Guard guard = guard_for(pending);
+  const Value a = evaluate(product->first->operands[0], guard), b = evaluate(product->second->operands[0], guard);
+  if (!a.vector && !b.vector) return nullptr;
+  const auto widened = [&](llvm::Value* byte, DType type) {
+    llvm::Type* half = widen(builder_.getInt16Ty(), lanes_of(byte));
+    return is_signed(type) ? builder_.CreateSExt(byte, half) : builder_.CreateZExt(byte, half);
+  };
+  return add_short_products(builder_, context_.target, accumulator.value, widened(a.value, first->dtype), widened(b.value, second->dtype));
+}
 
 // Operands whose members lie side by side; of the loop over the members the addresses are where it begins.
 std::optional<TileEmitter::ByteOperands> TileEmitter::byte_operands(const TileLoop& members) {

@@ -511,6 +511,8 @@ void TileEmitter::accumulate_instance(const Constraints& pending) {
   if (const auto product = statement_->reduction == Reduction::Sum && is_float(dtype) ? product_of(statement_->value)
                                                                                        : std::nullopt) {
     next = add_product(accumulator, *product, pending, needed);
+  } else if (llvm::Value* sum = add_short_product(accumulator, pending)) {
+    next = sum;
   } else {
     const Value value = evaluate(statement_->value, guard_for(pending));
     next = arithmetic_.combine(statement_->reduction, dtype, accumulator.value, shaped_like(accumulator, value));

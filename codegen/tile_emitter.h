@@ -151,6 +151,8 @@ class TileEmitter {
   // The accumulator plus a product; conditions that the product's operands fulfil by being 0 leave `needed`.
   llvm::Value* add_product(const Accumulator& accumulator, std::pair<ExprPtr, ExprPtr> product,
                            const Constraints& pending, Constraints& needed);
+  // The same of two bytes in vectors of RISC-V; null where the statement's value is no such product.
+  llvm::Value* add_short_product(const Accumulator& accumulator, const Constraints& pending);
   llvm::Value* shaped_like(const Accumulator& accumulator, const Value& value);
   // `next` where the conditions hold, else `before`.
   llvm::Value* selected(const Constraints& needed, llvm::Value* next, llvm::Value* before);

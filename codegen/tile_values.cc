@@ -1,6 +1,7 @@
 // Expressions of a leaf's statements as scalar and vector values.
 #include <functional>
 
+#include "codegen/riscv_vectors.h"
 #include "codegen/tile_emitter.h"
 #include "ir/error.h"
 #include "ir/narrow_float.h"
@@ -174,10 +175,17 @@ TileEmitter::Value TileEmitter::compute(const ExprPtr& pointer, const Guard& gua
     case Expr::Kind::Index: return affine_value(expr.affine.substitute(iterators_));
     case Expr::Kind::Unary: {
       const Value a = evaluate(expr.operands[0], guard);
+      if (expr.unary == UnaryOp::Round && a.vector && has_riscv_vectors(context_.target, lanes_) && is_bounded_float(*expr.operands[0])) {
+        return {round_bounded(builder_, a.value), true};
+      }
       return {arithmetic_.unary(expr.unary, expr.operands[0]->dtype, a.value), a.vector};
     }
     case Expr::Kind::Cast: {
       if (const auto upper = upper_product(expr, guard)) return *upper;
+      if (const auto rounded = has_riscv_vectors(context_.target, lanes_) ? rounded_byte(kernel_, expr) : std::nullopt) {
+        const Value number = evaluate(rounded->number, guard);
+        if (number.vector) return {round_to_bytes(builder_, context_.target, *rounded, number.value), true};
+      }
       const Value a = evaluate(expr.operands[0], guard);
       return {arithmetic_.cast(expr.operands[0]->dtype, expr.dtype, a.value), a.vector};
     }

@@ -268,7 +268,8 @@ bool TilePlanner::streams_window() const {
 }
 
 void TilePlanner::place_epilogue(int64_t copies) {
-  const double heavy = iterators_.members.empty() ? kHeavyEpilogue : kHeavyOfBytes;
+  const bool bytes = !iterators_.members.empty() || (in_order() && facts_.buffer(facts_.sum().write).dtype == DType::I32);
+  const double heavy = bytes ? kHeavyOfBytes : kHeavyEpilogue;
   bool apart = !around_.empty() && epilogue_weight(facts_) * static_cast<double>(copies) > heavy;
   if (knobs_.apart != 0) apart = knobs_.apart == 2 && !around_.empty();
   plan_.tile = plan_.init_at = plan_.tails_at = around_;

@@ -1,0 +1,73 @@
+"""Bytes on the vectors of RISC-V: how floats are rounded to them, and what instructions sums of them take."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import tc
+
+from ..support import count_under_qemu, output_file
+
+KINDS = {"uint8": (TensorProto.UINT8, (0, 1, 100, 128, 255)), "int8": (TensorProto.INT8, (-128, -7, 0, 127))}
+
+
+def model(nodes, inputs, outputs, constants):
+    graph = helper.make_graph(nodes, "bytes", inputs, outputs, [numpy_helper.from_array(array, name) for name, array in constants.items()])
+    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+
+
+def difficult_floats():
+    """Ties, both zeros, what lies beyond integers of 8, 16 and 32 bits, infinities and NaN, and others between them."""
+    few = np.array([0.0, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 127.5, 254.5, 255.5, -128.5, 32767.5, -32768.5, 65535.5, 65536.0, 1e9, -1e9, 3e9, -3e9,
+                    1e38, -1e38, np.inf, -np.inf, np.nan, 5e-324], np.float32)
+    many = np.random.default_rng(3).uniform(-300, 300, 999).astype(np.float32)
+    return np.concatenate([few, many, np.round(many) + np.float32(0.5)])
+
+
+@pytest.mark.parametrize("scale", [1, 0.75])
+@pytest.mark.parametrize("length", [128, 256, 512])
+@pytest.mark.parametrize("kind", KINDS)
+def test_floats_are_rounded_to_bytes(kind, length, scale, tmp_path):
+    """Of a zero point, each output: to the nearest even, cut at the ends of the type; what a NaN becomes is the same as on x86-64."""
+    code, zeros = KINDS[kind]
+    x = difficult_floats()
+    nodes = [helper.make_node("QuantizeLinear", ["x", "scale", f"zero{i}"], [f"y{i}"]) for i in range(len(zeros))]
+    constants = {"scale": np.float32(scale), **{f"zero{i}": np.array(zero, kind) for i, zero in enumerate(zeros)}}
+    source = model(nodes, [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+                   [helper.make_tensor_value_info(f"y{i}", code, x.shape) for i in range(len(zeros))], constants)
+    tc.compile(source, "rv64gcv", threads=1, log=False).export(str(tmp_path / "bytes"), kind="executable")
+    outputs, _ = count_under_qemu(tmp_path / "bytes", {"x": x}, tmp_path, vlen=length, arguments=["--threads", "1"])
+    native = tc.compile(source, threads=1, log=False).run({"x": x})
+    ends, number = np.iinfo(kind), ~np.isnan(x)
+    for i, zero in enumerate(zeros):
+        found = outputs[output_file(f"y{i}")]
+        rounded = np.clip(np.round((x[number] / np.float32(scale)).astype(np.float64)) + zero, ends.min, ends.max)
+        np.testing.assert_array_equal(found[number], rounded.astype(kind), err_msg=f"zero point {zero}")
+        np.testing.assert_array_equal(found, native[f"y{i}"])
+
+
+def convolution(zero):
+    """A 1x1 convolution of bytes, whose result has a zero point."""
+    random = np.random.default_rng(4)
+    constants = {"scale": np.float32(0.02), "none": np.uint8(0), "w": random.integers(-127, 128, (48, 32, 1, 1)).astype(np.int8),
+                 "w_scale": random.uniform(0.001, 0.01, 48).astype(np.float32), "w_zero": np.zeros(48, np.int8),
+                 "y_scale": np.float32(0.3), "y_zero": np.uint8(zero)}
+    nodes = [helper.make_node("DequantizeLinear", ["x", "scale", "none"], ["x_float"]),
+             helper.make_node("DequantizeLinear", ["w", "w_scale", "w_zero"], ["w_float"], axis=0),
+             helper.make_node("Conv", ["x_float", "w_float"], ["sums"]),
+             helper.make_node("QuantizeLinear", ["sums", "y_scale", "y_zero"], ["y"])]
+    return model(nodes, [helper.make_tensor_value_info("x", TensorProto.UINT8, (1, 32, 14, 14))],
+                 [helper.make_tensor_value_info("y", TensorProto.UINT8, (1, 48, 14, 14))], constants)
+
+
+@pytest.mark.parametrize("zero", [0, 90])
+@pytest.mark.parametrize("target", ["rv64gcv", "rv64gcv_zvl256b", "rv64gcv_zvl512b"])
+def test_instructions_of_sums(target, zero):
+    """Products are added up by one instruction, with a byte of all lanes in a scalar register; nothing becomes a double or tests for NaN."""
+    texts = [kernel.schedule().assembly for kernel in tc.kernels(convolution(zero), target, threads=1)]
+    (text,) = [each for each in texts if "vwmacc" in each]
+    assert "vwmacc.vx" in text and "vnclip" in text and "vfncvt.x" in text
+    for slow in ("vfwcvt", "vmfne", "vmfeq", "fsrm", "vwmacc.vv"):
+        assert slow not in text, slow
+    # A product and, beside it, what widens the weights of a step.
+    assert text.count("vwmacc.vx") > 4 * text.count("vsext")
