@@ -30,6 +30,11 @@ bool is_splat(const Value& value) {
   return llvm::isa<llvm::InsertElementInst>(value) && value.hasOneUse() && is_splat(**value.user_begin());
 }
 
+bool is_touch(const Instruction& instruction) {
+  const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+  return load != nullptr && load->isVolatile() && load->use_empty();
+}
+
 // Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap.
 bool conflict(const Instruction& a, const Instruction& b) {
   if (!a.mayReadOrWriteMemory() || !b.mayReadOrWriteMemory()) return false;

@@ -17,6 +17,8 @@ namespace tc {
 
 // A splat is an operand of vector instructions, no vector of its own.
 bool is_splat(const llvm::Value& value);
+// Whether the instruction only brings a line near: a load into no register.
+bool is_touch(const llvm::Instruction& instruction);
 // Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap.
 bool conflict(const llvm::Instruction& a, const llvm::Instruction& b);
 

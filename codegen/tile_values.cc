@@ -1,6 +1,8 @@
 // Expressions of a leaf's statements as scalar and vector values.
 #include <functional>
 
+#include "codegen/math.h"
+#include "codegen/signs.h"
 #include "codegen/tile_emitter.h"
 #include "ir/error.h"
 #include "ir/narrow_float.h"
@@ -174,6 +176,8 @@ TileEmitter::Value TileEmitter::compute(const ExprPtr& pointer, const Guard& gua
     case Expr::Kind::Index: return affine_value(expr.affine.substitute(iterators_));
     case Expr::Kind::Unary: {
       const Value a = evaluate(expr.operands[0], guard);
+      if (expr.unary == UnaryOp::Exp && is_never_positive(kernel_, *statement_, *expr.operands[0]))
+        return {emit_exp_of_nonpositive(builder_, context_.target, a.value), a.vector};
       return {arithmetic_.unary(expr.unary, expr.operands[0]->dtype, a.value), a.vector};
     }
     case Expr::Kind::Cast: {
