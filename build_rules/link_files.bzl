@@ -1,6 +1,7 @@
 """What an exported executable is linked from: the runtime's archive and the C library's files."""
 
-load("//build_rules:sysroot.bzl", "ARCHITECTURES", "SYSROOT_FILES")
+load("//build_rules:sysroot.bzl", "ARCHITECTURES", "MUSL_FILES", "SYSROOT_FILES")
+load("@musl_riscv64//:available.bzl", MUSL_AVAILABLE = "AVAILABLE")
 
 _LLVM = "/usr/lib/llvm-19/bin/"
 
@@ -18,7 +19,9 @@ _FLAGS = [
 ]
 
 def link_files(name, runtime_sources, runtime_headers, visibility):
-    """Makes lib/ARCHITECTURE/{crt1.o, libc.a, libtc_runtime.a, ...} and a filegroup of them all."""
+    """Makes lib/ARCHITECTURE/{crt1.o, libc.a, libtc_runtime.a, ...} and a filegroup of them all.
+
+    Of riscv64 also lib/riscv64/musl/{crt1.o, libc.a, ...}, where that C library was fetched."""
     outs = []
     for architecture, row in ARCHITECTURES.items():
         folder = "lib/" + architecture + "/"
@@ -53,6 +56,14 @@ done
                 cmd = "cp $< $@",
             )
             outs.append(folder + file)
+    for file in MUSL_FILES if MUSL_AVAILABLE else []:
+        native.genrule(
+            name = "musl_riscv64_" + file,
+            srcs = ["@musl_riscv64//:" + file],
+            outs = ["lib/riscv64/musl/" + file],
+            cmd = "cp $< $@",
+        )
+        outs.append(":musl_riscv64_" + file)
     native.filegroup(
         name = name,
         srcs = outs,

@@ -123,6 +123,8 @@ prepare() {
   lay_out_riscv64 SYSROOT sysroot-riscv64 "$ROOT/build_rules/riscv64_packages.lock" \
     "the agent of riscv64 boards"
   RISCV64_PACKAGES=$LAID_OUT
+  lay_out_riscv64 MUSL musl-riscv64 "$ROOT/build_rules/riscv64_musl.lock" "small executables for riscv64"
+  RISCV64_PACKAGES+=" $LAID_OUT"
   if [[ ! -x $VENV/bin/pip ]]; then
     local python
     python=$(find_python)

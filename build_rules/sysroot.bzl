@@ -70,6 +70,27 @@ riscv64_sysroot_repository = repository_rule(
     local = True,
 )
 
+# The smaller C library of riscv64, for exported executables: files below usr/lib/riscv64-linux-musl.
+MUSL_FILES = ["crt1.o", "crti.o", "crtn.o", "libc.a", "libm.a"]
+
+def _riscv64_musl_repository(ctx):
+    environment = ctx.os.environ
+    folder = environment.get("TC_MUSL_RISCV64")
+    if not folder:
+        folder = environment.get("HOME", "") + "/.cache/tc/musl-riscv64"
+    exists = ctx.path(folder + "/packages.txt").exists
+    ctx.file("available.bzl", "AVAILABLE = %s\n" % exists, executable = False)
+    for file in MUSL_FILES if exists else []:
+        ctx.symlink(ctx.path(folder + "/usr/lib/riscv64-linux-musl/" + file), file)
+    ctx.file("BUILD", "exports_files(glob(['*.o', '*.a'], allow_empty = True))\n")
+
+# musl, which build_rules/riscv64_sysroot.py laid out; AVAILABLE in its available.bzl is false where it did not.
+riscv64_musl_repository = repository_rule(
+    implementation = _riscv64_musl_repository,
+    environ = ["HOME", "TC_MUSL_RISCV64"],
+    local = True,
+)
+
 def _static_grpc_repository(ctx):
     folder = ctx.path("/usr/lib/x86_64-linux-gnu")
     if not folder.get_child("libgrpc++.a").exists:

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codegen/fit_registers.h"
+#include "codegen/interleave.h"
 #include "codegen/register_pressure.h"
 
 namespace tc {
@@ -33,20 +34,17 @@ constexpr int kSpare = 3;
 // The attribute of functions whose order is to stay.
 constexpr const char* kOrdered = "tc-ordered";
 
-bool is_touch(const Instruction& instruction) {
-  const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-  return load != nullptr && load->isVolatile() && load->use_empty();
-}
-
 class BlockOrder : public StraightLine {
  public:
   using StraightLine::StraightLine;
 
+  const BasicBlock& block() const { return block_; }
   bool fits() const { return leaves_free(0); }
 
-  void run() {
+  // Where chains come in turns, a store and what leads to it stay in their turn.
+  void run(bool in_turns) {
     measure();
-    raise_stores();
+    if (!in_turns) raise_stores();
     hoist_loads();
     hoist_widening();
     spread_touches();
@@ -288,6 +286,7 @@ class BlockOrder : public StraightLine {
 
 void order_for_core(llvm::Function& function, const Target& target) {
   fit_registers(function, target);
+  const auto in_turns = interleave_chains(function, target);
   const Pressure pressure(function, target);
   std::vector<BlockOrder> blocks;
   for (BasicBlock& block : function) blocks.emplace_back(block, pressure, target);
@@ -295,7 +294,7 @@ void order_for_core(llvm::Function& function, const Target& target) {
   const bool broadcasts = std::any_of(blocks.begin(), blocks.end(), [](const BlockOrder& each) { return each.broadcasts(); });
   // LLVM's scheduler finds an order that needs fewer registers, at the price of loads right before their use.
   if (!fits && !broadcasts) return;
-  for (BlockOrder& each : blocks) each.run();
+  for (BlockOrder& each : blocks) each.run(in_turns.contains(&each.block()));
   function.addFnAttr(kOrdered);
 }
 

@@ -275,11 +275,15 @@ void link_executable(const ModelObjects& objects, const Target& target,
     }
     return file;
   };
-  Linking linking(target, {"-static", "--gc-sections", "--strip-all", "--eh-frame-hdr", library("crt1.o"),
-                           library("crti.o"), library("crtbeginT.o")}, kLinkedSection, BlockIs::Kept);
+  // The smaller C library where there is one: an empty program takes 414 KB of glibc and 5 KB of musl.
+  // It is made to run what was compiled with glibc's headers, as the runtime's archive was.
+  const bool has_musl = std::filesystem::exists(library_folder + "/musl");
+  const auto c_library = [&](const std::string& name) { return library(has_musl ? "musl/" + name : name); };
+  Linking linking(target, {"-static", "--gc-sections", "--strip-all", "--eh-frame-hdr", c_library("crt1.o"),
+                           c_library("crti.o"), library("crtbeginT.o")}, kLinkedSection, BlockIs::Kept);
   linking.append(objects);
-  linking.append({"--start-group", library("libtc_runtime.a"), library("libm.a"), library("libc.a"),
-               library("libgcc.a"), library("libgcc_eh.a"), "--end-group", library("crtend.o"), library("crtn.o")});
+  linking.append({"--start-group", library("libtc_runtime.a"), c_library("libm.a"), c_library("libc.a"),
+               library("libgcc.a"), library("libgcc_eh.a"), "--end-group", library("crtend.o"), c_library("crtn.o")});
   linking.run(path);
 }
 

@@ -50,7 +50,8 @@ class Functions {
  public:
   Functions(Builder& builder, const Target& target, llvm::Type* type)
       : builder_(builder), single_(type->getScalarType()->isFloatTy()), scaling_(scaling_instruction(target, type)),
-        table_(table_instruction(target, type)), divides_(target.arch == Arch::RiscV64 && type->isVectorTy()) {}
+        table_(table_instruction(target, type)), divides_(target.arch == Arch::RiscV64 && type->isVectorTy()),
+        compares_bits_(divides_) {}
 
   Number exp(Number x) {
     // Below -104 (-746) the result is zero. The clamp lies where both factors' exponent bits are zero
@@ -62,6 +63,21 @@ class Functions {
     // Two factors, so that the result may be subnormal or infinite.
     const Number half = parts.count.shift_right_signed(1);
     return (parts.tail + 1) * power_of_two(half) * power_of_two(parts.count - half);
+  }
+
+  // The same of what is at most 40 or NaN, where a NaN is one that arithmetic gave or its result does not matter. Nothing overflows,
+  // so that one factor does, 2^64 times the power of two; times 2^-64 is then rounded once, also where that is subnormal.
+  Number exp_of_nonpositive(Number x) {
+    if (!single_ || scaling_ != llvm::Intrinsic::not_intrinsic) return exp(x);
+    constexpr int kRaised = 64, kBias = 127, kMantissa = 23;
+    // Where the factor's exponent bits are zero themselves (see exp).
+    const Number bounded = not_below(x, -(kRaised + kBias) * M_LN2);
+    // Adding the magic number rounds to an integer in the low bits, which are then those of the factor's exponent.
+    const double magic = 0x1.8p23 + kRaised + kBias;
+    const Number shifted = fma(bounded, x.same(M_LOG2E), x.same(magic));
+    const Number r = reduced(bounded, shifted - magic);
+    const Number power = fma(fma(polynomial(r, kExpF32), r, x.same(1)), r, x.same(1));
+    return power * shifted.bits().shift_left(kMantissa).as_float() * 0x1p-64;
   }
 
   // The same of what is at least -80 and at most 80 (f32).
@@ -135,7 +151,7 @@ class Functions {
 
   Number sigmoid(Number x) {
     // exp of what is not positive, so that neither side overflows.
-    const Number e = exp(-x.abs());
+    const Number e = exp_of_nonpositive(-x.abs());
     const Number numerator = select(x < 0, e, x.same(1));
     return select(x.is_nan(), x, numerator / (e + 1));
   }
@@ -290,13 +306,26 @@ class Functions {
     return select(above < low, x.same(low), above);
   }
 
+  // The larger of x and a negative number; NaN stays. On RISC-V a NaN that arithmetic gives is the canonical one, which is positive, so
+  // that this is the smaller of two unsigned integers.
+  Number not_below(Number x, double low) {
+    const Number limit = x.same(low);
+    if (!compares_bits_) return select(x < limit, limit, x);
+    return Number(builder_, builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, x.bits().value(), limit.bits().value())).as_float();
+  }
+
+  // x - n ln 2.
+  Number reduced(Number x, Number n) {
+    const Number r = fma(n, x.same(single_ ? -0.693145752 : -6.93147180369123816490e-01), x);
+    return fma(n, x.same(single_ ? -1.42860682e-6 : -1.90821492927058770002e-10), r);
+  }
+
   Exponential split(Number x) {
     // Adding the magic number rounds to an integer in the low bits.
     const double magic = single_ ? 0x1.8p23 : 0x1.8p52;
     const Number shifted = fma(x, x.same(M_LOG2E), x.same(magic));
     const Number n = shifted - magic;
-    Number r = fma(n, x.same(single_ ? -0.693145752 : -6.93147180369123816490e-01), x);
-    r = fma(n, x.same(single_ ? -1.42860682e-6 : -1.90821492927058770002e-10), r);
+    const Number r = reduced(x, n);
     const Number series = single_ ? polynomial(r, kExpF32) : polynomial(r, kExpF64);
     return {fma(series * r, r, r), shifted.bits() - x.same(magic).bits(), n};
   }
@@ -334,6 +363,7 @@ class Functions {
   llvm::Intrinsic::ID scaling_;
   llvm::Intrinsic::ID table_;
   bool divides_;             // a division of vectors costs less than two polynomials and an exponential
+  bool compares_bits_;       // integers and floats are in the same registers
 };
 
 // A large f32 as the sum of two f64 that is equal to it modulo 2 pi: its mantissa times the remainder
@@ -447,6 +477,10 @@ llvm::Value* emit_function(Builder& builder, const Target& target, UnaryOp op, l
     default: fail(ErrorKind::Internal, "internal error: no code for the function ", name_of(op));
   }
   return single ? result.truncate_float().value() : result.value();
+}
+
+llvm::Value* emit_exp_of_nonpositive(Builder& builder, const Target& target, llvm::Value* x) {
+  return Functions(builder, target, x->getType()).exp_of_nonpositive(Number(builder, x)).value();
 }
 
 llvm::Value* emit_function(Builder& builder, const Target& target, BinaryOp op, llvm::Value* a,

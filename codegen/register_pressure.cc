@@ -41,6 +41,11 @@ bool changes_kind(const Value& value) {
   return call != nullptr && (call->getIntrinsicID() == llvm::Intrinsic::vector_insert || call->getIntrinsicID() == llvm::Intrinsic::vector_extract);
 }
 
+bool is_touch(const Instruction& instruction) {
+  const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+  return load != nullptr && load->isVolatile() && load->use_empty();
+}
+
 // Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap.
 bool conflict(const Instruction& a, const Instruction& b) {
   if (!a.mayReadOrWriteMemory() || !b.mayReadOrWriteMemory()) return false;

@@ -21,6 +21,8 @@ bool is_splat(const llvm::Value& value);
 bool multiplies_scalar(const llvm::Value& value);
 // Takes no instruction: the lanes of a vector of one kind as one of the other.
 bool changes_kind(const llvm::Value& value);
+// Whether the instruction only brings a line near: a load into no register.
+bool is_touch(const llvm::Instruction& instruction);
 // Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap.
 bool conflict(const llvm::Instruction& a, const llvm::Instruction& b);
 

@@ -1,7 +1,9 @@
 // Expressions of a leaf's statements as scalar and vector values.
 #include <functional>
 
+#include "codegen/math.h"
 #include "codegen/riscv_vectors.h"
+#include "codegen/signs.h"
 #include "codegen/tile_emitter.h"
 #include "ir/error.h"
 #include "ir/narrow_float.h"
@@ -178,6 +180,8 @@ TileEmitter::Value TileEmitter::compute(const ExprPtr& pointer, const Guard& gua
       if (expr.unary == UnaryOp::Round && a.vector && has_riscv_vectors(context_.target, lanes_) && is_bounded_float(*expr.operands[0])) {
         return {round_bounded(builder_, a.value), true};
       }
+      if (expr.unary == UnaryOp::Exp && is_never_positive(kernel_, *statement_, *expr.operands[0]))
+        return {emit_exp_of_nonpositive(builder_, context_.target, a.value), a.vector};
       return {arithmetic_.unary(expr.unary, expr.operands[0]->dtype, a.value), a.vector};
     }
     case Expr::Kind::Cast: {

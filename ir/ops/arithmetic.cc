@@ -39,6 +39,18 @@ Dim divided(const Dim& a, const Dim& b) {
   return floor_div(a, b);
 }
 
+// The remainder with the sign of the dividend, and that with the sign of the divisor; a dividend that is not known is not negative.
+Dim rest_of_dividend(const Dim& a, const Dim& b) {
+  if (b == Dim(0) || b == Dim(-1)) return 0;
+  return a.is_constant() && b.is_constant() ? Dim(a.constant() % b.constant()) : mod(a, b);
+}
+Dim rest_of_divisor(const Dim& a, const Dim& b) {
+  const Dim rest = rest_of_dividend(a, b);
+  if (!b.is_constant() || b == Dim(0)) return rest;
+  if (!rest.is_constant()) return b.constant() < 0 ? mod(a * Dim(-1), b) * Dim(-1) : rest;
+  return rest != Dim(0) && (rest.constant() < 0) != (b.constant() < 0) ? rest + b : rest;
+}
+
 // Ops of any number of operands, combined from the left.
 OpRow variadic(const std::string& name, BinaryOp op, const std::string& doc) {
   OpRow row = elementwise({name, 1, "a", 1, doc});
@@ -69,7 +81,12 @@ OpRow mod_row() {
   row.lower = [plain, floating](LowerContext& context) {
     int_attribute(context.node(), "fmod") ? floating(context) : plain(context);
   };
-  return with_elements(row, [](const Dim& a, const Dim& b) { return b == Dim(0) ? Dim(0) : mod(a, b); });
+  auto infer = row.infer;
+  row.infer = [infer](InferContext& context) {
+    infer(context);
+    propagate(context, int_attribute(context.node(), "fmod") ? rest_of_dividend : rest_of_divisor);
+  };
+  return row;
 }
 
 // The power for an exponent that is known, or null.

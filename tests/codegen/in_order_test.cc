@@ -130,5 +130,41 @@ TEST(InOrder, TouchesAreSpread) {
   EXPECT_EQ(order_of(body), "a s1 s2 touch s3 s4 s5 s6 touch s7 s8 store ");
 }
 
+// `count` vectors, of each of which eight operations in a row make what is stored.
+std::string chains(int count, const std::string& letters) {
+  std::string body;
+  for (int i = 0; i < count; ++i) {
+    const std::string n = std::to_string(i), name = letters.substr(static_cast<size_t>(i), 1);
+    body += "  %p" + n + " = getelementptr i8, ptr %in, i64 " + std::to_string(64 * i) + "\n";
+    body += "  %l" + n + " = load <16 x float>, ptr %p" + n + "\n";
+    for (int step = 0; step < 8; ++step) {
+      const std::string before = step == 0 ? "l" + n : name + std::to_string(step - 1);
+      body += "  %" + name + std::to_string(step) + " = fmul <16 x float> %" + before + ", %" + before + "\n";
+    }
+    body += "  %o" + n + " = getelementptr i8, ptr %out, i64 " + std::to_string(64 * i) + "\n";
+    body += "  store <16 x float> %" + name + "7, ptr %o" + n + "\n";
+  }
+  return body;
+}
+
+TEST(InOrder, LongChainsComeInTurns) {
+  const std::string order = order_of(chains(4, "abcd"));
+  EXPECT_NE(order.find("a0 b0 a1 b1 a2 b2"), std::string::npos) << order;
+  EXPECT_NE(order.find("c4 d4 c5 d5"), std::string::npos) << order;
+  EXPECT_LT(order.find("b7"), order.find("c0")) << order;
+}
+
+TEST(InOrder, ChainsThatFillTheRegistersStayBehindEachOther) {
+  // 15 vectors that live throughout are 30 registers of 32 at 256 bits: two chains have no room.
+  std::string before, after;
+  for (int i = 0; i < 15; ++i) {
+    const std::string n = std::to_string(i);
+    before += "  %v" + n + " = load volatile <16 x float>, ptr %in\n";
+    after += "  store volatile <16 x float> %v" + n + ", ptr %out\n";
+  }
+  const std::string order = order_of(before + chains(2, "ab") + after);
+  EXPECT_EQ(order.find("a0 b0"), std::string::npos) << order;
+}
+
 }  // namespace
 }  // namespace tc

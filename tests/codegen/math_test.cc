@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "scheduler/scheduler.h"
 #include "tests/codegen_harness.h"
 #include "tests/codegen_kernels.h"
 
@@ -104,6 +105,29 @@ TEST_P(CodegenMath, SingleIsWithinUlps) {
     RecordProperty("ulps_" + target.name + "_" + std::to_string(lanes), std::to_string(worst));
     std::printf("%s f32 of %s: %.2f ULP at %.9g\n", name_of(test.op), where.c_str(), worst, worst_at);
     EXPECT_LE(worst, test.ulps) << name_of(test.op) << " at " << worst_at << ", " << where;
+  }
+}
+
+// The power of an element less the largest of its row, which is zero here.
+TEST(CodegenMathOfRows, ExponentialOfWhatIsNotPositiveIsWithinAUlp) {
+  const std::vector<double> values = samples(-260, 0, 40000, 1e-44);
+  std::vector<double> row;
+  for (const double each : values) {
+    if (each <= 0) row.push_back(each);
+  }
+  const int64_t count = static_cast<int64_t>(row.size());
+  const std::string extent = std::to_string(count);
+  const Kernel kernel = parse_kernel("kernel \"rows\"\n  input A f32[" + extent + "]\n  output O f32[" + extent + "]\n  local M f32[]\n"
+                                     "  init[]: M[] = -inf\n  maximum[i:" + extent + "]: M[] maxnum= A[i]\n"
+                                     "  power[i:" + extent + "]: O[i] = exp(A[i] - M[])\n");
+  Tensors tensors = {{"A", Tensor(DType::F32, {count})}, {"O", Tensor(DType::F32, {count})}};
+  for (int64_t i = 0; i < count; ++i) tensors.at("A").set(i, row[static_cast<size_t>(i)]);
+  for (const Target& target : {host_target(), avx2_target()}) {
+    run_compiled(default_schedule(kernel, target, 1).finish(), target, {}, tensors);
+    for (int64_t i = 0; i < count; ++i) {
+      const float x = tensors.at("A").data<float>()[i], got = tensors.at("O").data<float>()[i];
+      ASSERT_LE(ulp_error(got, std::exp(static_cast<long double>(x))), 1.0) << x << " on " << target.name;
+    }
   }
 }
 

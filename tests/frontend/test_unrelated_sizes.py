@@ -113,3 +113,26 @@ def test_each_size_is_compared_by_itself(nodes, inputs, right, wrong, needed):
     expected = np.matmul(first, second) if len(inputs) == 2 else np.where(first, second, right["z"])
     np.testing.assert_array_equal(module.run(right)["y"], expected)
     assert said(module, wrong) == f"{needed} for these inputs"
+
+
+@pytest.mark.parametrize("fmod", [0, 1])
+@pytest.mark.parametrize("rows", [1, 16, "n"])
+def test_remainders_of_sizes(rows, fmod):
+    """By a negative divisor the remainder is negative too; the arithmetic of sizes has it as the kernels have."""
+    constants = [onnx.numpy_helper.from_array(np.array(value), name) for name, value in (("by", [-3]), ("four", [4]), ("minus", [-1]))]
+    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Mod", ["s", "by"], ["below"], fmod=fmod),
+             helper.make_node("Mod", ["s", "four"], ["above"], fmod=fmod)]
+    outputs = ["below", "above"]
+    if rows != "n":     # a dividend that is known to be negative
+        nodes += [helper.make_node("Mul", ["s", "minus"], ["t"]), helper.make_node("Mod", ["t", "four"], ["negative"], fmod=fmod)]
+        outputs.append("negative")
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", FLOAT, [rows, 1])],
+                              [helper.make_tensor_value_info(name, TensorProto.INT64, None) for name in outputs], constants)
+    module = tc.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=8).SerializeToString(), log=False)
+    remainder = np.fmod if fmod else np.mod
+    for size in (1, 3, 16) if rows == "n" else (rows,):
+        sizes = np.array([size, 1])
+        found = module.run({"x": ramp(size, 1)})
+        for name, (dividend, by) in {"below": (sizes, -3), "above": (sizes, 4), "negative": (-sizes, 4)}.items():
+            if name in found:
+                np.testing.assert_array_equal(found[name], remainder(dividend, by), err_msg=name)

@@ -27,9 +27,10 @@ def link_with_symbols(module, path):
     compiled = Path(f"{path}.o")
     module.export(str(compiled), kind="object")
     library = Path(LIBRARY_FOLDER) / "riscv64"
-    files = [library / name for name in ("crt1.o", "crti.o", "crtbeginT.o")] + [compiled, "--start-group"]
-    files += [library / f"lib{name}.a" for name in ("tc_runtime", "m", "c", "gcc", "gcc_eh")]
-    files += ["--end-group", library / "crtend.o", library / "crtn.o"]
+    c_library = library / "musl" if (library / "musl").exists() else library
+    files = [c_library / "crt1.o", c_library / "crti.o", library / "crtbeginT.o", compiled, "--start-group"]
+    files += [library / "libtc_runtime.a", c_library / "libm.a", c_library / "libc.a", library / "libgcc.a", library / "libgcc_eh.a"]
+    files += ["--end-group", library / "crtend.o", c_library / "crtn.o"]
     subprocess.run([tool("ld.lld"), "-m", "elf64lriscv", "--build-id=none", "-z", "noexecstack", "-static", "--gc-sections",
                     "--eh-frame-hdr", *map(str, files), "-o", str(path)], check=True)
     compiled.unlink()
