@@ -43,6 +43,7 @@ class TilePlanner {
   void find_outer();
   void pack_inputs();
   // Returns the rows of a tile.
+  int64_t rows_of_small_map() const;
   int64_t split_rows();
   void order_loops();
   // Trips of the loop around the tile that stay inside of all panels; 0 where all do. In order, a core waits for what each
@@ -80,6 +81,7 @@ class TilePlanner {
   std::string around_;                 // the innermost loop around the tile; may be empty
   std::string innermost_;              // of the loops around the tile, before blocks
   bool outside_ = false;               // the outermost loop that sums is outside of the tile
+  int64_t rows_ = 1;                   // of the tile
   double others_ = 1;                  // trips of the loops around the tile that are not the panels'
   LoopPlan plan_;
 };
@@ -120,6 +122,7 @@ TilePlanner::TilePlanner(const ReductionFacts& facts, const IteratorPlan& iterat
 
 LoopPlan TilePlanner::plan() {
   find_outer();
+  rows_ = knobs_.rows != 0 ? knobs_.rows : rows_of_small_map();
   pack_inputs();
   if (!columns_.empty()) plan_.splits.push_back({loop(columns_), choice_.tile.columns, loop(columns_) + "_o", loop(columns_) + "_i"});
   const int64_t rows = split_rows();
@@ -171,7 +174,7 @@ void TilePlanner::find_outer() {
 
 // An input that lanes read apart and that is read again and again: the copy is made where the loops begin that do so.
 void TilePlanner::pack_inputs() {
-  if (knobs_.outer_order != 0 || knobs_.outer_block != 0 || knobs_.outside != 0 || knobs_.rows > 1) return;
+  if (knobs_.outer_order != 0 || knobs_.outer_block != 0 || knobs_.outside != 0 || rows_ > 1) return;
   for (const Access& load : loads_of(facts_.sum())) {
     if (!facts_.is_packable_input(load, iterators_.lane, columns_)) continue;
     // Loops inside of all that it depends on read it again.
@@ -195,15 +198,34 @@ void TilePlanner::pack_inputs() {
   }
 }
 
+// All rows of a map that is as small as a tile, so that constants too large for a cache are read once, in the order in which
+// they lie, not by each row anew: filters of 3 x 3 on maps of 2 x 2 had half of the memory's bandwidth.
+int64_t TilePlanner::rows_of_small_map() const {
+  const bool plain = knobs_.outer_order == 0 && knobs_.outer_block == 0 && knobs_.outside == 0 && !parts_;
+  if (!facts_.target().reorders || !plain || columns_.empty() || column_tiles() > 1) return 1;
+  int64_t rows = 1;
+  for (const std::string& name : outer_) {
+    if (name == iterators_.panels || trips(name) == 1) continue;
+    if (rows > 1 || facts_.extent(name, 0) == 0) return 1;
+    rows = trips(name);
+  }
+  const bool fits = rows * trips(columns_) * iterators_.vector_count <= facts_.target().vector_registers / 4 * 3;
+  const std::vector<Access> loads = loads_of(facts_.sum());
+  const bool large = std::any_of(loads.begin(), loads.end(), [&](const Access& load) {
+    return facts_.packable(load) && facts_.bytes_of(load) > static_cast<double>(facts_.target().l2_bytes) * 2;
+  });
+  return fits && large ? rows : 1;
+}
+
 int64_t TilePlanner::split_rows() {
-  if (knobs_.rows <= 1) return 1;
+  if (rows_ <= 1) return 1;
   std::string row;
   for (const std::string& name : outer_) {
     if (name != iterators_.panels && trips(name) > 1) row = name;
   }
   if (row.empty()) throw Abandon{"no rows"};
-  plan_.splits.push_back({loop(row), knobs_.rows, loop(row) + "_o", loop(row) + "_i"});
-  return knobs_.rows;
+  plan_.splits.push_back({loop(row), rows_, loop(row) + "_o", loop(row) + "_i"});
+  return rows_;
 }
 
 // Outermost first: the output loops as they are, the columns', the sums, the copies of the tile, the lanes.

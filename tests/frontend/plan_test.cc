@@ -193,6 +193,20 @@ const NamedGraph kNetworks[] = {
   output y
 }
 )"},
+    // Tiles have the rows of a map, whose filters no cache holds.
+    {"small_maps", R"(graph small_maps {
+  input x f32[1, 16, 3, 2, 2]
+  constant w0 f32[256, 16, 1, 1, 1] #0
+  constant w1 f32[264, 256, 1, 3, 3] #0
+  a f32[?] = Conv(x, w0)
+  b f32[?] = Conv(a, w1) {pads = [0, 1, 1, 0, 1, 1]}
+  c f32[?] = Relu(b)
+  d f32[?] = MaxPool(x) {kernel_shape = [3, 1, 1]}
+  e f32[?] = Conv(d, w0)
+  f f32[?] = Conv(e, w1) {pads = [0, 1, 1, 0, 1, 1]}
+  output c f
+}
+)"},
     {"batches", R"(graph batches {
   symbol n in [1, 2147483648]
   input x f32[n, 20, 13, 9]

@@ -56,6 +56,26 @@ TEST(Plans, DoNotDependOnEarlierOnes) {
   EXPECT_EQ(reduction.plan(reduction.cheapest(), {}).loops, first);
 }
 
+// Constants that the second cache does not hold are read once, for all rows of a map that fits into a tile.
+TEST(Plans, OfMapsAsSmallAsATileTakeTheirRows) {
+  const auto rows = [](int64_t channels, int64_t size, const char* target, int64_t knob) {
+    Schedule start(rectified_convolution(channels, channels, size, 3, 1), parse_target(target));
+    const PreparedReduction reduction(TraceBuilder(ScheduleAccess::state(start), 1));
+    ReductionKnobs knobs;
+    knobs.rows = knob;
+    int64_t result = 1;
+    for (const Division& each : reduction.plan(reduction.cheapest(), knobs).loops.splits) {
+      if (each.outer == "macc_y_o") result = each.size;
+    }
+    return result;
+  };
+  EXPECT_EQ(rows(512, 2, "x86-64-v4", 0), 2);
+  EXPECT_EQ(rows(512, 14, "x86-64-v4", 0), 1);
+  EXPECT_EQ(rows(128, 2, "x86-64-v4", 0), 1);
+  EXPECT_EQ(rows(512, 2, "rv64gcv", 0), 1);
+  EXPECT_EQ(rows(512, 2, "x86-64-v4", 1), 1);
+}
+
 TEST(Plans, KnobsChangeTheirOwnFields) {
   const PreparedReduction reduction = prepared("conv", "x86-64-v4");
   const LoopPlan plain = reduction.plan(reduction.cheapest(), {}).loops;
