@@ -186,9 +186,10 @@ TileEmitter::Value TileEmitter::compute(const ExprPtr& pointer, const Guard& gua
     }
     case Expr::Kind::Cast: {
       if (const auto upper = upper_product(expr, guard)) return *upper;
-      if (const auto rounded = has_riscv_vectors(context_.target, lanes_) ? rounded_byte(kernel_, expr) : std::nullopt) {
+      if (const auto rounded = lanes_ > 1 ? rounded_byte(kernel_, expr) : std::nullopt) {
         const Value number = evaluate(rounded->number, guard);
-        if (number.vector) return {round_to_bytes(builder_, context_.target, *rounded, number.value), true};
+        if (number.vector && has_riscv_vectors(context_.target, lanes_)) return {round_to_bytes(builder_, context_.target, *rounded, number.value), true};
+        if (llvm::Value* bytes = number.vector ? round_to_bytes_x86(builder_, context_.target, *rounded, number.value) : nullptr) return {bytes, true};
       }
       const Value a = evaluate(expr.operands[0], guard);
       return {arithmetic_.cast(expr.operands[0]->dtype, expr.dtype, a.value), a.vector};

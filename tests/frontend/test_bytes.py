@@ -1,6 +1,7 @@
-"""Bytes on the vectors of RISC-V: how floats are rounded to them, and what instructions sums of them take."""
+"""How vectors of RISC-V, and long ones of x86, round floats to bytes, and what instructions sums of bytes take."""
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -46,12 +47,12 @@ def test_floats_are_rounded_to_bytes(kind, length, scale, tmp_path):
         np.testing.assert_array_equal(found, native[f"y{i}"])
 
 
-def convolution(zero):
-    """A 1x1 convolution of bytes, whose result has a zero point."""
+def convolution(zero, scale=0.3):
+    """A 1x1 convolution of bytes, whose result has a zero point and a scale."""
     random = np.random.default_rng(4)
     constants = {"scale": np.float32(0.02), "none": np.uint8(0), "w": random.integers(-127, 128, (48, 32, 1, 1)).astype(np.int8),
                  "w_scale": random.uniform(0.001, 0.01, 48).astype(np.float32), "w_zero": np.zeros(48, np.int8),
-                 "y_scale": np.float32(0.3), "y_zero": np.uint8(zero)}
+                 "y_scale": np.float32(scale), "y_zero": np.uint8(zero)}
     nodes = [helper.make_node("DequantizeLinear", ["x", "scale", "none"], ["x_float"]),
              helper.make_node("DequantizeLinear", ["w", "w_scale", "w_zero"], ["w_float"], axis=0),
              helper.make_node("Conv", ["x_float", "w_float"], ["sums"]),
@@ -71,3 +72,28 @@ def test_instructions_of_sums(target, zero):
         assert slow not in text, slow
     # A product and, beside it, what widens the weights of a step.
     assert text.count("vwmacc.vx") > 4 * text.count("vsext")
+
+
+@pytest.mark.parametrize("zero", [0, 90])
+def test_instructions_of_sums_on_long_vectors_of_x86(zero):
+    """The instruction that narrows has the upper end, and where the lower one is 0, integers are compared."""
+    texts = [kernel.schedule().assembly for kernel in tc.kernels(convolution(zero), "x86-64-v4", threads=1)]
+    (text,) = [each for each in texts if "vcvtps2dq" in each]
+    assert "vpmovusdb" in text and "vminps" not in text
+    assert ("vmaxps" in text) == (zero != 0) and ("vpmaxsd" in text) == (zero == 0)
+
+
+@pytest.mark.parametrize("zero", [0, 90])
+def test_sums_beyond_32_bits_of_the_scale(zero, tmp_path):
+    """Numbers that are no 32-bit integers before they are cut: each becomes the end on its side."""
+    source = convolution(zero, 1e-13)
+    x = np.random.default_rng(5).integers(0, 256, (1, 32, 14, 14)).astype(np.uint8)
+    constants = {each.name: numpy_helper.to_array(each) for each in onnx.load_from_string(source).graph.initializer}
+    sums = np.einsum("fc,cyx->fyx", constants["w"][:, :, 0, 0].astype(np.int64), x[0].astype(np.int64))
+    assert (abs(sums[sums != 0]) > 50).mean() > 0.9   # far beyond 2^31 of the result's scale
+    expected = np.where(sums > 0, 255, np.where(sums < 0, 0, zero))
+    native = tc.compile(source, threads=1, log=False).run({"x": x})["y"]
+    np.testing.assert_array_equal(native[0], expected)
+    tc.compile(source, "rv64gcv", threads=1, log=False).export(str(tmp_path / "layer"), kind="executable")
+    outputs, _ = count_under_qemu(tmp_path / "layer", {"x": x}, tmp_path, arguments=["--threads", "1"])
+    np.testing.assert_array_equal(outputs[output_file("y")][0], expected)
