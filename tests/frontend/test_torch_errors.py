@@ -369,3 +369,10 @@ def test_real_archives_cut_anywhere(tmp_path):
     for size in range(0, len(data) - 1, 1000):
         path.write_bytes(data[:size])
         refusal(shape_of(path), tc.ModelError)
+
+
+def test_arguments_of_complex_numbers_have_their_type():
+    module = compiled(nn.Identity(), torch.zeros(2, 3, dtype=torch.complex64))
+    for given, kind in ((torch.zeros(2, 3), "float32"), (torch.zeros(2, 3, dtype=torch.complex128), "complex128"), (1.0, "float")):
+        with pytest.raises(tc.ShapeError, match=f"^input 'input' has complex numbers of type complex64; {kind} is given: convert it to that type$"):
+            module(given)
