@@ -68,16 +68,17 @@ class Functions {
   // The same of what is at most 40 or NaN, where a NaN is one that arithmetic gave or its result does not matter. Nothing overflows,
   // so that one factor does, 2^64 times the power of two; times 2^-64 is then rounded once, also where that is subnormal.
   Number exp_of_nonpositive(Number x) {
-    if (!single_ || scaling_ != llvm::Intrinsic::not_intrinsic) return exp(x);
+    if (!single_) return exp(x);
     constexpr int kRaised = 64, kBias = 127, kMantissa = 23;
-    // Where the factor's exponent bits are zero themselves (see exp).
-    const Number bounded = not_below(x, -(kRaised + kBias) * M_LN2);
+    const bool scales = scaling_ != llvm::Intrinsic::not_intrinsic;
+    // As in exp; without the instruction where the factor's exponent bits are zero themselves.
+    const Number bounded = not_below(x, scales ? -176 : -(kRaised + kBias) * M_LN2);
     // Adding the magic number rounds to an integer in the low bits, which are then those of the factor's exponent.
-    const double magic = 0x1.8p23 + kRaised + kBias;
-    const Number shifted = fma(bounded, x.same(M_LOG2E), x.same(magic));
-    const Number r = reduced(bounded, shifted - magic);
+    const double magic = 0x1.8p23 + (scales ? 0 : kRaised + kBias);
+    const Number shifted = fma(bounded, x.same(M_LOG2E), x.same(magic)), count = shifted - magic;
+    const Number r = reduced(bounded, count);
     const Number power = fma(fma(polynomial(r, kExpF32), r, x.same(1)), r, x.same(1));
-    return power * shifted.bits().shift_left(kMantissa).as_float() * 0x1p-64;
+    return scales ? times_power(power, count) : power * shifted.bits().shift_left(kMantissa).as_float() * 0x1p-64;
   }
 
   // The same of what is at least -80 and at most 80 (f32).

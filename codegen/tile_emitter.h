@@ -116,7 +116,7 @@ class TileEmitter {
 
   using Constraints = std::vector<Affine>;
 
-  // tile_emitter.cc: statements and their loop nests.
+  // tile_emitter.cc and, of serial loops, tile_loops.cc: statements and their loop nests.
   void emit_statement(const TileStatement& tile, bool from_zero);
   void nest(size_t position, Constraints pending);
   void serial_loop(size_t position, const Constraints& pending);
@@ -138,7 +138,8 @@ class TileEmitter {
     bool may_be_empty;
   };
   llvm::Value* serial_trips(size_t position, const SerialBounds& bounds, const Trips& trips);
-  // The trips low .. high.
+  // The trips low .. high; the last one by itself where some of its lanes do not exist, so that the others need no masks.
+  int64_t last_whole_trip(size_t position, const SerialBounds& bounds, Interval trips) const;
   void known_trips(size_t position, const SerialBounds& bounds, Interval trips);
   void unknown_trips(size_t position, const SerialBounds& bounds);
   // The trips of a symbolic extent whose lanes all exist, and those behind them: two loops, so that only the second has masks.
