@@ -96,7 +96,6 @@ SPILLING = {
     "depthwise 7x7": [42, 0, 0, 0],
     "max pooling": [0, 0, 120, 0],
     "average pooling": [21, 4, 0, 0],
-    "global pooling": [4, 6, 0, 0],
     "matrix x vector": [0, 18, 0, 0],
     "product of inputs": [0, 2, 0, 0],
     "GELU": [10, 0, 0, 0],
