@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 import tc
 from tests.support import ROOT
 
-DTYPES = (torch.float32, torch.int64, torch.bool)
+DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64)
 MOST = 2
 GOLDEN = ROOT / "tests" / "golden" / "torch_operators.txt"
 # What these give beyond shape and type is what the memory held before.
@@ -231,7 +231,7 @@ def golden_lines():
 
 
 HEAD = """# PyTorch's samples of its operators that are refused (tests/torch/operators.py --write): operator (types): what refuses it.
-# Everything else in PyTorch's list, as far as it is float32, int64 or bool, gives PyTorch's results.
+# Everything else in PyTorch's list, as far as it is float32, int64, bool or complex64, gives PyTorch's results.
 """
 
 
