@@ -117,7 +117,7 @@ class Walk:
             raise Refusal("it is not supported")
         describe = row.describe
         if _has_complex((args, kwargs)) or any(each.dtype.is_complex for each in _tensors(node.meta.get("val"))):
-            describe = COMPLEX.get(key_of(target))
+            describe = COMPLEX.get(key_of(target)) or (row.describe if row.ops == "refused" else None)
             if describe is None:
                 raise Refusal("it is not supported for complex numbers")
         for each in _tensors(node.meta.get("val")):
