@@ -180,18 +180,13 @@ class _CalledAsModule:
         if len(args) == self._plain_count and not kwargs:
             kinds = set(map(type, args))
             if len(kinds) == 1 and (torch.Tensor in kinds or np.ndarray in kinds):
-                return self._call_plainly(model, args, torch.Tensor in kinds)
+                # Its arguments are the leaves: for a model of a few layers looking for them takes as long as it runs.
+                return self._run_version(model, self._versions_of_calls[0], args, torch.Tensor in kinds)
         as_tensors = not any(isinstance(leaf, np.ndarray) for leaf in pytree.tree_leaves((args, kwargs)))
         if not self.state:
             return self._call(model, args, kwargs, as_tensors)
         with self._call_lock:     # a call at a time: each goes on where the one before ended
             return self._call(model, args, kwargs, as_tensors)
-
-    def _call_plainly(self, model, args, as_tensors):
-        """A call of the first version, with arrays that are its leaves: for a model of a few layers looking for them takes as long as it runs."""
-        version = self._versions_of_calls[0]
-        arrays = version.module._run(version.arrays(args, self._buffers))
-        return model.finish(version.program, version.results(arrays, args, self._buffers, as_tensors))
 
     def _call(self, model, args, kwargs, as_tensors):
         args, kwargs = model.call_of(args, kwargs)
@@ -199,6 +194,9 @@ class _CalledAsModule:
         version = next((each for each in self._versions_of_calls if each.takes(leaves, spec) and model.matches_state(each.program)), None)
         if version is None:
             version, leaves = self._new_version(model, args, kwargs, leaves)
+        return self._run_version(model, version, leaves, as_tensors)
+
+    def _run_version(self, model, version, leaves, as_tensors):
         arrays = version.module._run(version.arrays(leaves, self._buffers))
         return model.finish(version.program, version.results(arrays, leaves, self._buffers, as_tensors))
 

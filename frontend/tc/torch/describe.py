@@ -247,10 +247,9 @@ class Describer:
 
     # --- complex numbers --------------------------------------------------------------------------------------------
 
-    def interleaved(self, value):
-        """A complex tensor as a real one with a further axis, which has the parts."""
-        axis = value.rank
-        return self.node("Concat", [self.node("Unsqueeze", [part, self.ints([axis])]) for part in (value.re, value.im)], axis=axis)
+    def interleaved(self, parts, axis):
+        """A real tensor with the parts of complex numbers along a further axis, its last: `axis`."""
+        return self.node("Concat", [self.node("Unsqueeze", [part, self.ints([axis])]) for part in parts], axis=axis)
 
     def split_parts(self, value, axis):
         """The parts, by name, of a real tensor that has them along its last axis, `axis`."""

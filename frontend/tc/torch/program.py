@@ -285,7 +285,7 @@ class _Description:
 
     def _add(self, name, value):
         # The model's own name for it; the importer takes the copy away.
-        source = self.g.interleaved(value) if isinstance(value, Complex) else value.name
+        source = self.g.interleaved((value.re, value.im), value.rank) if isinstance(value, Complex) else value.name
         described = compiler.DescribedNode("Identity", [source], [name])
         described.name, described.source = name, "output"
         self.model.graph.node(described)

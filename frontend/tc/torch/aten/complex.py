@@ -5,6 +5,7 @@ given complex tensors as Complex, and gives a pair of names for a complex result
 where a part is infinite or not a number, the parts of the result may be other ones of these.
 """
 
+import contextlib
 import numbers
 
 import torch
@@ -45,17 +46,20 @@ def _part(g, value, imaginary):
     return value
 
 
-def _described_parts(g, function, parts):
-    """What `function` describes of each of two sets of arguments, where its result is one of real numbers."""
-    whole = g.out
-    results = []
+@contextlib.contextmanager
+def _resulting(g, out):
+    """Meanwhile `out` is what PyTorch tells of the result: rows of real operators are asked for parts of it."""
+    whole, g.out = g.out, out
     try:
-        for arguments in parts:
-            g.out = [real_fake(each) for each in whole] if isinstance(whole, (list, tuple)) else real_fake(whole)
-            results.append(function(g, **arguments))
+        yield
     finally:
         g.out = whole
-    return results
+
+
+def _described_parts(g, function, parts):
+    """What `function` describes of each of two sets of arguments, where its result is one of real numbers."""
+    with _resulting(g, [real_fake(each) for each in g.out] if isinstance(g.out, (list, tuple)) else real_fake(g.out)):
+        return [function(g, **arguments) for arguments in parts]
 
 
 def _paired(results):
@@ -111,7 +115,7 @@ for _name in ("ones", "ones_like", "new_ones", "eye", "eye.m"):
 @aten("real", "view_as_real", "view_as_real_copy", ops="Unsqueeze, Concat")
 @complex_row("view_as_real", "view_as_real_copy")
 def view_as_real(g, self):
-    return self if isinstance(self, Value) else g.interleaved(self)
+    return self if isinstance(self, Value) else g.interleaved((self.re, self.im), self.rank)
 
 
 @complex_row("real")
@@ -312,12 +316,9 @@ for _name in ("isnan", "isinf", "isfinite"):
 
 def _real_row(g, function, dtype, **arguments):
     """A real operator in the type of parts; the result as a Value."""
-    whole, g.out = g.out, torch.empty((), dtype=dtype, device="meta")
-    try:
-        name = describe_name(function(g, **arguments))
-    finally:
-        g.out = whole
-    return Value(name, torch.empty((), dtype=dtype, device="meta"))
+    fake = torch.empty((), dtype=dtype, device="meta")
+    with _resulting(g, fake):
+        return Value(describe_name(function(g, **arguments)), fake)
 
 
 def _size(g, value):
@@ -388,7 +389,7 @@ def power(g, self, exponent):
     if isinstance(exponent, numbers.Number) and exponent == 0.5:
         return sqrt(g, self)
     dtype = part_type(g.out.dtype)
-    full = Complex(*(Value(each, torch.empty((), dtype=dtype, device="meta")) for each in _filled(g, base)), g.out)
+    full = _complex(_filled(g, base), dtype, g.out)
     result = exp(g, _complex(_filled(g, _product(g, log(g, full), _operand(g, exponent))), dtype, g.out))
     # 0 to a power is 0, and to the power 0 it is 1.
     zero, one = g.constant(0, dtype), g.constant(1, dtype)
@@ -476,11 +477,8 @@ def _contraction(g, one, other, product):
             return value.re, value.im
         return Value(g.cast(value, dtype), real_fake(value.fake, dtype)), None
 
-    whole, g.out = g.out, real_fake(g.out)
-    try:
+    with _resulting(g, real_fake(g.out)):
         return _product(g, parts(one), parts(other), lambda a, b: describe_name(product(a, b)))
-    finally:
-        g.out = whole
 
 
 for _name in ("mm", "bmm", "matmul", "mv", "dot", "outer", "ger"):

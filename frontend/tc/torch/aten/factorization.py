@@ -119,14 +119,13 @@ def solve_triangular(g, self, B, upper, left=True, unitriangular=False):
     m = _Matrices(g, rank, self.dtype, size)
     matrix = g.node("Expand", [matrix, g.ints([*batch, size, size])])
     value = g.node("Expand", [right, g.ints(shape)])
-    rows = g.array(np.arange(size, dtype=np.int64).reshape(size, 1))
     for step in reversed(range(size)) if upper else range(size):
         column = m.columns(matrix, step, step + 1)
         row = m.rows(value, step, step + 1)
         if not unitriangular:
             row = g.node("Div", [row, m.rows(column, step, step + 1)])
         place = g.constant(step, torch.int64)
-        open_rows = g.node("Less" if upper else "Greater", [rows, place])
+        open_rows = g.node("Less" if upper else "Greater", [m.row_numbers, place])
         value = m.where(open_rows, m.less_product(value, column, row), m.where(m.is_row(place), row, value))
     return value if left else _turned(g, value, rank)
 

@@ -16,10 +16,8 @@ def _scale(sizes, normalization, inverse):
 
 
 def _transformed(g, pair, rank, axes, inverse=False):
-    """Complex transforms along axes, of parts by name; an imaginary part of None is 0."""
-    # The last axis of DFT has the parts.
-    pieces = [g.node("Unsqueeze", [part, g.ints([rank])]) for part in pair if part is not None]
-    value = pieces[0] if len(pieces) == 1 else g.node("Concat", pieces, axis=rank)
+    """The parts of complex transforms along axes: DFT has them along the last axis of its operand."""
+    value = g.interleaved(pair, rank)
     for axis in axes:
         value = g.node("DFT", [value, None, g.constant(axis, torch.int64)], inverse=int(inverse))
     return g.split_parts(value, rank)
@@ -81,8 +79,7 @@ def fft_to_real(g, self, dim, normalization, last_dim_size):
         re, im = g.node("Concat", [re, back_re], axis=axis), g.node("Concat", [im, g.node("Neg", [back_im])], axis=axis)
     # What is not 0 of the imaginary parts of the first number and of the middle one is not read.
     result, _ = _transformed(g, (re, im), self.rank, [axis], inverse=True)
-    factor = _scale(sizes, normalization, True)
-    return result if factor == 1 else g.node("Mul", [result, g.constant(factor, dtype)])
+    return _scaled(g, (result,), _scale(sizes, normalization, True), dtype)[0]
 
 
 def _resized(g, part, rank, axis, given, size):
