@@ -16,6 +16,9 @@ constexpr uint32_t kMostRuns = 1000000;
 // Fewer runs than these are told one by one, each with inputs of its own.
 constexpr uint32_t kFewRuns = 3;
 constexpr int kSampleAttempts = 10;
+// Probes of one candidate whose outputs did not follow the inputs although the clocks say that there was time, until
+// it is a verdict: a candidate that skips runs comes to this at every change, an honest one once in thousands.
+constexpr int kSuspicions = 3;
 constexpr double kLongestSamples = 20;   // what an attempt may take, in samples
 // Single runs on inputs never seen before, which the runs of samples are held against: those take more than this
 // part of their processor time, but for what is lost to the stop before it and to caches, which have to
@@ -80,6 +83,11 @@ class Candidate {
     for (int attempt = 0; attempt < kSampleAttempts; ++attempt) {
       const Probe found = probe(subject_, inputs_, trial, runs_, seconds_per_run_);
       seconds_per_run_ = std::min(seconds_per_run_, found.seconds);
+      if (!found.suspicion.empty() && ++suspicions_ == kSuspicions)
+        throw Misbehaviour{Outcome::WrongResult,
+                           "does not run as often as it is told: its inputs changed under way, and its outputs are "
+                           "not those of the new ones, " + std::to_string(kSuspicions) + " times; it " +
+                               found.suspicion};
       if (!found.conclusive) {
         // On a busy machine a short command is done before anyone comes to change its inputs.
         if (found.processor_seconds * runs_ < kLongestSamples * batch_.sample_seconds) runs_ = std::min(4 * runs_, kMostRuns);
@@ -197,6 +205,7 @@ class Candidate {
   double seconds_per_run_ = 0;              // the least so far
   uint32_t runs_ = 1;
   std::vector<double> efforts_, singles_;   // seconds of processors: of a sample's runs, of single ones
+  int suspicions_ = 0;                      // probes whose outputs did not follow
 };
 
 // Wakes this thread when it asks to be, not when it suits the system.
