@@ -3,7 +3,7 @@
     python -m tests.frontend.nnsmith_corpus [--count 100] [--first 0] [--nodes 10] [--keep FOLDER]
 
 NNSmith is not among the project's packages: `pip install --no-deps --target FOLDER nnsmith z3-solver hydra-core omegaconf
-antlr4-python3-runtime multipledispatch appdirs psutil`, and FOLDER in PYTHONPATH; it needs PyTorch. The graphs are written by
+'antlr4-python3-runtime==4.9.*' multipledispatch appdirs psutil`, and FOLDER in PYTHONPATH; it needs PyTorch. The graphs are written by
 PyTorch's exporter. A graph is right within 1e-3 of PyTorch, or where tc.verify finds it within that of float64, or no farther
 from it than twice ONNX Runtime is: graphs of random operators meet poles and steps, on which rounding decides. The rest is wrong.
 """
