@@ -19,7 +19,7 @@ import onnx
 from onnx import numpy_helper
 
 import tc
-from tc.arguments import LIBRARY_FOLDER
+from tc.native import LIBRARY_FOLDER
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "memory.md"

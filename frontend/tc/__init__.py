@@ -8,9 +8,11 @@
 
 import importlib
 
+from .compiling import check, compile, load, targets
 from .errors import (DeviceError, Error, LogError, ModelError, ScheduleError, ShapeError,
                      TargetError, UnsupportedError)
-from .module import Memory, Module, Port, check, compile, load, targets
+from .module import Memory, Module
+from .ports import Port
 
 __version__ = "0.1.0"
 

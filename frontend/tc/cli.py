@@ -14,13 +14,16 @@ import time
 import numpy as np
 
 from . import fleet, log
-from .arguments import MEANINGS, NUMPY_NAMES, Options, described, is_torch_model, options_of, source_of
+from .arguments import MEANINGS, Options, options_of
+from .compiling import check, compile, load, targets
 from .errors import Error, ModelError, ShapeError, UnsupportedError, error_of
 from .kernel import kernels, seeded_array, time_calls
-from .module import BIT_TYPES, KINDS, arithmetic_text, check, compile, load, targets
+from .module import KINDS, arithmetic_text
 from .native import compiler, runtime
+from .ports import BIT_TYPES, NUMPY_NAMES
 from .profile import limits_text, profile
 from .quantising_command import add_command as add_quantize
+from .sources import described, is_torch_model, source_of
 from .tuning import tune
 
 _SUFFIXES = {"shared": ".so", "static": ".a", "executable": "", "object": ".o", "bare": ".o"}

@@ -4,8 +4,8 @@ import typing
 
 import numpy as np
 
-from .arguments import BIT_TYPES, NUMPY_NAMES, TC_NAMES
 from .native import compiler
+from .ports import BIT_TYPES, NUMPY_NAMES, TC_NAMES
 
 # Bits of the fraction, smallest exponent and largest number of each float type.
 FLOATS = {"f64": (52, -1022, 1.7976931348623157e308), "f32": (23, -126, 3.4028234663852886e38), "f16": (10, -14, 65504.0),

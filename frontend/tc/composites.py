@@ -6,6 +6,7 @@ import typing
 import numpy as np
 
 from .errors import ShapeError
+from .ports import ports_of
 
 
 class Form(typing.NamedTuple):
@@ -44,8 +45,6 @@ class Division:
     """How the inputs and outputs of a module are divided into the tensors of its compiled model."""
 
     def __init__(self, module, declared, options):
-        from .module import ports_of
-
         _, given, results = declared
         tensors = iter(module.inputs)
         self._module, self._inputs, self._outputs = module, [], module.compiled_output_forms

@@ -5,10 +5,12 @@ import typing
 
 import numpy as np
 
-from .arguments import Options, described, options_of, source_of
+from .arguments import Options, options_of
 from .errors import ScheduleError
-from .module import BIT_TYPES, Module
+from .module import Module
 from .native import compiler
+from .ports import BIT_TYPES
+from .sources import described, source_of
 
 
 class Timing(typing.NamedTuple):

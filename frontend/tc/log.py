@@ -6,6 +6,7 @@ import json
 import os
 import re
 import typing
+import warnings
 
 from .errors import LogError
 from .native import compiler
@@ -215,3 +216,19 @@ def add_command(command):
     added.add_argument("file", nargs="?", help="of merge, export and import: the other file")
     added.add_argument("--target", help="only records of this target")
     added.add_argument("--workload", default="", help="of show: the first digits of a workload's hash")
+
+
+def let_read(options, log):
+    """Has the build read the log: the one given, else the default one where there is one."""
+    if log is False:
+        return
+    path = log or default_path()
+    if path is None or not (log or os.path.exists(path)):
+        return
+    if not log:
+        try:
+            Log(path)
+        except LogError as error:
+            warnings.warn(f"the default log is not used: {error}", stacklevel=5)
+            return
+    options.log, options.build = os.fspath(path), build_id()

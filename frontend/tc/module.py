@@ -1,32 +1,19 @@
-"""Compiling models, and modules: compiled models that run, save and export."""
+"""Modules: compiled models that run, save and export."""
 
 import os
 import shutil
 import tempfile
 import typing
-import warnings
 import weakref
 
 import numpy as np
 
-from .arguments import (BIT_TYPES, LIBRARY_FOLDER, NUMPY_NAMES, Options, described, is_torch_model, options_of,
-                        read_torch_model, set_values, source_of)
-from .errors import DeviceError, Error, LogError, ShapeError, TargetError, UnsupportedError, bounded, error_of
-from .native import compiler, runtime
+from .composites import Division
+from .errors import DeviceError, ShapeError, TargetError, error_of
+from .native import LIBRARY_FOLDER, compiler, runtime
+from .ports import BIT_TYPES, ports_of, shape_text
 
-_MOST_SHOWN = 20     # nodes that an error tells of
 KINDS = ("shared", "static", "executable", "object", "bare")
-
-
-class Port(typing.NamedTuple):
-    """An input or output. `dtype` is NumPy's name of the element type; a size in `shape` is a
-    number, the name of a symbol, or None where it is computed from symbols; `shape` itself is None
-    where only a run tells it. `kind` is "tensor", "sequence" (a list of arrays), "optional" (None or
-    an array), "optional sequence" or, of outputs alone, "sequence of maps" (a list of dicts)."""
-    name: str
-    dtype: str
-    shape: tuple
-    kind: str = "tensor"
 
 
 class Memory(typing.NamedTuple):
@@ -35,20 +22,6 @@ class Memory(typing.NamedTuple):
     constants: int
     arena: typing.Optional[int]
     peak: typing.Optional[int]
-
-
-def ports_of(tuples):
-    """Ports of the compiler's (name, element type, sizes or None), perhaps with the kind."""
-    return tuple(Port(name, NUMPY_NAMES[dtype], None if shape is None else tuple(shape), *kind)
-                 for name, dtype, shape, *kind in tuples)
-
-
-def shape_text(port):
-    if port.kind != "tensor":
-        return f"{port.kind} of {port.dtype}"
-    if port.shape is None:
-        return f"{port.dtype} of any shape"
-    return f"{port.dtype} [{', '.join('?' if size is None else str(size) for size in port.shape)}]"
 
 
 class Module:
@@ -94,8 +67,6 @@ class Module:
 
     def _divide(self, declared, options):
         """Has the module take and give what the model declares, where that is not tensors alone."""
-        from .composites import Division
-
         self._division, self._direct = Division(self, declared, options), None
 
     def of_tensors(self):
@@ -361,182 +332,3 @@ class Module:
 def arithmetic_text(meaning, lines):
     """What a report says of a quantised network, in lines."""
     return [f"quantised: {meaning}", *(f"  {line}" for line in lines)]
-
-
-def _with_log(options, log):
-    """Has the build read the log: the one given, else the default one where there is one."""
-    from .log import Log, build_id, default_path
-
-    if log is False:
-        return
-    path = log or default_path()
-    if path is None or not (log or os.path.exists(path)):
-        return
-    if not log:
-        try:
-            Log(path)
-        except LogError as error:
-            warnings.warn(f"the default log is not used: {error}", stacklevel=5)
-            return
-    options.log, options.build = os.fspath(path), build_id()
-
-
-def compile(model, target="native", *, inputs=None, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
-            tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
-            insecure=False, progress=None, build_threads=None, max_ram=None, specialise=None, quantised="exact"):
-    """Compiles a model. The same model and options give the same bytes, whatever its file is called.
-
-    model      path of an .onnx or .tflite file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
-               file of these (.pt2, .pt, .jit)
-    inputs     of a torch.nn.Module or TorchScript: example inputs, a tuple of what the module is called with (or a dictionary
-               by name). The module that comes back is called likewise
-    target     "native" or one of tc.targets(), with "+feature,-feature" after it
-    shapes     {"batch": 1} binds a symbolic dimension, {"batch": (1, 64)} keeps it open and gives its range, {"input": (1, 3, 224, 224)}
-               binds an input's shape; with a model of PyTorch {"input": ("batch", 3, 224, 224), "batch": (1, 64)} names a size
-               Of a sequence {"input": [(3, 4), (3, 5)]} the shapes of its tensors, of an optional the
-               same or {"input": None}: an artefact takes each of them as an input ("input[0]", ...).
-               Where these are not given, a version is compiled for each form on first use
-    values     {"axes": [1]} makes an input a constant of the model. Inputs whose values decide the
-               structure (axes, shapes, counts) need not be given: the module then compiles a version
-               for each combination of values, on first use; only export() asks for them
-    threads    threads of a run; None takes all cores
-    tolerance  largest error of any output, relative to its largest magnitude; 0 allows only the
-               operations of the model in float32
-    tune       search for schedules first, as tc.tune does with trials, time_limit, tracker,
-               credentials, insecure and progress
-    log        SQLite file of tuning records, read always; default $TC_LOG or the user's cache folder
-               where it exists; False reads none
-    build_threads  threads of the compiler; None takes all cores
-    max_ram    bytes that the model may use, constants included; None takes this machine's memory. A model that needs more gives up
-               speed for it, and is refused where that is not enough and its sizes are known
-    specialise  with sizes that are left open: so many versions are kept for sizes of the inputs that recur. The second run at a
-               size compiles one, and is as fast as a model of that size from then on; 0 compiles none. None keeps 4, and none
-               with max_ram
-    quantised  of networks of integers: "exact" computes what the unfused evaluation in floats gives, "fast" brings sums to their scale in
-               fixed point, as TensorFlow Lite does, at most one step from that. explain() tells what is computed in integers
-    """
-    read = None
-    if is_torch_model(model):
-        read = read_torch_model(model, inputs, shapes)
-        model, shapes = read.source, read.shapes
-    elif inputs is not None:
-        described(model, inputs, shapes)     # says what is wrong
-    if tune:
-        from .tuning import tune as search
-
-        search(model, target, shapes=shapes, threads=threads, tolerance=tolerance, trials=trials,
-               time_limit=time_limit, log=log, tracker=tracker, credentials=credentials,
-               insecure=insecure, seed=seed, progress=progress, quantised=quantised)
-
-    def options(sizes=None):
-        made = options_of(Options(target=target, shapes={**(shapes or {}), **(sizes or {})}, threads=threads, build_threads=build_threads,
-                                  tolerance=tolerance, seed=seed, max_ram=max_ram, quantised=quantised))
-        set_values(made, model, values)
-        _with_log(made, log)
-        return made
-
-    if specialise is None:
-        from .recurring import MOST_VERSIONS
-
-        specialise = 0 if max_ram else MOST_VERSIONS
-    if read is None:
-        return _compiled(model, options, threads, specialise)
-    from .torch import module_of
-
-    return module_of(read, lambda source: _compiled(source, options, threads, specialise))
-
-
-def _has_open_sizes(compiled):
-    return any(not isinstance(size, int) for port in ports_of(compiled.inputs) for size in ((None,) if port.shape is None else port.shape))
-
-
-@bounded
-def _compiled(model, options, threads, specialise=0):
-    """The module of a model; `options` makes the compiler's options for each compilation, and `specialise` versions are kept where sizes
-    stay open."""
-    source = source_of(model)
-    name = source.name     # the compiler takes the source
-    try:
-        made = options()
-        compiled = compiler.compile(source, made)
-        if specialise > 0 and _has_open_sizes(compiled):
-            from .recurring import RecurringModule, reader_of
-
-            read = reader_of(model)
-            module = RecurringModule(compiled, threads, lambda sizes: _compiled(read(), lambda: options(sizes), threads), specialise)
-        else:
-            module = Module(compiled=compiled, threads=threads)
-    except UnsupportedError as error:
-        if error.strings:
-            from .strings import StringModule
-
-            return StringModule(source_of(model), options, threads, _compiled)
-        if not error.inputs:
-            raise _with_all(error, source_of(model), options()) from None
-        from .versions import VersionedModule
-
-        return VersionedModule(source_of(model), options, error.inputs, threads)
-    module.name = name
-    if made.forms or module.compiled_output_forms or not {port.name for port in module.inputs}.issuperset(made.input_shapes):
-        module._divide(compiler.signature(source_of(model), made), made)
-    return module
-
-
-def _with_all(error, source, options):
-    """The error, or one that names everything else of the model that cannot be compiled too."""
-    try:
-        rows = compiler.unsupported(source, options)
-    except Error:
-        rows = []
-    if all(not row["node"] or f"'{row['node']}'" in str(error) for row in rows):
-        return error
-    shown = "; ".join(row["text"] for row in rows[:_MOST_SHOWN]) + (f"; and {len(rows) - _MOST_SHOWN} more" if len(rows) > _MOST_SHOWN else "")
-    result = UnsupportedError(f"{len(rows)} nodes of {source.name} are not supported: {shown}; docs/operators.md lists what is")
-    result.problems = tuple(row["text"] for row in rows)
-    return result
-
-
-@bounded
-def load(path, *, threads=None):
-    """Opens an artefact that Module.save wrote. It is native code: load only files you trust."""
-    return Module(path=os.fspath(path), threads=threads)
-
-
-@bounded
-def check(model, *, inputs=None, shapes=None):
-    """What keeps the model from being compiled: a list of sentences, each naming its node; empty
-    where nothing does. Damaged files and wrong shapes raise."""
-    try:
-        model, shapes = described(model, inputs, shapes)
-        source = source_of(model)
-    except UnsupportedError as error:
-        if not error.problems:
-            raise
-        return list(error.problems)
-    options = options_of(Options(shapes=shapes))
-    try:
-        problems = [row["text"] for row in compiler.unsupported(source, options)]
-    except UnsupportedError as error:
-        if not error.strings:
-            raise
-        return _check_strings(source, options)
-    if not problems:
-        try:
-            compiler.plan_kernels(source, options)
-        except UnsupportedError as error:
-            problems = [] if error.inputs else [str(error)]
-    return problems
-
-
-def _check_strings(source, options):
-    try:
-        rest = compiler.split_strings(source, options)["rest"]
-    except UnsupportedError as error:
-        return [str(error)]
-    options.input_shapes = {}
-    return [row["text"] for row in compiler.unsupported(rest, options)] if rest else []
-
-
-def targets():
-    """{target: one line about it}."""
-    return dict(compiler.targets())

@@ -2,9 +2,13 @@
 first call that needs it (LLVM alone takes some 50 MB)."""
 
 import importlib
+import os
 
 from . import _runtime as runtime
 from .errors import Error
+
+# Runtimes that artefacts are linked with.
+LIBRARY_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
 
 
 class _Compiler:
@@ -22,4 +26,4 @@ class _Compiler:
 
 
 compiler = _Compiler()
-__all__ = ["compiler", "runtime"]
+__all__ = ["LIBRARY_FOLDER", "compiler", "runtime"]

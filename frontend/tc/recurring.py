@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .arguments import source_of
 from .errors import Error, ModelError
 from .module import Memory, Module
+from .sources import source_of
 
 # Versions that tc.compile keeps by default.
 MOST_VERSIONS = 4

@@ -5,10 +5,10 @@ import typing
 import numpy as np
 
 from . import host_operators
-from .arguments import BIT_TYPES, NUMPY_NAMES, TC_NAMES
 from .errors import ShapeError, TargetError, UnsupportedError
-from .module import Memory, Module, Port, ports_of, shape_text
+from .module import Memory, Module
 from .native import compiler
+from .ports import BIT_TYPES, NUMPY_NAMES, TC_NAMES, Port, ports_of, shape_text
 
 
 class HostNode(typing.NamedTuple):

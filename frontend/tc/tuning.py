@@ -10,10 +10,11 @@ import tempfile
 import typing
 
 from . import fleet
-from .arguments import LIBRARY_FOLDER, Options, described, options_of, source_of
+from .arguments import Options, options_of
 from .errors import Error
 from .log import build_id, default_path
-from .native import compiler
+from .native import LIBRARY_FOLDER, compiler
+from .sources import described, source_of
 
 PROGRAM_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
 # Without trials or a time limit: candidates per model.

@@ -8,13 +8,13 @@ import typing
 
 import numpy as np
 
-from .arguments import BIT_TYPES, TC_NAMES, described, source_of
 from .comparing import compared, overflows
 from .errors import DeviceError, Error, ShapeError, UnsupportedError, bounded
 from .kernel import seeded_array
-from .module import ports_of, shape_text
 from .native import compiler
 from .onnx_file import OnnxFile
+from .ports import BIT_TYPES, TC_NAMES, ports_of, shape_text
+from .sources import described, source_of
 from .verifying_culprit import Found, Subject, find_first, find_together, is_rounding, whole_case
 from .verifying_diagnosis import Diagnosis, diagnose
 from .verifying_pipeline import Peer, Pipeline

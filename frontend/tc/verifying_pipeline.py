@@ -4,11 +4,13 @@ import functools
 
 import numpy as np
 
-from .arguments import NUMPY_NAMES, TC_NAMES, Options, options_of
+from .arguments import Options, options_of
 from .comparing import numbers, stored, tc_type
 from .errors import Error
-from .module import Module, _with_log
+from .log import let_read
+from .module import Module
 from .native import compiler
+from .ports import NUMPY_NAMES, TC_NAMES
 
 # Operators whose numbers depend on the type in which they are made: they have no float64 form.
 _RANDOM = {"RandomNormal", "RandomUniform", "Bernoulli", "Multinomial"}
@@ -46,7 +48,7 @@ class Pipeline:
         options = self.options()
         if tolerance is not None:
             options.tolerance = tolerance
-        _with_log(options, self.log if log is None else log)
+        let_read(options, self.log if log is None else log)
         return compiler.Graph.imported(compiler.Source(data, "model.onnx"), options)
 
     def simplified(self, graph, without=()):

@@ -9,8 +9,9 @@ import numpy as np
 
 from .composites import Form, arrays_of, form_of, set_forms
 from .errors import UnsupportedError
-from .module import Memory, Module, ports_of, shape_text
+from .module import Memory, Module
 from .native import compiler
+from .ports import ports_of, shape_text
 
 # Of an input that decides a structure.
 MOST_NUMBERS = 1024

@@ -18,7 +18,7 @@ import pytest
 
 import tc
 from tc import cli, errors
-from tc.arguments import LIBRARY_FOLDER
+from tc.native import LIBRARY_FOLDER
 
 from ..support import ROOT
 
@@ -109,7 +109,7 @@ def _raise(what):
 
 @pytest.mark.parametrize("raised,kind,text", RAISED)
 def test_what_the_machine_refuses_python_is_an_error_of_tc(monkeypatch, raised, kind, text):
-    monkeypatch.setattr("tc.module.source_of", lambda model: _raise(raised))
+    monkeypatch.setattr("tc.compiling.source_of", lambda model: _raise(raised))
     for function in (tc.compile, tc.check):
         with pytest.raises(tc.Error) as caught:
             function(MODEL)

@@ -12,9 +12,10 @@ import pytest
 from onnx import TensorProto, helper
 
 import tc
-from tc.arguments import Options, options_of, source_of
+from tc.arguments import Options, options_of
 from tc.cli import main
 from tc.native import compiler
+from tc.sources import source_of
 from tc.versions import VersionedModule
 
 from ..support import ROOT

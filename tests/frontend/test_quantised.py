@@ -7,8 +7,9 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 import tc
-from tc.arguments import options_of, source_of
+from tc.arguments import options_of
 from tc.native import compiler
+from tc.sources import source_of
 
 from ..support import count_under_qemu, output_file
 from .quantised_graphs import numbers_of_type

@@ -89,7 +89,7 @@ def test_operands_that_are_quantised_while_running():
 @pytest.mark.parametrize("name", [*FLOATS, HYBRID])
 def test_no_transposes_stand_inside(name):
     """Images stay with their channels in front from the first convolution to the last."""
-    graph = tc.native.compiler.import_model(tc.arguments.source_of(path_of(name)), tc.arguments.options_of())[0]
+    graph = tc.native.compiler.import_model(tc.sources.source_of(path_of(name)), tc.arguments.options_of())[0]
     lines = graph.splitlines()
     places = [i for i, line in enumerate(lines) if "Transpose" in line]
     windows = [i for i, line in enumerate(lines) if "Conv(" in line or " Conv" in line]
@@ -260,7 +260,7 @@ def test_operators_that_the_ruler_has_not():
     """Its reference kernels lack these in the version that the tests write."""
     formulas = {"CEIL": np.ceil, "ROUND": np.round, "ELU": lambda x: np.where(x < 0, np.expm1(x), x)}
     for name, formula in formulas.items():
-        (x,) = seeded([tc.module.Port("x", "float32", IMAGE)], 5)
+        (x,) = seeded([tc.Port("x", "float32", IMAGE)], 5)
         assert worst_error(tc.compile(one(name, [IMAGE], IMAGE), log=False)(x), formula(x)) <= 1e-6
 
 

@@ -9,8 +9,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tc
-from tc.arguments import options_of, source_of
+from tc.arguments import options_of
 from tc.native import compiler
+from tc.sources import source_of
 
 from ..support import ROOT, worst_error
 from . import quantised_cases

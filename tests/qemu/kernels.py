@@ -22,7 +22,7 @@ def tool(name):
 def link_with_symbols(module, path):
     """Writes the static executable of a compiled module, as `module.export(path, kind="executable")` does, but with the
     names of its kernels."""
-    from tc.arguments import LIBRARY_FOLDER
+    from tc.native import LIBRARY_FOLDER
 
     compiled = Path(f"{path}.o")
     module.export(str(compiled), kind="object")

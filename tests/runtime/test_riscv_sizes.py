@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import tc
-from tc.arguments import LIBRARY_FOLDER
+from tc.native import LIBRARY_FOLDER
 
 from .. import zoo
 from ..qemu import plugin_path, qemu_path

@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 import tc
-from tc.arguments import source_of
+from tc.sources import source_of
 from tc.torch import read
 from tests import zoo
 from tests.frontend.test_torch import captured, roads

@@ -103,7 +103,7 @@ class _Work:
 
     def run(self, data, phase, samples=None):
         """The outputs for each sample, as lists of arrays."""
-        from ..module import compile
+        from ..compiling import compile
 
         module = compile(data, self.options.target, shapes=self.shapes, threads=self.options.threads, log=False)
         samples = self.samples if samples is None else samples

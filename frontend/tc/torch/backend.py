@@ -83,7 +83,7 @@ class CompiledGraph:
 
     def _compiled(self, arguments):
         """The module for arguments like these, or None where PyTorch has to run the graph."""
-        from ..module import compile
+        from ..compiling import compile
 
         if torch.is_grad_enabled() and any(isinstance(value, torch.Tensor) and value.requires_grad for value in arguments):
             warnings.warn("torch.compile(backend=\"tc\"): gradients are asked for, so PyTorch runs the graph; call the model under "
