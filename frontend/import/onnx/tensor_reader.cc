@@ -238,7 +238,9 @@ TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const std::string& fold
     if (static_cast<int64_t>(proto.raw_data().size()) != bytes) {
       fail(ErrorKind::Model, where, ": its shape needs ", bytes, " bytes but its raw data has ", proto.raw_data().size());
     }
-    tensor->bytes.assign(proto.raw_data().begin(), proto.raw_data().end());
+    // By pointers to bytes, which are copied as a whole; characters would be converted one by one.
+    const auto* raw = reinterpret_cast<const uint8_t*>(proto.raw_data().data());
+    tensor->bytes.assign(raw, raw + bytes);
     if (extent.dtype == DType::Bool) {
       for (uint8_t& byte : tensor->bytes) byte = byte != 0;
     }
