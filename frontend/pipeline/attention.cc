@@ -45,10 +45,10 @@ KernelPart AttentionJoiner::kernel_of(const Graph& graph, const Group& group) co
   return part;
 }
 
-// Whether the scores and what the row program makes of them are together larger than the second cache.
+// Whether the scores are larger than the second cache.
 bool AttentionJoiner::leaves_cache(const Graph& graph, const GroupsOfAttention& parts) const {
   const Value& scores = graph[parts[0].outputs[0]];
-  const Dim bytes = element_count(*scores.shape) * Dim(2 * size_of(scores.dtype));
+  const Dim bytes = element_count(*scores.shape) * Dim(size_of(scores.dtype));
   return bytes.is_constant() && bytes.constant() > options_.target.l2_bytes;
 }
 

@@ -14,6 +14,8 @@
 
 #include "scheduler/core/rewriting.h"
 #include "scheduler/default/reduction.h"
+#include "scheduler/legality/legality.h"
+#include "scheduler/legality/trust.h"
 
 namespace tc {
 namespace {
@@ -33,12 +35,6 @@ enum PartKind : size_t { kScores, kRows, kResult, kParts };
 struct Part {
   size_t begin = 0, end = 0;
   std::string sum;               // of a product
-};
-
-// How a product is scheduled.
-struct Product {
-  ReductionKnobs knobs;          // that say all of it
-  double cycles = INFINITY;
 };
 
 bool is_product(const Statement& statement) {
@@ -76,11 +72,13 @@ class Bands {
   std::string iterator_of(const Statement& statement, size_t role) const;
 
   TraceBuilder part_alone(PartKind which, int64_t rows) const;
-  Product product(PartKind which, int64_t rows) const;
+  const ReductionChoice& choice_of(PartKind which, const PreparedReduction& prepared) const;
+  TileChoice tile_of(TileProblem problem, int64_t rows) const;
   double operand_bytes() const;
   std::vector<std::string> lines_of(PartKind which, int64_t rows) const;
   void rewrite(TraceBuilder& whole, const std::string& line, std::vector<std::string>& copies) const;
   void share_loops(TraceBuilder& whole, int64_t rows, const std::vector<std::string>& copies) const;
+  void apply_orders(TraceBuilder& whole, const std::vector<std::string>& orders, const std::vector<std::string>& copies) const;
 
   TraceBuilder start_;
   const bool least_error_;
@@ -220,9 +218,8 @@ TraceBuilder Bands::part_alone(PartKind which, int64_t rows) const {
   return TraceBuilder(ScheduleAccess::state(Schedule(std::move(alone), start_.target())), 1);
 }
 
-// A band is whole tiles: what lies between the products is then as large as a band, no larger.
-Product Bands::product(PartKind which, int64_t rows) const {
-  const PreparedReduction prepared(part_alone(which, rows), least_error_);
+// The cheapest choice of iterators whose columns run along the rows.
+const ReductionChoice& Bands::choice_of(PartKind which, const PreparedReduction& prepared) const {
   const std::string columns = iterator_of(*kernel().find(parts_[which].sum), row_dimension());
   const ReductionChoice* taken = nullptr;
   for (const ReductionChoice& each : prepared.choices()) {
@@ -230,17 +227,21 @@ Product Bands::product(PartKind which, int64_t rows) const {
     if (taken == nullptr || each.choice.tile.cycles < taken->choice.tile.cycles) taken = &each;
   }
   if (taken == nullptr) throw Abandon{"a product whose tiles have no columns along the rows"};
-  Product result;
-  result.knobs.choice = 1 + (taken - prepared.choices().data());
+  return *taken;
+}
+
+// The tile with the least cycles, of which a band is a whole number: what lies between the products is then as large as a
+// band, no larger.
+TileChoice Bands::tile_of(TileProblem problem, int64_t rows) const {
+  problem.columns = rows;
+  TileChoice result;
+  result.cycles = INFINITY;
   for (const auto& [vectors, widest] : start_.target().tiles) {
-    const int64_t blocks = std::min<int64_t>(vectors, taken->problem.blocks);
+    const int64_t blocks = std::min<int64_t>(vectors, problem.blocks);
     int64_t width = std::min<int64_t>(widest, rows);
     while (rows % width != 0) --width;
-    const double cycles = tile_cycles(taken->problem, start_.target(), blocks, width);
-    if (cycles >= result.cycles) continue;
-    result.cycles = cycles;
-    result.knobs.vectors = blocks;
-    result.knobs.columns = width;
+    const double cycles = tile_cycles(problem, start_.target(), blocks, width);
+    if (cycles < result.cycles) result = {blocks, width, cycles};
   }
   return result;
 }
@@ -268,12 +269,18 @@ BandChoice Bands::choose() const {
   std::vector<int64_t> heights;
   if (rows <= kMostHeight) heights.push_back(rows);
   for (int64_t height = kLeastHeight; height < std::min(rows, kMostHeight + 1); height += kHeightStep) heights.push_back(height);
+  std::vector<TileProblem> problems;   // of both products; tiles along the rows
+  for (const PartKind which : {kScores, kResult}) {
+    problems.push_back(choice_of(which, PreparedReduction(part_alone(which, std::min(rows, kMostHeight)), least_error_)).problem);
+  }
   BandChoice best;
   best.cycles = INFINITY;
   for (const int64_t height : heights) {
     const double band = 2 * 4 * keys * static_cast<double>(height);   // bytes
     if (band > kShareOfBand * static_cast<double>(target.l2_bytes)) continue;
-    double each = overlapped(product(kScores, height).cycles + product(kResult, height).cycles, operand_bytes() / target.l2_bandwidth);
+    double each = 0;
+    for (const TileProblem& problem : problems) each += tile_of(problem, height).cycles;
+    each = overlapped(each, operand_bytes() / target.l2_bandwidth);
     if (band > static_cast<double>(target.l1_bytes)) each += kPassesOfRows * band / 2 / target.l2_bandwidth;
     // The last band takes as long as its share, and its tiles' rests.
     const double cycles = heads * each * static_cast<double>((rows + height - 1) / height);
@@ -289,8 +296,13 @@ std::vector<std::string> Bands::lines_of(PartKind which, int64_t rows) const {
     schedule_rows(alone);
     return alone.state().trace;
   }
-  ReductionKnobs knobs = product(which, rows).knobs;
-  return PreparedReduction(alone, least_error_).apply(knobs, nullptr).state().trace;
+  const PreparedReduction prepared(alone, least_error_);
+  const ReductionChoice& choice = choice_of(which, prepared);
+  const TileChoice tile = tile_of(choice.problem, rows);
+  ReductionKnobs knobs;
+  knobs.vectors = tile.vectors;
+  knobs.columns = tile.columns;
+  return prepared.plan(choice, knobs).result.state().trace;
 }
 
 std::vector<std::string> words_of(const std::string& line) {
@@ -388,14 +400,26 @@ TraceBuilder Bands::schedule(const BandChoice& choice) const {
   for (size_t role = 0; role < row_dimension(); ++role) heads *= static_cast<double>(size_of_scores(role));
   const double rounds = std::ceil(heads / whole.threads());
   if (!copies.empty() && kLeastBusy * rounds * whole.threads() > heads) throw Abandon{"too few heads for the threads"};
-  share_loops(whole, choice.rows, copies);
+  {
+    Trust trust;   // the order is checked once, as a whole
+    share_loops(whole, choice.rows, copies);
+    apply_orders(whole, orders, copies);
+  }
+  if (auto found = find_violation(whole.state().kernel, whole.state().tree)) throw Abandon{*found};
+  whole.parallelise();
+  return whole;
+}
+
+// The parts' own orders and marks.
+void Bands::apply_orders(TraceBuilder& whole, const std::vector<std::string>& orders, const std::vector<std::string>& copies) const {
   for (const std::string& line : orders) {
     const std::vector<std::string> words = words_of(line);
     const bool places_copy = words[0] == "compute_at" && std::count(copies.begin(), copies.end(), words[1]) > 0;
-    if (!places_copy) whole.apply(line);
+    if (places_copy) continue;
+    // Of a part alone what comes from another part is an input, which may be prefetched.
+    if (words[0] == "prefetch") whole.attempt(line);
+    else whole.apply(line);
   }
-  whole.parallelise();
-  return whole;
 }
 
 }  // namespace
