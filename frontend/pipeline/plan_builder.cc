@@ -6,8 +6,8 @@
 #include <set>
 
 #include "codegen/codegen.h"
+#include "frontend/pipeline/attention.h"
 #include "frontend/pipeline/constant_store.h"
-#include "frontend/pipeline/kernel_names.h"
 #include "frontend/pipeline/kernel_schedules.h"
 #include "frontend/pipeline/layout.h"
 #include "frontend/pipeline/plan_control.h"
@@ -40,7 +40,7 @@ bool outermost(const Shape& shape, int64_t axis) {
 
 class PlanBuilder final : public ControlSteps {
  public:
-  PlanBuilder(const BuildOptions& options, Thrift thrift) : options_(options), thrift_(thrift), schedules_(options, result_) {
+  PlanBuilder(const BuildOptions& options, Thrift thrift) : options_(options), thrift_(thrift), attention_(options), schedules_(options, result_) {
     result_.plan.target = options.target.name;
   }
 
@@ -205,7 +205,7 @@ class PlanBuilder final : public ControlSteps {
   }
 
   void build_plain_steps(Frame& frame, bool top, PlanSteps& steps) {
-    std::vector<Group> groups = fuse_groups(*frame.graph);
+    std::vector<Group> groups = attention_.join(*frame.graph, fuse_groups(*frame.graph), frame.layouts);
     // Sizes that a run computes are known from some step on.
     if (thrift_ >= Thrift::Order && frame.graph->data_symbols.empty() && frame.graph->relations.empty()) {
       groups = order_for_memory(*frame.graph, groups, [&](ValueId id) {
@@ -351,12 +351,7 @@ class PlanBuilder final : public ControlSteps {
 
   void call(Frame& frame, const Group& group, PlanSteps& steps) {
     const Graph& graph = *frame.graph;
-    std::vector<ValueId> arguments;
-    Kernel kernel = lower_group(graph, group.nodes, group.outputs, &arguments);
-    inline_locals(kernel);
-    kernel.name = label_of(graph, group);
-    rename_buffers(kernel);
-
+    const auto [kernel, arguments] = attention_.kernel_of(graph, group);
     std::vector<std::string> layout_lines;
     size_t argument_count = 0;
     std::map<std::string, ValueId> values;   // of the arguments
@@ -423,6 +418,7 @@ class PlanBuilder final : public ControlSteps {
   const BuildOptions& options_;
   const Thrift thrift_;
   BuiltPlan result_;
+  AttentionJoiner attention_;
   KernelSchedules schedules_;
   ConstantStore constants_;
   std::map<int, int> constant_storages_;

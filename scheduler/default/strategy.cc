@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scheduler/default/row_bands.h"
+
 namespace tc {
 namespace {
 
@@ -55,6 +57,16 @@ Candidate examine_matrix(const StrategyInput& input) { return {input.matrix().pr
 
 TraceBuilder apply_matrix(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>*) {
   return input.matrix().apply(knobs.matrix);
+}
+
+Candidate examine_bands(const StrategyInput& input) {
+  const BandChoice choice = choose_bands(input.builder(), input.tolerance() <= 0);
+  return {{choice.cycles, INFINITY, 1, 1, ""}, choice.plan};
+}
+
+TraceBuilder apply_bands(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
+  const bool least_error = input.tolerance() <= 0;
+  return schedule_bands(input.builder(), choose_bands(input.builder(), least_error), least_error);
 }
 
 // Vectors of all statements, with a cycle for each load and store.
@@ -168,6 +180,9 @@ const std::vector<Strategy>& strategies() {
       {"partial sums", StrategyKind::RegisterTile,
        "A reduction whose lanes run along what is reduced: a partial result per lane, put together at the end.",
        KnobGroup::Reduction, names(kReductionKnobNames), &examine_partial_sums, &apply_reduction},
+      {"bands of rows", StrategyKind::RegisterTile,
+       "Two products with a row program between them, as of an attention: all three for a band of rows, then for the next.",
+       KnobGroup::None, {}, &examine_bands, &apply_bands},
       {"rows", StrategyKind::General,
        "Statements that share outer iterators, as of a softmax: all statements of a row, or of four, before the next.",
        KnobGroup::Rows, names_of_rows(true), &examine_rows, &apply_rows},

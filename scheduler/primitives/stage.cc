@@ -30,14 +30,19 @@ Primitive stage_primitive() {
   using namespace argument;
   Primitive primitive;
   primitive.row = {"stage", PrimitiveKind::Rewrite, {buffer("BUFFER")},
-                   "{ O = 0; O += S }  ->  { T = 0; T += S; O = T }: what is written to an output is "
-                   "computed in a private buffer of the same shape and copied by a last statement."};
+                   "{ O = 0; O += S }  ->  { T = 0; T += S; O = T }: what is written to an output, or to what later "
+                   "statements read, is computed in a private buffer of the same shape and copied by a statement "
+                   "behind all that write it."};
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
     Kernel kernel = state.kernel->kernel;
     const auto which = static_cast<int>(given.buffer("BUFFER"));
     const Buffer original = kernel.buffers[static_cast<size_t>(which)];
     const std::string& name = original.name;
-    if (original.scope != Scope::Output) refuse("buffer ", name, " is not an output");
+    const bool inside = original.scope == Scope::Local;
+    if (original.scope != Scope::Output && !inside) refuse("buffer ", name, " is neither an output nor a private result");
+    // Of a private buffer, the statements up to the last that writes it use the new one.
+    size_t end = kernel.statements.size();
+    while (inside && end > 0 && kernel.statements[end - 1].write.buffer != which) --end;
     // Elements are stored as the statements that set them do; reductions add to these only.
     std::vector<const Statement*> setters;
     for (const Statement& statement : kernel.statements) {
@@ -77,15 +82,15 @@ Primitive stage_primitive() {
       store.value = load(original.dtype, local, store.write.index);
       stores.push_back(std::move(store));
     }
-    for (Statement& statement : kernel.statements) {
-      edit_accesses(statement, [&](const Access& access) {
+    for (size_t i = 0; i < end; ++i) {
+      edit_accesses(kernel.statements[i], [&](const Access& access) {
         Access result = access;
         if (access.buffer == which) result.buffer = local;
         return result;
       });
     }
     kernel.buffers.push_back(staged);
-    for (Statement& store : stores) kernel.statements.push_back(std::move(store));
+    kernel.statements.insert(kernel.statements.begin() + static_cast<std::ptrdiff_t>(end), stores.begin(), stores.end());
     for (size_t i = 0, count = state.blocked.size(); i < count; ++i) {
       if (state.blocked[i].buffer != name) continue;
       BlockedDim copy = state.blocked[i];
