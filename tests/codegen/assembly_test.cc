@@ -191,6 +191,31 @@ TEST(CodegenAssembly, ExponentialsAreScaledByOneInstruction) {
   EXPECT_EQ(count_lines(assembly, "vpsrad") + count_lines(assembly, "vpslld"), 0) << assembly;
 }
 
+// The even and the odd numbers' products, and one instruction that takes the upper halves of both.
+TEST(CodegenAssembly, UpperHalvesOfProductsAreNotShifted) {
+  const Kernel kernel = parse_kernel("kernel \"scale\"\n  input I i32[256]\n  constant C i32[256]\n  output O i32[256]\n"
+                                     "  e[i:256]: O[i] = i32(shr(i64(I[i]) * i64(C[i]), 32))\n");
+  const Target target = parse_target("x86-64-v4");
+  const std::string assembly = kernel_assembly(default_schedule(kernel, target, 1).finish(), target, "kernel");
+  const int products = count_lines(assembly, "vpmuldq");
+  EXPECT_GE(products, 2) << assembly;
+  EXPECT_EQ(2 * count_lines(assembly, "vpermt2d"), products) << assembly;
+  EXPECT_EQ(count_lines(assembly, "vpmullq") + count_lines(assembly, "vpaddq"), 0) << assembly;
+}
+
+// A byte that is stored and read in one kernel is cut once.
+TEST(CodegenAssembly, NumbersThatFitABytePassThroughItUnchanged) {
+  const auto extensions = [](const char* low) {
+    const Kernel kernel = parse_kernel(text("kernel \"cut\"\n  input I i32[256]\n  output O i32[256]\n"
+                                            "  e[i:256]: O[i] = i32(i8(min(max(I[i], ", low, "), 123) + 4)) * 8\n"));
+    const Target target = parse_target("x86-64-v4");
+    const std::string assembly = kernel_assembly(default_schedule(kernel, target, 1).finish(), target, "kernel");
+    return count_lines(assembly, "vpsrad") + count_lines(assembly, "vpmovsx");
+  };
+  EXPECT_EQ(extensions("-132"), 0);
+  EXPECT_GE(extensions("-133"), 1);
+}
+
 TEST(CodegenAssembly, ErfOfAQuotientDividesNothing) {
   const Kernel kernel = parse_kernel("kernel \"gelu\"\n  input I f32[256]\n  output O f32[256]\n"
                                      "  e[i:256]: O[i] = I[i] * (erf(I[i] / 1.4142135) + 1) * 0.5\n");
