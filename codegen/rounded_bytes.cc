@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace tc {
 namespace {
@@ -56,6 +57,24 @@ std::optional<double> magnitude(const Kernel& kernel, const Expr& expr) {
     }
     default: return std::nullopt;
   }
+}
+
+// The ends between which an i32 lies, as far as constants that cut it say; null where they do not say both.
+std::optional<std::pair<int64_t, int64_t>> ends_of(const Expr& expr) {
+  constexpr int64_t kLeast = std::numeric_limits<int32_t>::min(), kMost = std::numeric_limits<int32_t>::max();
+  if (expr.kind != Expr::Kind::Binary || expr.dtype != DType::I32) return std::nullopt;
+  const auto number = whole_constant(*expr.operands[1]);
+  if (!number) return std::nullopt;
+  const auto inside = ends_of(*expr.operands[0]);
+  auto [low, high] = inside.value_or(std::pair(kLeast, kMost));
+  switch (expr.binary) {
+    case BinaryOp::Max: low = std::max(low, *number), high = std::max(high, *number); break;
+    case BinaryOp::Min: low = std::min(low, *number), high = std::min(high, *number); break;
+    case BinaryOp::Add: low += *number, high += *number; break;
+    default: return std::nullopt;
+  }
+  if (low < kLeast || high > kMost) return std::nullopt;
+  return std::pair(low, high);
 }
 
 // Takes constants that are added, and ends, from an expression, from the outside in.
@@ -129,6 +148,13 @@ std::optional<RoundedByte> rounded_byte(const Kernel& kernel, const Expr& expr) 
   if (!ByteForm(result).match(expr)) return std::nullopt;
   result.may_be_nan = !magnitude(kernel, *result.number).has_value();
   return result;
+}
+
+bool keeps_number(const Expr& cast) {
+  if (cast.kind != Expr::Kind::Cast || (cast.dtype != DType::U8 && cast.dtype != DType::I8)) return false;
+  const auto ends = ends_of(*cast.operands[0]);
+  const int64_t least = cast.dtype == DType::I8 ? std::numeric_limits<int8_t>::min() : 0;
+  return ends && ends->first >= least && ends->second <= least + std::numeric_limits<uint8_t>::max();
 }
 
 bool is_bounded_float(const Expr& expr) {

@@ -19,6 +19,9 @@ struct RoundedByte {
 };
 std::optional<RoundedByte> rounded_byte(const Kernel& kernel, const Expr& expr);
 
+// Whether a cast of an i32 to a byte gives the same number whatever the i32's value, since constants cut it before.
+bool keeps_number(const Expr& cast);
+
 // Whether a constant bounds the magnitude of f32: the larger of a smaller one, or the smaller of a larger one.
 bool is_bounded_float(const Expr& expr);
 

@@ -147,10 +147,12 @@ std::optional<TileEmitter::Value> TileEmitter::upper_product(const Expr& cast, c
   llvm::Value* even = builder_.CreateAdd(builder_.CreateMul(lower(left), lower(right)), number(added));
   llvm::Value* odd = builder_.CreateAdd(builder_.CreateMul(upper(left), upper(right)), number(added));
   llvm::Type* narrow = widen(builder_.getInt32Ty(), lanes_);
-  even = builder_.CreateBitCast(builder_.CreateLShr(even, number(bits)), narrow);
-  odd = builder_.CreateBitCast(builder_.CreateShl(odd, number(kHalf - bits)), narrow);
+  // Of whole upper halves no product is shifted: the even ones are taken from where they are by the instruction that puts both together.
+  const bool moves = bits != kHalf;
+  even = builder_.CreateBitCast(moves ? builder_.CreateLShr(even, number(bits)) : even, narrow);
+  odd = builder_.CreateBitCast(moves ? builder_.CreateShl(odd, number(kHalf - bits)) : odd, narrow);
   llvm::SmallVector<int, kMost> places;
-  for (int i = 0; i < lanes_; ++i) places.push_back(i % 2 == 0 ? i : lanes_ + i);
+  for (int i = 0; i < lanes_; ++i) places.push_back(i % 2 == 0 ? i + (moves ? 0 : 1) : lanes_ + i);
   return Value{builder_.CreateShuffleVector(even, odd, places), true};
 }
 
@@ -186,6 +188,8 @@ TileEmitter::Value TileEmitter::compute(const ExprPtr& pointer, const Guard& gua
     }
     case Expr::Kind::Cast: {
       if (const auto upper = upper_product(expr, guard)) return *upper;
+      // A byte that one operator stores and the next one, in the same kernel, reads.
+      if (expr.dtype == DType::I32 && keeps_number(*expr.operands[0])) return evaluate(expr.operands[0]->operands[0], guard);
       if (const auto rounded = lanes_ > 1 ? rounded_byte(kernel_, expr) : std::nullopt) {
         const Value number = evaluate(rounded->number, guard);
         if (number.vector && has_riscv_vectors(context_.target, lanes_)) return {round_to_bytes(builder_, context_.target, *rounded, number.value), true};

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "ir/error.h"
 #include "scheduler/scheduler.h"
@@ -189,6 +190,58 @@ TEST(CodegenAssembly, ExponentialsAreScaledByOneInstruction) {
   const std::string assembly = kernel_assembly(default_schedule(kernel, target, 1).finish(), target, "kernel");
   EXPECT_GE(count_lines(assembly, "vscalefps"), 1) << assembly;
   EXPECT_EQ(count_lines(assembly, "vpsrad") + count_lines(assembly, "vpslld"), 0) << assembly;
+}
+
+// The even and the odd numbers' products, and one instruction that takes the upper halves of both.
+TEST(CodegenAssembly, UpperHalvesOfProductsAreNotShifted) {
+  const Kernel kernel = parse_kernel("kernel \"scale\"\n  input I i32[256]\n  constant C i32[256]\n  output O i32[256]\n"
+                                     "  e[i:256]: O[i] = i32(shr(i64(I[i]) * i64(C[i]), 32))\n");
+  const Target target = parse_target("x86-64-v4");
+  const std::string assembly = kernel_assembly(default_schedule(kernel, target, 1).finish(), target, "kernel");
+  const int products = count_lines(assembly, "vpmuldq");
+  EXPECT_GE(products, 2) << assembly;
+  EXPECT_EQ(2 * count_lines(assembly, "vpermt2d"), products) << assembly;
+  EXPECT_EQ(count_lines(assembly, "vpmullq") + count_lines(assembly, "vpaddq"), 0) << assembly;
+}
+
+// A byte that is stored and read in one kernel is cut once.
+TEST(CodegenAssembly, NumbersThatFitABytePassThroughItUnchanged) {
+  const auto extensions = [](const char* low) {
+    const Kernel kernel = parse_kernel(text("kernel \"cut\"\n  input I i32[256]\n  output O i32[256]\n"
+                                            "  e[i:256]: O[i] = i32(i8(min(max(I[i], ", low, "), 123) + 4)) * 8\n"));
+    const Target target = parse_target("x86-64-v4");
+    const std::string assembly = kernel_assembly(default_schedule(kernel, target, 1).finish(), target, "kernel");
+    return count_lines(assembly, "vpsrad") + count_lines(assembly, "vpmovsx");
+  };
+  EXPECT_EQ(extensions("-132"), 0);
+  EXPECT_GE(extensions("-133"), 1);
+}
+
+// In the loop over tiles of a short sum of bytes, what becomes of one tile's sums stands between the next one's products; the first tile's products and
+// the last one's stores are outside of it. Of a long sum nothing is moved.
+TEST(CodegenAssembly, ShortSumsRunTogetherWithWhatFollowsTheLast) {
+  const auto assembly_of = [](int blocks) {
+    const Kernel kernel = parse_kernel(text("kernel \"product\"\n  input I u8[", blocks, ", 800, 16]\n  constant W i8[4, 16, ", blocks, ", 16]\n  constant S f32[4, 16]\n"
+                                            "  output O u8[4, 800, 16]\n  local T i32[4, 800, 16]\n  macc_init[a:4, x:800, b:16]: T[a, x, b] = 0\n"
+                                            "  macc[a:4, x:800, b:16, c:", blocks, ", d:16]: T[a, x, b] += i32(I[c, x, d]) * i32(W[a, b, c, d])\n"
+                                            "  e[a:4, x:800, b:16]: O[a, x, b] = u8(i32(round(min(max(f32(T[a, x, b]) * S[a, b], 0), 255))))\n"));
+    const Target target = parse_target("x86-64-v4+avx512vnni");
+    return kernel_assembly(default_schedule(kernel, target, 1).finish(), target, "kernel");
+  };
+  // Whether a conversion stands between two products, with no label or jump in between.
+  const auto alternate = [](const std::string& assembly) {
+    int seen = 0;   // a product, then a conversion
+    std::istringstream lines(assembly);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find("\tj") == 0 || line.find(".LBB") == 0) seen = 0;
+      if (line.find("vpdpbusd") != std::string::npos && seen == 2) return true;
+      if (line.find("vpdpbusd") != std::string::npos) seen = 1;
+      if (line.find("vcvtdq2ps") != std::string::npos && seen == 1) seen = 2;
+    }
+    return false;
+  };
+  EXPECT_TRUE(alternate(assembly_of(4))) << assembly_of(4);
+  EXPECT_FALSE(alternate(assembly_of(64)));
 }
 
 TEST(CodegenAssembly, ErfOfAQuotientDividesNothing) {

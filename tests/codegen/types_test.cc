@@ -66,6 +66,22 @@ TEST(CodegenTypes, BinaryOperators) {
   }
 }
 
+// Parts of a product of 64 bits of two numbers of 32, which vectors multiply the even and the odd ones of.
+TEST(CodegenTypes, PartsOfWideProducts) {
+  std::vector<Result> results;
+  for (const int64_t shift : {1, 8, 31, 32}) {
+    for (const int64_t added : {int64_t{0}, int64_t{1} << 30}) {
+      results.push_back({DType::I32, [=](const std::vector<ExprPtr>& in) {
+                           const ExprPtr product = binary(BinaryOp::Mul, cast(DType::I64, in[0]), cast(DType::I64, in[1]));
+                           const ExprPtr sum = added == 0 ? product : binary(BinaryOp::Add, product, int_constant(DType::I64, added));
+                           return cast(DType::I32, binary(BinaryOp::Shr, sum, int_constant(DType::I64, shift)));
+                         }});
+    }
+  }
+  expect_like_interpreter(several(kCount, 16, {DType::I32, DType::I32}, results), host_target(), {},
+                          {{"A", edges(DType::I32, kCount, 1)}, {"B", edges(DType::I32, kCount, 2)}}, 0);
+}
+
 TEST(CodegenTypes, UnaryOperators) {
   for (const DType dtype : kAllTypes) {
     if (is_storage(dtype)) continue;

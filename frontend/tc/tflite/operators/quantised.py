@@ -46,7 +46,7 @@ def multiplier_of(real):
 
 
 def rescaled(g, name, reals, most, shape=(), rounding="steps"):
-    """i32: an i32 whose magnitude is at most `most` times real numbers, one or a list that broadcasts in that shape; rounded once ("once") or in
+    """i32: an i32 whose magnitude is at most `most`, one number or one for each factor, times real numbers, one or a list that broadcasts in that shape; rounded once ("once") or in
     two steps ("steps"); of "positive" results those below 0 are only known to be at most 0.
 
     The shifts keep the sign, so that adding half of what they cut off rounds halves up; of negative numbers one less, away from 0."""
@@ -61,6 +61,10 @@ def rescaled(g, name, reals, most, shape=(), rounding="steps"):
             value = g.node("Min", [g.node("Max", [value, g.number(-(1 << 31), "i64")]), g.number((1 << 31) - 1, "i64")])
         return g.node("Cast", [value], to=ONNX_NUMBERS["i32"])
 
+    upper = _by_upper_half(g, name, found, np.broadcast_to(most, len(found)).tolist(), rounding, constant)
+    if upper is not None:
+        return upper
+    most = int(np.max(most))
     largest = max(most * (integer << max(exponent, 0)) for integer, exponent in found) >> 31
     value = g.node("Cast", [name], to=ONNX_NUMBERS["i64"])
     # Where both shifts cut something off, rounding once is adding half before the second: the first only cuts.
@@ -87,6 +91,45 @@ def rescaled(g, name, reals, most, shape=(), rounding="steps"):
             half = g.node("Add", [half, sign])
         high = g.node("BitShift", [half, constant(shifts, dtype)], direction="RIGHT")
     return high if dtype == "i32" else narrow(high, largest + 1)
+
+
+def _moves(shifts, most, rounding):
+    """(bits that each operand is moved to the left, bits that its product's upper half is moved to the right) of _by_upper_half, or None where 32
+    bits have no room. One distance to the right for all is preferred: it is an instruction's own number."""
+    least = [max(0, 2 - shift) if rounding == "once" else 2 for shift in shifts]
+    last = [shift + ahead - 1 for shift, ahead in zip(shifts, least)]
+    if min(last) < 1:
+        return None
+    for ends_at in ([max(last)] * len(shifts), last):
+        ahead = [end + 1 - shift for end, shift in zip(ends_at, shifts)]
+        # The upper half is below half of the operand that was moved; each rounding constant is at most 1 << end.
+        if max(ends_at) <= 28 and max(largest << bits for largest, bits in zip(most, ahead)) < 1 << 30:
+            return ahead, ends_at
+    return None
+
+
+def _by_upper_half(g, name, found, most, rounding, constant):
+    """What `rescaled` gives, of a product's upper 32 bits alone, which most vectors multiply at once; or None where 32 bits have no room.
+
+    The operand is moved to the left so far that what is cut off with the lower 32 bits is never asked for again: the halves of both steps
+    are added to the upper half, as one constant, and both shifts are one. The correction of the second step below 0 takes the sign of the
+    upper half, which is the operand's: the only operand below 0 whose first step gives 0 is -1, and there the second one gives 0 with it and without."""
+    shifts = [-exponent for _, exponent in found]
+    shifts = [shift if integer else max(shifts) for shift, (integer, _) in zip(shifts, found)]   # 0 times anything is 0 with every shift
+    moves = _moves(shifts, most, rounding)
+    if moves is None:
+        return None
+    ahead, last = moves
+    value = g.node("Mul", [name, constant([1 << bits for bits in ahead], "i32")]) if any(ahead) else name
+    value = g.node("Mul", [g.node("Cast", [value], to=ONNX_NUMBERS["i64"]), constant([integer for integer, _ in found], "i64")])
+    high = g.node("Cast", [g.node("BitShift", [value, g.number(32, "i64")], direction="RIGHT")], to=ONNX_NUMBERS["i32"])
+    added = [1 << end >> 1 for end in last]
+    if rounding != "once":
+        added = [(1 << bits >> 2) + (half if shift else 0) for bits, half, shift in zip(ahead, added, shifts)]
+    if rounding == "steps" and any(shifts):
+        below = constant([-(1 << bits >> 1) if shift else 0 for bits, shift in zip(ahead, shifts)], "i32")
+        high = g.node("Add", [high, g.node("BitwiseAnd", [g.node("BitShift", [high, g.number(31, "i32")], direction="RIGHT"), below])])
+    return g.node("BitShift", [g.node("Add", [high, constant(added, "i32")]), constant(last, "i32")], direction="RIGHT")
 
 
 def ends(call, value):
@@ -116,7 +159,7 @@ def stored(g, name, zero, limits):
 
 
 def _sums_of(call, numbers, axis):
-    """(multipliers, constants added to the sums, the largest sum's magnitude) of a layer whose weights are `numbers` with output channels first."""
+    """(multipliers, constants added to the sums, the largest magnitude of each channel's sums) of a layer whose weights are `numbers` with output channels first."""
     x, weights, bias = call.inputs
     need_bytes(x, call.out)
     found = weights.tensor.quantisation
@@ -129,12 +172,12 @@ def _sums_of(call, numbers, axis):
         if bias.dtype != "i32" or bias.shape != (len(numbers),):
             raise Refusal(f"the bias is {bias.dtype} of shape {list(bias.shape)}")
         added = added + call.constant(2, "the bias").astype(np.int64)
-    most = int(np.max(np.abs(rows).sum(1) * 128 + np.abs(added)))
-    if most >= 1 << 31:
+    most = np.abs(rows).sum(1) * 128 + np.abs(added)
+    if np.max(most) >= 1 << 31:
         raise Refusal("its sums have no room in 32 bits")
     if call.name == "FULLY_CONNECTED" and len(found.scale) == 1:
-        return [np.float64(scale * found.scale[0]) / np.float64(out_scale)], added.astype(np.int32), most
-    return [np.float64(scale) * np.float64(each) / np.float64(out_scale) for each in found.scale], added.astype(np.int32), most
+        return [np.float64(scale * found.scale[0]) / np.float64(out_scale)], added.astype(np.int32), int(np.max(most))
+    return [np.float64(scale) * np.float64(each) / np.float64(out_scale) for each in found.scale], added.astype(np.int32), most if len(found.scale) > 1 else int(np.max(most))
 
 
 def padded(g, name, x, attributes, border):
@@ -190,16 +233,29 @@ def two_operands(g, call):
         name = rescaled(g, g.node("Mul", operands), np.float64(a * b / out), _FARTHEST * _FARTHEST, (), rounding)
     else:
         twice = 2 * np.float64(max(a, b))
-        parts = [_part_of_sum(g, each, np.float64(scale) / twice) for each, scale in zip(operands, (a, b))]
+        parts = [_part_of_sum(g, each, np.float64(scale) / twice, zero_point)
+                 for each, scale, zero_point in zip(operands, (a, b), (a_zero, b_zero))]
         name = rescaled(g, g.node("Add" if call.name == "ADD" else "Sub", parts), twice / (np.float64(1 << 20) * np.float64(out)), _FARTHEST << 20, (), rounding)
     g.give(call.out, stored(g, name, zero, limits), images)
 
 
-def _part_of_sum(g, name, real):
-    """An operand of a sum in units with 20 more bits, times a number of at most half; half of it needs no rounding."""
+def _part_of_sum(g, name, real, zero):
+    """An operand of a sum, of bytes less their zero point, in units with 20 more bits, times a number of at most half; half of it needs no rounding.
+
+    Both steps of `rescaled` are one here: the operand's 20 lower bits are 0, so that of the multiplier only as many bits as are cut off are
+    multiplied apart, and all of it has room in 32 bits."""
     if real == 0.5:
         return g.node("Mul", [name, g.number(1 << 19, "i32")])
-    return rescaled(g, g.node("Mul", [name, g.number(1 << 20, "i32")]), real, _FARTHEST << 20)
+    integer, exponent = multiplier_of(real)
+    cut = 11 - exponent
+    added = (1 << 10) + (1 << cut >> 1)
+    if not 12 <= cut <= 22:
+        return rescaled(g, g.node("Mul", [name, g.number(1 << 20, "i32")]), real, _FARTHEST << 20)
+    below = g.node("Add", [g.node("Mul", [name, g.number(integer & ((1 << cut) - 1), "i32")]), g.number(added, "i32")])
+    if zero != _LEAST:   # halves of what is below 0 away from it
+        below = g.node("Add", [below, g.node("Mul", [g.node("BitShift", [name, g.number(31, "i32")], direction="RIGHT"), g.number(1 << 11, "i32")])])
+    below = g.node("BitShift", [below, g.number(cut, "i32")], direction="RIGHT")
+    return g.node("Add", [g.node("Mul", [name, g.number(integer >> cut, "i32")]), below])
 
 
 def average_pool(g, call, attributes):
