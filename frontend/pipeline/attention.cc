@@ -45,11 +45,13 @@ KernelPart AttentionJoiner::kernel_of(const Graph& graph, const Group& group) co
   return part;
 }
 
-// Whether the scores are larger than the second cache.
+// Whether the scores are too large for the second cache. Where they exceed it by less than this the row program finds most of
+// them there: three kernels took 4 % less time at 1.5 times the cache, and bands 6 % less at 1.8 times (x86-64).
+constexpr double kLeastOfCache = 1.75;
 bool AttentionJoiner::leaves_cache(const Graph& graph, const GroupsOfAttention& parts) const {
   const Value& scores = graph[parts[0].outputs[0]];
   const Dim bytes = element_count(*scores.shape) * Dim(size_of(scores.dtype));
-  return bytes.is_constant() && bytes.constant() > options_.target.l2_bytes;
+  return bytes.is_constant() && static_cast<double>(bytes.constant()) > kLeastOfCache * static_cast<double>(options_.target.l2_bytes);
 }
 
 bool AttentionJoiner::has_bands(const Kernel& kernel) const {
