@@ -93,7 +93,7 @@ def test_batches_and_heads(batch, heads):
 
 @pytest.mark.parametrize("vlen", [128, 256])
 def test_on_the_simulated_board(vlen, tmp_path):
-    model, arrays = attention(1, 2, 270, 270, 32, MASKS["square"])
+    model, arrays = attention(1, 2, 350, 350, 32, MASKS["square"])
     assert len(kernels_of(model, target="rv64gcv")) == 1
     compiled = tc.compile(model.SerializeToString(), target="rv64gcv", log=False)
     compiled.export(tmp_path / "attention", kind="executable")
@@ -105,6 +105,9 @@ def test_on_the_simulated_board(vlen, tmp_path):
 def test_where_it_would_not_pay_or_could_not_be_it_stays_three_kernels():
     small, _ = attention(1, 4, 64, 64, 64, None)
     assert len(kernels_of(small, target="x86-64-v3")) == 3
+    # One and a half times the second cache.
+    larger, _ = attention(1, 12, 128, 128, 32, None)
+    assert len(kernels_of(larger, target="x86-64-v3")) == 3
     # The weights are asked for as well.
     kept, _ = attention(1, 4, 260, 260, 64, None, kept=True)
     assert len(kernels_of(kept, target="x86-64-v3")) >= 3
