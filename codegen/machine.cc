@@ -21,6 +21,7 @@
 
 #include "codegen/in_order.h"
 #include "codegen/loop_invariants.h"
+#include "codegen/maxima.h"
 #include "ir/error.h"
 
 namespace tc {
@@ -134,6 +135,7 @@ void Unit::optimise() {
   passes.addPass(llvm::SimplifyCFGPass());
   for (llvm::Function& function : *module_) {
     if (function.isDeclaration()) continue;
+    if (runs_in_order(target_)) expand_maxima(function);
     passes.run(function, functions);
     if (runs_in_order(target_)) order_for_core(function, target_);
   }

@@ -216,13 +216,15 @@ int64_t even_columns(const ReductionFacts& facts, const std::string& columns, in
 
 // Of a window along the columns without broadcasts, on a processor that runs instructions in order: all accumulators, the
 // window's elements that are used again and its weights stay in registers, and more take the next loads and what the
-// epilogue needs.
+// epilogue needs. A largest float has a second accumulator, which tells whether there was a NaN.
 int64_t columns_in_order(const ReductionFacts& facts, const Choice& choice, double parts, int64_t taps) {
   constexpr int64_t kAhead = 3;
   int64_t operands = 0;
   for (const Access& load : loads_of(facts.sum())) operands += depends_on(load, choice.vector);
   const auto groups = static_cast<int64_t>(facts.target().vector_registers / parts);
-  return even_columns(facts, choice.columns, std::clamp<int64_t>(groups - operands * taps - kAhead, 2, choice.tile.columns));
+  const bool largest = facts.sum().reduction == Reduction::Max && is_float(facts.buffer(facts.sum().write).dtype);
+  const int64_t columns = (groups - operands * taps - kAhead) / (largest ? 2 : 1);
+  return even_columns(facts, choice.columns, std::clamp<int64_t>(columns, 2, choice.tile.columns));
 }
 
 // A large tile is for broadcasts that its vectors share. Without any, no more than hides the latency: of windows along
