@@ -270,6 +270,7 @@ class TileEmitter {
   std::optional<Affine> line_ahead(const Prefetch& wanted, const Access& access, const Address& address) const;
   void touch(const Address& ahead);
   void touch_lanes(const Access& access, const Address& address);
+  llvm::Value* hidden(llvm::Constant* constant);
   void touch_next_trip(const Access& access, const Address& address);
 
   int level_of(const Affine& affine) const;

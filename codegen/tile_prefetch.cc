@@ -1,5 +1,8 @@
 // What lies ahead of a leaf's loads is brought near: by an instruction, or by loads for which nothing waits.
-#include <algorithm>
+#include <llvm/IR/InlineAsm.h>
+
+#include <iterator>
+#include <vector>
 
 #include "codegen/tile_emitter.h"
 #include "ir/error.h"
@@ -96,6 +99,12 @@ void TileEmitter::touch(const Address& ahead) {
   builder_.CreateLoad(builder_.getInt8Ty(), builder_.CreatePtrAdd(place, context_.i64(constant - page)), /*isVolatile=*/true);
 }
 
+// A constant that LLVM does not see as one.
+llvm::Value* TileEmitter::hidden(llvm::Constant* constant) {
+  auto* type = llvm::FunctionType::get(constant->getType(), {constant->getType()}, false);
+  return builder_.CreateCall(type, llvm::InlineAsm::get(type, "", "=r,0", false), {constant});
+}
+
 // Lanes that lie apart read each a line of its own, for whose elements a strided load would wait one after the other. The line
 // behind the one that the next trip's part begins in is touched: trips that move by less than a line reach it in turn.
 void TileEmitter::touch_lanes(const Access& access, const Address& address) {
@@ -125,10 +134,12 @@ void TileEmitter::touch_lanes(const Access& access, const Address& address) {
       if (proves_nonnegative(room, context_.ranges, {})) return part;
       return builder_.CreateSelect(condition(room), part, slot.pointer);
     });
-    for (int lane = 0; lane < lanes_; ++lane) {
-      llvm::Value* line = builder_.CreatePtrAdd(place, context_.i64(address.lane_bytes * lane));
-      builder_.CreateLoad(builder_.getInt8Ty(), line, /*isVolatile=*/true);
-    }
+    // A step in a register, so that each address is the one before plus that: as many constants would not fit the registers.
+    llvm::Value* step = at_level(0, text("step of lanes ", address.lane_bytes), [&] { return hidden(context_.i64(address.lane_bytes)); });
+    std::vector<llvm::Value*> lines = {place};
+    while (std::ssize(lines) < lanes_) lines.push_back(builder_.CreatePtrAdd(lines.back(), step));
+    // What comes near last in the code comes first in time (codegen/in_order.h).
+    for (auto line = lines.rbegin(); line != lines.rend(); ++line) builder_.CreateLoad(builder_.getInt8Ty(), *line, /*isVolatile=*/true);
   }
 }
 

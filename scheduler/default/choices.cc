@@ -145,6 +145,7 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
     problem.held += masks_lanes(facts, vector, width);
   }
   const bool unknown_batch = !columns.empty() && columns == facts.outputs().front() && facts.extent(columns, 0) == 0;
+  if (!over_reduction && width > facts.reduction().builder.lanes(facts.sum())) preference *= calibration::kDoubledLanes;
   ReductionChoice choice{iterators, problem, preference, 1,
                          facts.outputs().size() - (outer.empty() ? 0 : 1)};
   for (const std::string& name : facts.outputs()) {
@@ -272,6 +273,18 @@ void shrink_tile(const ReductionFacts& facts, Choice& choice) {
   }
 }
 
+// Whether vectors of four registers are an alternative to the target's of two: twice as many elements share each scalar load
+// of a product and its other instructions. Convolutions' blocks of channels are one vector.
+bool may_double(const ReductionFacts& facts, const Iterator& vector, int64_t lanes) {
+  const Target& target = facts.target();
+  const bool pairs = target.scalable && target.broadcast_operand && lanes * 32 == 2 * target.vector_bits && target.least_block == 0;
+  // Versions for several lengths of vectors share one packed copy of a constant.
+  if (target.reorders || !pairs || !target.longer.empty()) return false;
+  if (facts.buffer(facts.sum().write).dtype != DType::F32 || facts.extent(vector.name, 0) < 2 * lanes) return false;
+  const ReductionClass kind = classify(facts.sum());
+  return kind == ReductionClass::MatrixProduct || kind == ReductionClass::MatrixVector;
+}
+
 }  // namespace
 
 std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
@@ -291,6 +304,7 @@ std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
                       !facts.is_blocked(facts.sum().write.buffer);
     const int64_t less = known ? facts.target().width_for(vector.extent.constant(), blocks->lanes) : blocks->lanes;
     if (free && less < blocks->lanes) widths.push_back(less);
+    if (free && may_double(facts, vector, lanes)) widths.push_back(2 * lanes);
     for (const int64_t width : widths) {
       for (const std::string& columns : column_choices) {
         if (columns == vector.name || (!columns.empty() && columns == blocks->outer)) continue;
