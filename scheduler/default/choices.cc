@@ -323,6 +323,8 @@ Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice) {
         return !operand.along_vector || operand.taps > 0;
       });
   if (!taken.over_reduction && !broadcasts) shrink_tile(facts, taken);
+  // A matrix times a vector: one sum of four registers hides its latency, and the others hold what is loaded ahead.
+  if (taken.columns.empty() && taken.lanes > facts.reduction().builder.lanes(facts.sum()) && !taken.over_reduction) taken.tile.vectors = 1;
   return taken;
 }
 
