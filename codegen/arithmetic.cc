@@ -82,6 +82,15 @@ llvm::Value* Arithmetic::extremum(bool maximum, DType dtype, llvm::Value* a, llv
   return builder_.CreateSelect(builder_.CreateFCmpUNO(a, a), a, best);
 }
 
+// A link of a chain on cores that run in order: codegen/maxima.h makes instructions of all of them together.
+llvm::Value* Arithmetic::max_of_many(DType dtype, llvm::Value* value, llvm::Value* accumulator) {
+  const bool plain = target_.reorders || target_.vector_bits == 0 || !is_float(dtype) || !value->getType()->isVectorTy();
+  if (plain || is_constant_number(value) || is_constant_number(accumulator)) return binary(BinaryOp::Max, dtype, value, accumulator);
+  llvm::Value* best = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, value, accumulator);
+  llvm::cast<llvm::Instruction>(best)->setHasNoSignedZeros(true);
+  return best;
+}
+
 // x86's instruction gives its second operand where either is NaN; that of the others leaves NaN out itself.
 llvm::Value* Arithmetic::larger_number(DType dtype, llvm::Value* value, llvm::Value* number) {
   if (!is_float(dtype)) return extremum(true, dtype, value, number);
@@ -319,7 +328,7 @@ llvm::Value* Arithmetic::combine(Reduction reduction, DType dtype, llvm::Value* 
     case Reduction::None: return value;
     case Reduction::Sum: return binary(BinaryOp::Add, dtype, accumulator, value);
     case Reduction::Product: return binary(BinaryOp::Mul, dtype, accumulator, value);
-    case Reduction::Max: return binary(BinaryOp::Max, dtype, value, accumulator);
+    case Reduction::Max: return max_of_many(dtype, value, accumulator);
     case Reduction::Min: return binary(BinaryOp::Min, dtype, value, accumulator);
     case Reduction::And: return builder_.CreateAnd(accumulator, value);
     case Reduction::Or: return builder_.CreateOr(accumulator, value);

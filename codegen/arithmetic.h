@@ -35,6 +35,8 @@ class Arithmetic {
   llvm::Value* integer_binary(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* float_binary(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* compare(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
+  // Of a reduction: the larger of both, NaN where either is NaN.
+  llvm::Value* max_of_many(DType dtype, llvm::Value* value, llvm::Value* accumulator);
   // The larger of both, or the second where the first is NaN.
   llvm::Value* larger_number(DType dtype, llvm::Value* value, llvm::Value* number);
   // The remainder with the sign of the dividend, exact.

@@ -4,6 +4,7 @@
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/BasicBlock.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/IntrinsicsRISCV.h>
 
 #include <algorithm>
@@ -24,6 +25,11 @@ using llvm::Value;
 
 // Cycles until what the second cache holds is there; a load of an element waits for the first cache or for that one.
 constexpr double kAhead = 14;
+// The same where each product has a vector of its own, which comes from beyond the caches: as many lines as may be under way
+// are asked for where registers allow.
+constexpr double kAheadOfStream = 100;
+// Products of a block from which on it is a sum.
+constexpr size_t kFewProducts = 8;
 // Scalar floating-point registers that hold elements which are loaded early.
 constexpr int kScalars = 22;
 // Operations between a sum and its store that are worth moving; more need registers of their own.
@@ -94,11 +100,25 @@ class BlockOrder : public StraightLine {
     return result;
   }
 
+  // A matrix times a vector: no vector that is loaded has two products.
+  bool streams() const {
+    size_t loads = 0, products = 0;
+    for (const Instruction* each : order_) {
+      if (!each->getType()->isVectorTy()) continue;
+      const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(each);
+      loads += llvm::isa<llvm::LoadInst>(each);
+      products += call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd;
+    }
+    return broadcasts() && products >= kFewProducts && loads >= products;
+  }
+
   void hoist_loads() {
     std::vector<int> vectors = pressure_.before_each(block_, order_);
     std::vector<int> scalars = pressure_.scalars_before_each(block_, order_);
     std::vector<bool> ahead(order_.size() + 1);   // where a vector is there early
     const bool even = broadcasts();
+    const bool from_afar = streams();
+    const double ahead_of_vector = from_afar ? kAheadOfStream : kAhead;
     // Where values fill the registers, more than one load ahead would only be kept on the stack.
     const bool fits = *std::max_element(vectors.begin(), vectors.end()) + largest_load() <= target_.vector_registers;
     size_t last = 0, previous = 0;   // places behind the last vector load, and behind the one before it
@@ -115,17 +135,19 @@ class BlockOrder : public StraightLine {
       size_t to = i;
       std::vector<int>& live = is_scalar ? scalars : vectors;
       const int weight = is_scalar ? 1 : size;
+      const double cycles_ahead = is_scalar ? kAhead : ahead_of_vector;
       // Several sizes of groups do not fill the registers, nor do groups that live for different times.
       const auto most = [&](size_t at) {
         if (is_scalar) return kScalars;
         if (!fits) return target_.vector_registers;
+        if (from_afar) return target_.vector_registers - size;
         return target_.vector_registers - (ahead[at] || !even ? kSpare * size : 0);
       };
       // A chosen address ends a block of the machine's: LLVM makes a branch of it.
       if (llvm::isa<llvm::SelectInst>(load->getOperand(0))) continue;
       size_t least = std::max(free_from(i), earliest_operands(*load));
       if (!is_scalar && !fits) least = std::max(least, previous);
-      while (to > least && time_[use] - time_[to] < kAhead + size && live[to] + weight <= most(to)) --to;
+      while (to > least && time_[use] - time_[to] < cycles_ahead + size && live[to] + weight <= most(to)) --to;
       for (size_t at = to + 1; at <= i; ++at) {
         live[at] += weight;
         if (!is_scalar) ahead[at] = true;
@@ -275,7 +297,62 @@ class BlockOrder : public StraightLine {
     std::vector<size_t> sorted(order_.size());
     for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
     std::stable_sort(sorted.begin(), sorted.end(), [&](size_t a, size_t b) { return keys_[a] < keys_[b]; });
+    delay_wide_loads(sorted);
     for (const size_t i : sorted) order_[i]->moveBefore(block_.getTerminator());
+    if (std::any_of(order_.begin(), order_.end(), [](const Instruction* each) { return is_strided(*each); })) delay_touches();
+  }
+
+  // A load of four long registers takes the memory port for so long that an element's load behind it would hold back the next
+  // product: it comes right before that one, behind the elements.
+  void delay_wide_loads(std::vector<size_t>& sorted) const {
+    constexpr int kWide = 4, kLongBits = 256;
+    if (target_.vector_bits < kLongBits) return;
+    for (size_t i = sorted.size(); i-- > 0;) {
+      const Instruction& load = *order_[sorted[i]];
+      if (!llvm::isa<llvm::LoadInst>(load) || pressure_.registers(load) < kWide) continue;
+      size_t to = i;
+      while (to + 1 < sorted.size()) {
+        const Instruction& next = *order_[sorted[to + 1]];
+        const bool is_element = llvm::isa<llvm::LoadInst>(next) && pressure_.registers(next) == 0;
+        const bool uses = std::any_of(next.op_begin(), next.op_end(), [&](const llvm::Use& use) { return use.get() == &load; });
+        if (uses || (!is_element && (next.mayReadOrWriteMemory() || cycles(next) > 0))) break;
+        ++to;
+      }
+      std::rotate(sorted.begin() + static_cast<std::ptrdiff_t>(i), sorted.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                  sorted.begin() + static_cast<std::ptrdiff_t>(to) + 1);
+    }
+  }
+
+  static bool is_strided(const Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+    if (call == nullptr) return false;
+    const llvm::Intrinsic::ID id = call->getIntrinsicID();
+    return id == llvm::Intrinsic::experimental_vp_strided_load || id == llvm::Intrinsic::masked_gather || id == llvm::Intrinsic::masked_scatter ||
+           id == llvm::Intrinsic::experimental_vp_strided_store;
+  }
+
+  // A strided access takes the memory port for as many cycles as it has elements, and a touch behind it, which waits for the
+  // port, would hold back the arithmetic behind itself: touches come right before the next one. Their addresses, each made of
+  // the one before, come with them.
+  void delay_touches() {
+    std::vector<Instruction*> order, waiting, touches;
+    for (Instruction& each : block_) order.push_back(&each);
+    for (Instruction* each : order) {
+      if (is_touch(*each)) waiting.push_back(each);
+      if (!is_strided(*each) && !each->isTerminator()) continue;
+      for (Instruction* touch : waiting) touch->moveBefore(each);
+      touches.insert(touches.end(), waiting.begin(), waiting.end());
+      waiting.clear();
+    }
+    for (Instruction* touch : llvm::reverse(touches)) {
+      auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(touch->getOperand(0));
+      if (address == nullptr || address->getParent() != &block_) continue;
+      const bool is_needed_before = std::any_of(address->user_begin(), address->user_end(), [&](const llvm::User* user) {
+        const auto* each = llvm::cast<Instruction>(user);
+        return each->getParent() == &block_ && each->comesBefore(touch);
+      });
+      if (!is_needed_before) address->moveBefore(touch);
+    }
   }
 
   std::vector<double> keys_;         // of each instruction: places in the order, between which others go

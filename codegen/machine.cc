@@ -21,6 +21,7 @@
 
 #include "codegen/in_order.h"
 #include "codegen/loop_invariants.h"
+#include "codegen/maxima.h"
 #include "codegen/overlap_sums.h"
 #include "ir/error.h"
 
@@ -135,6 +136,7 @@ void Unit::optimise() {
   passes.addPass(llvm::SimplifyCFGPass());
   for (llvm::Function& function : *module_) {
     if (function.isDeclaration()) continue;
+    if (runs_in_order(target_)) expand_maxima(function);
     passes.run(function, functions);
     if (target_.arch == Arch::X86_64 && target_.vector_registers >= 32) overlap_sums(function);
     if (runs_in_order(target_)) order_for_core(function, target_);

@@ -249,13 +249,6 @@ class TileEmitter {
   llvm::Value* lane_offsets(const Address& address);
   llvm::Value* shuffled_row(const RowShuffle& row, llvm::Type* type, llvm::Value* from, llvm::Align align);
   std::optional<RowShuffle> row_shuffle(const Access& access, const Address& address) const;
-  // Levels of LLVM's instruction. What only the second cache can hold is brought to the first one all the same: to
-  // the second alone takes Zen 4 longer (BERT 1.5 %).
-  enum class Near : uint8_t { SecondCache = 2, FirstCache = 3 };
-  // Where the leaf wants it, brings near what lies ahead of a load.
-  void prefetch(const Access& access, const Address& address, Near near = Near::FirstCache);
-  void touch(const Address& ahead);
-  void touch_next_trip(const Access& access, const Address& address);
   Value load(const Access& access, DType dtype, const Guard& guard, bool must_guard);
   // What makes two loads of this leaf the same value.
   std::string load_key(const Access& access, const Address& address, const Guard& guard, const RowShuffle* row) const;
@@ -268,6 +261,18 @@ class TileEmitter {
   void scatter(const Address& address, llvm::Value* value, llvm::Value* mask, llvm::Align align);
   Value from_memory(llvm::Value* value, DType dtype, bool vector);
   bool is_read_only(int buffer) const;
+
+  // tile_prefetch.cc: what lies ahead of loads. Levels of LLVM's instruction. What only the second cache can hold is brought to
+  // the first one all the same: to the second alone takes Zen 4 longer (BERT 1.5 %).
+  enum class Near : uint8_t { SecondCache = 2, FirstCache = 3 };
+  // Where the leaf wants it, brings near what lies ahead of a load.
+  void prefetch(const Access& access, const Address& address, Near near = Near::FirstCache);
+  std::optional<Affine> line_ahead(const Prefetch& wanted, const Access& access, const Address& address) const;
+  void touch(const Address& ahead);
+  void touch_lanes(const Access& access, const Address& address);
+  llvm::Value* hidden(llvm::Constant* constant);
+  void touch_next_trip(const Access& access, const Address& address);
+
   int level_of(const Affine& affine) const;
   llvm::Value* at_level(int level, const std::string& key,
                         const std::function<llvm::Value*()>& compute);
@@ -302,5 +307,8 @@ class TileEmitter {
   bool waits_ = false;                         // stores of the copies being emitted go to `waiting_`
   std::vector<WaitingStore> waiting_;
 };
+
+// The terms of an address whose innermost loop is of this level.
+Affine terms_of_level(const Affine& affine, int level, const std::map<std::string, int>& levels);
 
 }  // namespace tc

@@ -29,7 +29,7 @@ llvm::Value* TileEmitter::at_level(int level, const std::string& key,
 }
 
 // The terms of an affine expression whose variables belong to one level.
-static Affine terms_of_level(const Affine& affine, int level,
+Affine terms_of_level(const Affine& affine, int level,
                              const std::map<std::string, int>& levels) {
   Affine result;
   for (const auto& [name, coefficient] : affine.terms()) {
@@ -253,122 +253,6 @@ llvm::Value* TileEmitter::shuffled_row(const RowShuffle& row, llvm::Type* type, 
   return builder_.CreateSelect(llvm::ConstantVector::get(first), value, all_lanes(*elements.rbegin()));
 }
 
-void TileEmitter::prefetch(const Access& access, const Address& address, Near near) {
-  constexpr int64_t kLine = 64;
-  if (leaf_.prefetches.empty() || address.dynamic != nullptr || !address.symbolic.empty()) return;
-  for (const Prefetch& wanted : leaf_.prefetches) {
-    if (wanted.statement != tile_->statement || wanted.buffer != access.buffer) continue;
-    // What the loops of the tile add to the address moves along the trip's part of the constant;
-    // among the runs that share the part, along each one's share.
-    std::map<std::string, Affine> start;
-    for (const auto& [name, affine] : tile_->iterators) {
-      Affine outer = affine;
-      for (const auto& [term, coefficient] : affine.terms()) {
-        if (term[0] == '%') outer = outer - Affine::variable(term, coefficient);
-      }
-      start[name] = outer;
-    }
-    Affine from;
-    const BufferSlot& slot = context_.buffers[static_cast<size_t>(access.buffer)];
-    for (size_t d = 0; d < access.index.size(); ++d) {
-      from = from + access.index[d].affine.substitute(start) * slot.stride[d];
-    }
-    const Affine inside = address.bytes - from;
-    const int64_t element = size_of(kernel_.buffers[static_cast<size_t>(access.buffer)].dtype);
-    Affine moved;
-    for (const auto& [name, coefficient] : inside.terms()) {
-      if (name[0] != '%') return;
-      moved = moved + Affine::variable(name, coefficient / wanted.shares);
-    }
-    const int64_t line = inside.constant() / wanted.shares / kLine * kLine;
-    Address ahead = address;
-    ahead.bytes = from + Affine(wanted.ahead * element + line) +
-                  wanted.share * (wanted.ahead * element / wanted.shares) + moved;
-    if (!prefetched_.insert(text(wanted.buffer, " ", ahead.bytes.str())).second) continue;
-    if (context_.unit.target().prefetches_by_loads) {
-      // Of several shares the first may begin before the part that this trip reads.
-      const bool after = wanted.shares == 1 && wanted.ahead * element >= kLine;
-      if (after || range_of(ahead.bytes, context_.ranges).low >= 0) touch(ahead);
-      continue;
-    }
-    constexpr int kRead = 0, kData = 1;
-    builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
-                             {pointer(ahead), builder_.getInt32(kRead), builder_.getInt32(static_cast<uint32_t>(near)),
-                              builder_.getInt32(kData)});
-  }
-}
-
-// Brings a line near on machines without an instruction for it: by a load of a byte into the register that is always zero,
-// for which nothing waits. Such a load must not leave the buffer. What lies before the current trip's part is inside of
-// it; where the next trip's part may pass the end, the start of the buffer is read instead.
-void TileEmitter::touch(const Address& ahead) {
-  constexpr int64_t kReach = 2048;   // bytes that a load's immediate offset spans
-  const BufferSlot& slot = context_.buffers[static_cast<size_t>(ahead.buffer)];
-  const Buffer& buffer = kernel_.buffers[static_cast<size_t>(ahead.buffer)];
-  int64_t size = size_of(buffer.dtype);
-  for (size_t d = 0; d < slot.stride.size(); ++d) {
-    if (!buffer.shape[d].is_constant() || slot.symbolic_stride[d] != nullptr) return;
-    size += (buffer.shape[d].constant() - 1) * slot.stride[d];
-  }
-  const Affine outer = terms_of_level(ahead.bytes, 0, variable_level_);
-  const int64_t constant = ahead.bytes.constant(), page = constant - ((constant % kReach) + kReach) % kReach;
-  const Affine inner = ahead.bytes - outer - constant;
-  const Interval range = range_of(inner, context_.ranges);
-  if (range.low < 0 || range.high > size - kReach) return;
-  llvm::Value* place = at_level(0, text("touched ", ahead.buffer, " ", (outer + page).str()), [&]() -> llvm::Value* {
-    llvm::Value* pointer = context_.buffers[static_cast<size_t>(ahead.buffer)].pointer;
-    llvm::Value* part = builder_.CreatePtrAdd(pointer, context_.value_of(outer + page));
-    const Affine room = Affine(size - kReach - range.high) - outer - page;
-    // What is known here may not hold where the same place is touched again.
-    if (proves_nonnegative(room, context_.ranges, {})) return part;
-    return builder_.CreateSelect(condition(room), part, pointer);
-  });
-  if (!inner.terms().empty()) {
-    place = at_level(level_of(inner), text("touched ", ahead.buffer, " ", (outer + page).str(), " + ", inner.str()),
-                     [&] { return builder_.CreatePtrAdd(place, context_.value_of(inner)); });
-  }
-  builder_.CreateLoad(builder_.getInt8Ty(), builder_.CreatePtrAdd(place, context_.i64(constant - page)), /*isVolatile=*/true);
-}
-
-// On a core that runs in order each trip of a sum's loop begins by waiting for the lines of the rows that it goes along: those
-// of the next trip are brought near during this one. The last trip touches its own again, so that none leaves its buffer.
-void TileEmitter::touch_next_trip(const Access& access, const Address& address) {
-  constexpr int64_t kLine = 64;
-  const Target& target = context_.unit.target();
-  if (target.reorders || !target.prefetches_by_loads || address.dynamic != nullptr || !address.symbolic.empty()) return;
-  for (const Prefetch& each : leaf_.prefetches) {
-    if (each.statement == tile_->statement && each.buffer == access.buffer) return;   // the schedule says what comes near
-  }
-  int64_t size = size_of(kernel_.buffers[static_cast<size_t>(access.buffer)].dtype);
-  for (const Affine& each : kernel_.buffers[static_cast<size_t>(access.buffer)].shape) size *= each.is_constant() ? each.constant() : 0;
-  if (size <= target.l2_bytes) return;
-  std::string trip;
-  int level = 0;
-  int64_t step = 0;
-  for (const auto& [name, coefficient] : address.bytes.terms()) {
-    const auto found = variable_level_.find(name);
-    if (found == variable_level_.end() || found->second <= level) continue;
-    level = found->second;
-    trip = name;
-    step = coefficient * variable_step_.at(name);
-  }
-  if (step < kLine) return;
-  const int64_t constant = address.bytes.constant();
-  Address start = address;
-  start.bytes = start.bytes - Affine(constant);
-  const std::string rows = text("next trip ", access.buffer, " ", start.bytes.str());
-  if (!prefetched_.insert(text(rows, " ", constant >= 0 ? constant / kLine : (constant - kLine + 1) / kLine)).second) return;
-  llvm::Value* place = at_level(level, rows, [&]() -> llvm::Value* {
-    const int64_t last = range_of(Affine::variable(trip), context_.ranges).high - variable_step_.at(trip);
-    const Affine more = Affine(last) - Affine::variable(trip);
-    llvm::Value* ahead = at_level(level, "next of " + trip + text(" ", step), [&] {
-      return builder_.CreateSelect(condition(more), context_.i64(step), context_.i64(0));
-    });
-    return builder_.CreatePtrAdd(pointer(start), ahead);
-  });
-  builder_.CreateLoad(builder_.getInt8Ty(), builder_.CreatePtrAdd(place, context_.i64(constant)), /*isVolatile=*/true);
-}
-
 // Memory's bool bytes become i1.
 TileEmitter::Value TileEmitter::from_memory(llvm::Value* value, DType dtype, bool vector) {
   if (dtype == DType::Bool) {
@@ -457,6 +341,7 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
     if (guard.empty() && invariant && buffer.scope != Scope::Constant) touch_next_trip(access, address);
   } else {
     value = load_lanes(address, widen(scalar_type, lanes_), guard, element, align);
+    if (guard.empty()) touch_lanes(access, address);
   }
   // In order a vector is loaded again where it is needed, which costs a free turn of the memory port: LLVM would move it out
   // of loops and keep it on the stack, where registers do not suffice.

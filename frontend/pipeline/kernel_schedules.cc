@@ -230,7 +230,9 @@ const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
 void KernelSchedules::add_versions(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Entry& entry) {
   for (const std::string& name : options_.target.longer) {
     const Target target = parse_target(name);
-    Schedule by_default = default_schedule(kernel, target, options_.threads, layout_lines, options_.tolerance);
+    Target one_of_several = target;   // whose schedule packs constants as those of other lengths do
+    one_of_several.longer = options_.target.longer;
+    Schedule by_default = default_schedule(kernel, one_of_several, options_.threads, layout_lines, options_.tolerance);
     // Where its panels are wider than those of shorter vectors, the parts of a panel can lie apart as they do there; else
     // the kernel's own schedule takes fewer registers of longer vectors.
     for (const std::vector<std::string>& trace : {by_default.trace(), with_narrow_panels(by_default.trace()), entry.trace}) {

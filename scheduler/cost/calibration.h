@@ -74,6 +74,9 @@ inline constexpr double kAcrossPages = 1.15;
 // Factor on a choice whose lanes share elements of a constant that is larger than the second cache, on a core that runs in
 // order. The model of a core (docs/riscv.md); 128x1200 by 312: 2.5 multiply-adds a cycle for 3.6 with lanes along the constant.
 inline constexpr double kBroadcastFromMemory = 1.4;
+// Factor on a product whose lanes are twice those of a block of channels, on a core that runs in order: fewer instructions, which
+// the closed forms do not count. The model of a core (docs/riscv.md); TinyBERT and nsNet2.
+inline constexpr double kDoubledLanes = 0.94;
 // Factor on a choice whose lanes are parts of one sum. A; batch matrix products of attention.
 inline constexpr double kOverReduction = 1.1;
 // Factor on a choice whose columns are a batch of unknown size, which may be one. By reasoning: a tile of four columns

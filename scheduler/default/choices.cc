@@ -145,6 +145,7 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
     problem.held += masks_lanes(facts, vector, width);
   }
   const bool unknown_batch = !columns.empty() && columns == facts.outputs().front() && facts.extent(columns, 0) == 0;
+  if (!over_reduction && width > facts.reduction().builder.lanes(facts.sum())) preference *= calibration::kDoubledLanes;
   ReductionChoice choice{iterators, problem, preference, 1,
                          facts.outputs().size() - (outer.empty() ? 0 : 1)};
   for (const std::string& name : facts.outputs()) {
@@ -216,13 +217,15 @@ int64_t even_columns(const ReductionFacts& facts, const std::string& columns, in
 
 // Of a window along the columns without broadcasts, on a processor that runs instructions in order: all accumulators, the
 // window's elements that are used again and its weights stay in registers, and more take the next loads and what the
-// epilogue needs.
+// epilogue needs. A largest float has a second accumulator, which tells whether there was a NaN.
 int64_t columns_in_order(const ReductionFacts& facts, const Choice& choice, double parts, int64_t taps) {
   constexpr int64_t kAhead = 3;
   int64_t operands = 0;
   for (const Access& load : loads_of(facts.sum())) operands += depends_on(load, choice.vector);
   const auto groups = static_cast<int64_t>(facts.target().vector_registers / parts);
-  return even_columns(facts, choice.columns, std::clamp<int64_t>(groups - operands * taps - kAhead, 2, choice.tile.columns));
+  const bool largest = facts.sum().reduction == Reduction::Max && is_float(facts.buffer(facts.sum().write).dtype);
+  const int64_t columns = (groups - operands * taps - kAhead) / (largest ? 2 : 1);
+  return even_columns(facts, choice.columns, std::clamp<int64_t>(columns, 2, choice.tile.columns));
 }
 
 // A large tile is for broadcasts that its vectors share. Without any, no more than hides the latency: of windows along
@@ -270,6 +273,25 @@ void shrink_tile(const ReductionFacts& facts, Choice& choice) {
   }
 }
 
+// Whether vectors of four registers are an alternative to the target's of two: twice as many elements share each scalar load
+// of a product and its other instructions. Not for channels of a map, nor where a panel of one block stays in the first cache:
+// a product of 256 x 256 x 256 takes 3 % longer with panels of two.
+bool may_double(const ReductionFacts& facts, const Iterator& vector, int64_t lanes) {
+  const Target& target = facts.target();
+  const bool pairs = target.scalable && target.broadcast_operand && lanes * 32 == 2 * target.vector_bits && target.least_block == 0;
+  // Versions for several lengths of vectors share one packed copy of a constant.
+  if (target.reorders || !pairs || !target.longer.empty()) return false;
+  if (facts.buffer(facts.sum().write).dtype != DType::F32 || facts.extent(vector.name, 0) < 2 * lanes) return false;
+  if (element_stride(facts.kernel(), facts.sum().write, vector.name) != 1) return false;
+  double panel = static_cast<double>(lanes * size_of(DType::F32));
+  for (const Iterator& iterator : facts.sum().iterators) {
+    if (!facts.is_output(iterator.name)) panel *= static_cast<double>(facts.extent(iterator.name, 1));
+  }
+  if (panel <= static_cast<double>(target.l1_bytes) / 2) return false;
+  const ReductionClass kind = classify(facts.sum());
+  return kind == ReductionClass::MatrixProduct || kind == ReductionClass::MatrixVector;
+}
+
 }  // namespace
 
 std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
@@ -289,6 +311,7 @@ std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
                       !facts.is_blocked(facts.sum().write.buffer);
     const int64_t less = known ? facts.target().width_for(vector.extent.constant(), blocks->lanes) : blocks->lanes;
     if (free && less < blocks->lanes) widths.push_back(less);
+    if (free && may_double(facts, vector, lanes)) widths.push_back(2 * lanes);
     for (const int64_t width : widths) {
       for (const std::string& columns : column_choices) {
         if (columns == vector.name || (!columns.empty() && columns == blocks->outer)) continue;
@@ -307,6 +330,8 @@ Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice) {
         return !operand.along_vector || operand.taps > 0;
       });
   if (!taken.over_reduction && !broadcasts) shrink_tile(facts, taken);
+  // A matrix times a vector: one sum of four registers hides its latency, and the others hold what is loaded ahead.
+  if (taken.columns.empty() && taken.lanes > facts.reduction().builder.lanes(facts.sum()) && !taken.over_reduction) taken.tile.vectors = 1;
   return taken;
 }
 

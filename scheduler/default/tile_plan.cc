@@ -335,6 +335,16 @@ void TilePlanner::decide_copies(const std::vector<std::string>& sums, int64_t co
   unroll_windows(sums, straight);
 }
 
+// Steps of a trip of a sum whose lanes are twice those of a block: its few columns leave room for more code, and a number that
+// divides the sum leaves no rest.
+static int64_t steps_of_doubled(int64_t extent) {
+  constexpr int64_t kFewest = 16, kMost = 40;
+  for (int64_t steps = kMost; steps > kFewest; --steps) {
+    if (extent > 0 && extent % steps == 0) return steps;
+  }
+  return kFewest;
+}
+
 // Loops whose trips only copies know apart, as a whole; the innermost loop that is no window in a few copies.
 void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, double& copies) {
   for (const std::string& name : sums) {
@@ -349,6 +359,7 @@ void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, do
   if (facts_.is_window(last, columns_)) return;
   // In order nothing of the next trip begins before the end of one: fewer trips wait less often.
   int64_t few = in_order() ? 16 : copies >= 16 ? 4 : 8;
+  if (!columns_.empty() && choice_.lanes > facts_.reduction().builder.lanes(facts_.sum())) few = steps_of_doubled(facts_.extent(last, 0));
   while (in_order() && few > 4 && copies * static_cast<double>(few) * kTaps > kMostCopies) few /= 2;
   const int64_t extent = facts_.extent(last, 0), wanted = knobs_.unroll > 0 ? knobs_.unroll : few;
   if (wanted == 1 || copies * static_cast<double>(wanted) > kMostCopies) return;
