@@ -54,10 +54,10 @@ class PlanBuilder final : public ControlSteps {
     for (ValueId id : graph.outputs) check_memory(graph, id, options_.memory_limit);
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const Value& value = graph[graph.inputs[i]];
-      plan.inputs.push_back({value.name, value.dtype, *value.shape});
+      plan.inputs.push_back({value.name, value.dtype, *value.shape, std::nullopt});
     }
     for (ValueId id : graph.outputs) {
-      plan.outputs.push_back({graph[id].name, graph[id].dtype, *graph[id].shape});
+      plan.outputs.push_back({graph[id].name, graph[id].dtype, *graph[id].shape, std::nullopt});
     }
     if (thrift_ < Thrift::Layouts) frame.layouts = choose_layouts(graph, options_.target);
     frame.places.resize(graph.values.size());
