@@ -109,7 +109,8 @@ class BlockOrder : public StraightLine {
       loads += llvm::isa<llvm::LoadInst>(each);
       products += call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd;
     }
-    return broadcasts() && products >= kFewProducts && loads >= products;
+    constexpr int kWide = 4;   // registers: smaller vectors have several streams
+    return broadcasts() && products >= kFewProducts && loads >= products && largest_load() >= kWide;
   }
 
   void hoist_loads() {
@@ -117,8 +118,7 @@ class BlockOrder : public StraightLine {
     std::vector<int> scalars = pressure_.scalars_before_each(block_, order_);
     std::vector<bool> ahead(order_.size() + 1);   // where a vector is there early
     const bool even = broadcasts();
-    const bool from_afar = streams();
-    const double ahead_of_vector = from_afar ? kAheadOfStream : kAhead;
+    const double ahead_of_vector = streams() ? kAheadOfStream : kAhead;
     // Where values fill the registers, more than one load ahead would only be kept on the stack.
     const bool fits = *std::max_element(vectors.begin(), vectors.end()) + largest_load() <= target_.vector_registers;
     size_t last = 0, previous = 0;   // places behind the last vector load, and behind the one before it
@@ -140,7 +140,6 @@ class BlockOrder : public StraightLine {
       const auto most = [&](size_t at) {
         if (is_scalar) return kScalars;
         if (!fits) return target_.vector_registers;
-        if (from_afar) return target_.vector_registers - size;
         return target_.vector_registers - (ahead[at] || !even ? kSpare * size : 0);
       };
       // A chosen address ends a block of the machine's: LLVM makes a branch of it.
