@@ -2,6 +2,7 @@
 #include <llvm/IR/InlineAsm.h>
 
 #include <iterator>
+#include <optional>
 #include <vector>
 
 #include "codegen/tile_emitter.h"
@@ -12,6 +13,16 @@ namespace tc {
 namespace {
 
 constexpr int64_t kLine = 64;   // bytes
+
+// From the first byte of a buffer to behind its last one; nothing where only a run knows a size or a stride.
+std::optional<int64_t> spanned_bytes(const BufferSlot& slot, const Buffer& buffer) {
+  int64_t size = size_of(buffer.dtype);
+  for (size_t d = 0; d < slot.stride.size(); ++d) {
+    if (!buffer.shape[d].is_constant() || slot.symbolic_stride[d] != nullptr) return std::nullopt;
+    size += (buffer.shape[d].constant() - 1) * slot.stride[d];
+  }
+  return size;
+}
 
 }  // namespace
 
@@ -73,24 +84,19 @@ void TileEmitter::prefetch(const Access& access, const Address& address, Near ne
 void TileEmitter::touch(const Address& ahead) {
   constexpr int64_t kReach = 2048;   // bytes that a load's immediate offset spans
   const BufferSlot& slot = context_.buffers[static_cast<size_t>(ahead.buffer)];
-  const Buffer& buffer = kernel_.buffers[static_cast<size_t>(ahead.buffer)];
-  int64_t size = size_of(buffer.dtype);
-  for (size_t d = 0; d < slot.stride.size(); ++d) {
-    if (!buffer.shape[d].is_constant() || slot.symbolic_stride[d] != nullptr) return;
-    size += (buffer.shape[d].constant() - 1) * slot.stride[d];
-  }
+  const std::optional<int64_t> size = spanned_bytes(slot, kernel_.buffers[static_cast<size_t>(ahead.buffer)]);
+  if (!size) return;
   const Affine outer = terms_of_level(ahead.bytes, 0, variable_level_);
   const int64_t constant = ahead.bytes.constant(), page = constant - ((constant % kReach) + kReach) % kReach;
   const Affine inner = ahead.bytes - outer - constant;
   const Interval range = range_of(inner, context_.ranges);
-  if (range.low < 0 || range.high > size - kReach) return;
+  if (range.low < 0 || range.high > *size - kReach) return;
   llvm::Value* place = at_level(0, text("touched ", ahead.buffer, " ", (outer + page).str()), [&]() -> llvm::Value* {
-    llvm::Value* pointer = context_.buffers[static_cast<size_t>(ahead.buffer)].pointer;
-    llvm::Value* part = builder_.CreatePtrAdd(pointer, context_.value_of(outer + page));
-    const Affine room = Affine(size - kReach - range.high) - outer - page;
+    llvm::Value* part = builder_.CreatePtrAdd(slot.pointer, context_.value_of(outer + page));
+    const Affine room = Affine(*size - kReach - range.high) - outer - page;
     // What is known here may not hold where the same place is touched again.
     if (proves_nonnegative(room, context_.ranges, {})) return part;
-    return builder_.CreateSelect(condition(room), part, pointer);
+    return builder_.CreateSelect(condition(room), part, slot.pointer);
   });
   if (!inner.terms().empty()) {
     place = at_level(level_of(inner), text("touched ", ahead.buffer, " ", (outer + page).str(), " + ", inner.str()),
@@ -112,12 +118,8 @@ void TileEmitter::touch_lanes(const Access& access, const Address& address) {
   if (target.reorders || !target.prefetches_by_loads || address.lane_bytes < kLine) return;
   if (address.dynamic != nullptr || address.dynamic_lanes != nullptr || !address.symbolic.empty() || !address.symbolic_lane.empty()) return;
   const BufferSlot& slot = context_.buffers[static_cast<size_t>(access.buffer)];
-  const Buffer& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
-  int64_t size = size_of(buffer.dtype);
-  for (size_t d = 0; d < slot.stride.size(); ++d) {
-    if (!buffer.shape[d].is_constant() || slot.symbolic_stride[d] != nullptr) return;
-    size += (buffer.shape[d].constant() - 1) * slot.stride[d];
-  }
+  const std::optional<int64_t> size = spanned_bytes(slot, kernel_.buffers[static_cast<size_t>(access.buffer)]);
+  if (!size) return;
   for (const Prefetch& wanted : leaf_.prefetches) {
     if (wanted.statement != tile_->statement || wanted.buffer != access.buffer || wanted.shares != 1) continue;
     std::optional<Affine> first = line_ahead(wanted, access, address);
@@ -130,7 +132,7 @@ void TileEmitter::touch_lanes(const Access& access, const Address& address) {
     llvm::Value* place = at_level(0, key, [&]() -> llvm::Value* {
       llvm::Value* part = builder_.CreatePtrAdd(slot.pointer, context_.value_of(*first));
       // No touch leaves the buffer: where the last lane's would, all are of its first elements.
-      const Affine room = Affine(size - 1 - address.lane_bytes * (lanes_ - 1)) - *first;
+      const Affine room = Affine(*size - 1 - address.lane_bytes * (lanes_ - 1)) - *first;
       if (proves_nonnegative(room, context_.ranges, {})) return part;
       return builder_.CreateSelect(condition(room), part, slot.pointer);
     });
@@ -151,9 +153,8 @@ void TileEmitter::touch_next_trip(const Access& access, const Address& address) 
   for (const Prefetch& each : leaf_.prefetches) {
     if (each.statement == tile_->statement && each.buffer == access.buffer) return;   // the schedule says what comes near
   }
-  int64_t size = size_of(kernel_.buffers[static_cast<size_t>(access.buffer)].dtype);
-  for (const Affine& each : kernel_.buffers[static_cast<size_t>(access.buffer)].shape) size *= each.is_constant() ? each.constant() : 0;
-  if (size <= target.l2_bytes) return;
+  const auto buffer = static_cast<size_t>(access.buffer);
+  if (spanned_bytes(context_.buffers[buffer], kernel_.buffers[buffer]).value_or(0) <= target.l2_bytes) return;
   std::string trip;
   int level = 0;
   int64_t step = 0;
