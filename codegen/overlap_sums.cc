@@ -7,6 +7,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/ValueHandle.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
@@ -288,11 +289,13 @@ void rotate(llvm::BasicBlock* block, const Parts& parts) {
 }  // namespace
 
 void overlap_sums(llvm::Function& function) {
-  std::vector<llvm::BasicBlock*> blocks;
+  std::vector<llvm::WeakVH> blocks;   // a block whose products end a sum goes with the loop before it
   for (llvm::BasicBlock& block : function) {
-    if (std::any_of(block.begin(), block.end(), is_product)) blocks.push_back(&block);
+    if (std::any_of(block.begin(), block.end(), is_product)) blocks.emplace_back(&block);
   }
-  for (llvm::BasicBlock* block : blocks) {
+  for (const llvm::WeakVH& each : blocks) {
+    auto* block = llvm::cast_or_null<llvm::BasicBlock>(static_cast<llvm::Value*>(each));
+    if (block == nullptr) continue;
     if (const auto tiles = tiles_around(block); tiles && unroll(*tiles)) block = tiles->begin;
     const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
     const bool is_loop = branch != nullptr && branch->isConditional() && (branch->getSuccessor(0) == block) != (branch->getSuccessor(1) == block);
