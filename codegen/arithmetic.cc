@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "codegen/in_order.h"
 #include "codegen/math.h"
 #include "ir/error.h"
 
@@ -84,7 +85,7 @@ llvm::Value* Arithmetic::extremum(bool maximum, DType dtype, llvm::Value* a, llv
 
 // A link of a chain on cores that run in order: codegen/maxima.h makes instructions of all of them together.
 llvm::Value* Arithmetic::max_of_many(DType dtype, llvm::Value* value, llvm::Value* accumulator) {
-  const bool plain = target_.reorders || target_.vector_bits == 0 || !is_float(dtype) || !value->getType()->isVectorTy();
+  const bool plain = !runs_in_order(target_) || !is_float(dtype) || !value->getType()->isVectorTy();
   if (plain || is_constant_number(value) || is_constant_number(accumulator)) return binary(BinaryOp::Max, dtype, value, accumulator);
   llvm::Value* best = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, value, accumulator);
   llvm::cast<llvm::Instruction>(best)->setHasNoSignedZeros(true);

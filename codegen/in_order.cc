@@ -360,6 +360,8 @@ class BlockOrder : public StraightLine {
 
 }  // namespace
 
+bool runs_in_order(const Target& target) { return !target.reorders && target.vector_bits > 0; }
+
 void order_for_core(llvm::Function& function, const Target& target) {
   fit_registers(function, target);
   const auto in_turns = interleave_chains(function, target);

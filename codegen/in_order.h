@@ -7,6 +7,9 @@
 
 namespace tc {
 
+// Whether the target has vectors and runs instructions in the order of the code, so that this order is ours to choose.
+bool runs_in_order(const Target& target);
+
 // Moves loads so far ahead of what uses them that a core that runs in order does not wait for the second cache, as far as
 // registers allow: a vector is loaded early only where all vectors that live meanwhile fit the target's registers, in
 // groups (LMUL). Loads that only bring a line near are spread over their block, since a cache has few lines under way at a

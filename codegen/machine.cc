@@ -45,9 +45,6 @@ void initialise_llvm() {
   });
 }
 
-// Whether the order of vector instructions is ours to choose.
-bool runs_in_order(const Target& target) { return !target.reorders && target.vector_bits > 0; }
-
 }  // namespace
 
 Unit::Unit(const Target& target, const std::string& name) : target_(target) {

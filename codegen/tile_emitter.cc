@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "codegen/in_order.h"
 #include "ir/error.h"
 
 namespace tc {
@@ -419,7 +420,7 @@ llvm::Value* TileEmitter::add_product(const Accumulator& accumulator, std::pair<
   // Zero need not be put in a register to begin with. (Zeros below it do not matter: a sum of them has the same value.)
   const auto* before = llvm::dyn_cast<llvm::Constant>(accumulator.value);
   const Target& target = context_.unit.target();
-  if (!target.reorders && target.vector_bits > 0 && before != nullptr && before->isNullValue()) return builder_.CreateFMul(x, y);
+  if (runs_in_order(target) && before != nullptr && before->isNullValue()) return builder_.CreateFMul(x, y);
   return builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {accumulator.value->getType()}, {x, y, accumulator.value});
 }
 

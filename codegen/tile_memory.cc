@@ -1,6 +1,7 @@
 // Addresses, loads and stores of a leaf's statements.
 #include <algorithm>
 
+#include "codegen/in_order.h"
 #include "codegen/tile_emitter.h"
 #include "ir/error.h"
 
@@ -346,7 +347,7 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
   // In order a vector is loaded again where it is needed, which costs a free turn of the memory port: LLVM would move it out
   // of loops and keep it on the stack, where registers do not suffice.
   const Target& target = context_.unit.target();
-  const bool again = !target.reorders && target.vector_bits > 0 && value->getType()->isVectorTy();
+  const bool again = runs_in_order(target) && value->getType()->isVectorTy();
   if (auto* instruction = llvm::dyn_cast<llvm::LoadInst>(value);
       instruction != nullptr && buffer.scope == Scope::Constant && !again && !fills_registers()) {
     instruction->setMetadata(llvm::LLVMContext::MD_invariant_load,

@@ -80,7 +80,8 @@ class Join {
     if (!expr) return expr;
     return rewrite(expr, [&](const ExprPtr& node) -> ExprPtr {
       if (node->kind != Expr::Kind::Load) return nullptr;
-      return load(node->dtype, moved(part, node->access).buffer, moved(part, node->access).index);
+      const Access access = moved(part, node->access);
+      return load(node->dtype, access.buffer, access.index);
     });
   }
 

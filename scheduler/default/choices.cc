@@ -145,7 +145,7 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
     problem.held += masks_lanes(facts, vector, width);
   }
   const bool unknown_batch = !columns.empty() && columns == facts.outputs().front() && facts.extent(columns, 0) == 0;
-  if (!over_reduction && width > facts.reduction().builder.lanes(facts.sum())) preference *= calibration::kDoubledLanes;
+  if (!over_reduction && has_doubled_lanes(facts, width)) preference *= calibration::kDoubledLanes;
   ReductionChoice choice{iterators, problem, preference, 1,
                          facts.outputs().size() - (outer.empty() ? 0 : 1)};
   for (const std::string& name : facts.outputs()) {
@@ -294,6 +294,8 @@ bool may_double(const ReductionFacts& facts, const Iterator& vector, int64_t lan
 
 }  // namespace
 
+bool has_doubled_lanes(const ReductionFacts& facts, int64_t lanes) { return lanes > facts.reduction().builder.lanes(facts.sum()); }
+
 std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
   std::vector<ReductionChoice> result;
   // The innermost first: it wins between equals.
@@ -331,7 +333,7 @@ Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice) {
       });
   if (!taken.over_reduction && !broadcasts) shrink_tile(facts, taken);
   // A matrix times a vector: one sum of four registers hides its latency, and the others hold what is loaded ahead.
-  if (taken.columns.empty() && taken.lanes > facts.reduction().builder.lanes(facts.sum()) && !taken.over_reduction) taken.tile.vectors = 1;
+  if (taken.columns.empty() && has_doubled_lanes(facts, taken.lanes) && !taken.over_reduction) taken.tile.vectors = 1;
   return taken;
 }
 

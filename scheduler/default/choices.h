@@ -30,6 +30,9 @@ struct ReductionChoice {
   size_t loops = 0;              // around the tile
 };
 
+// Whether vectors take twice as many registers as a block of the target does (of products on RISC-V cores that run in order).
+bool has_doubled_lanes(const ReductionFacts& facts, int64_t lanes);
+
 // All choices of iterators; throws Abandon where there is none.
 std::vector<ReductionChoice> choices_of(const ReductionFacts& facts);
 // The choice with the tile that a plan has without knobs: the cheapest one, or a smaller one where that is known to be

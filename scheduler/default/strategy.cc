@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scheduler/default/row_bands.h"
-
 namespace tc {
 namespace {
 
@@ -60,13 +58,11 @@ TraceBuilder apply_matrix(const StrategyInput& input, StrategyKnobs& knobs, std:
 }
 
 Candidate examine_bands(const StrategyInput& input) {
-  const BandChoice choice = choose_bands(input.builder(), input.tolerance() <= 0);
-  return {{choice.cycles, INFINITY, 1, 1, ""}, choice.plan};
+  return {{input.bands().cycles, INFINITY, 1, 1, ""}, input.bands().plan};
 }
 
 TraceBuilder apply_bands(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
-  const bool least_error = input.tolerance() <= 0;
-  return schedule_bands(input.builder(), choose_bands(input.builder(), least_error), least_error);
+  return schedule_bands(input.builder(), input.bands(), input.tolerance() <= 0);
 }
 
 // Vectors of all statements, with a cycle for each load and store.
@@ -235,6 +231,10 @@ const AlgorithmChoices<MatrixKnobs>& StrategyInput::matrix() const {
     if (tolerance_ <= 0) throw Abandon{"a tolerance of 0 allows no other algorithm"};
     return matrix_choices(builder(), tolerance_, all_);
   });
+}
+
+const BandChoice& StrategyInput::bands() const {
+  return bands_.get([&] { return choose_bands(builder(), tolerance_ <= 0); });
 }
 
 TraceBuilder apply_strategy(const Strategy& which, const StrategyInput& input, StrategyKnobs& knobs,

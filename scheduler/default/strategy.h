@@ -7,6 +7,7 @@
 
 #include "scheduler/default/builder.h"
 #include "scheduler/default/reduction.h"
+#include "scheduler/default/row_bands.h"
 
 namespace tc {
 
@@ -26,6 +27,7 @@ class StrategyInput {
   const PreparedReduction& reduction() const;
   const AlgorithmChoices<WinogradKnobs>& winograd() const;
   const AlgorithmChoices<MatrixKnobs>& matrix() const;
+  const BandChoice& bands() const;
 
  private:
   // What was found, or why there is nothing.
@@ -45,6 +47,7 @@ class StrategyInput {
   mutable Once<PreparedReduction> reduction_;
   mutable Once<AlgorithmChoices<WinogradKnobs>> winograd_;
   mutable Once<AlgorithmChoices<MatrixKnobs>> matrix_;
+  mutable Once<BandChoice> bands_;
 };
 
 // The default takes the cheapest of the first kind of which one applies and is legal.

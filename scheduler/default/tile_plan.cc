@@ -359,7 +359,7 @@ void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, do
   if (facts_.is_window(last, columns_)) return;
   // In order nothing of the next trip begins before the end of one: fewer trips wait less often.
   int64_t few = in_order() ? 16 : copies >= 16 ? 4 : 8;
-  if (!columns_.empty() && choice_.lanes > facts_.reduction().builder.lanes(facts_.sum())) few = steps_of_doubled(facts_.extent(last, 0));
+  if (!columns_.empty() && has_doubled_lanes(facts_, choice_.lanes)) few = steps_of_doubled(facts_.extent(last, 0));
   while (in_order() && few > 4 && copies * static_cast<double>(few) * kTaps > kMostCopies) few /= 2;
   const int64_t extent = facts_.extent(last, 0), wanted = knobs_.unroll > 0 ? knobs_.unroll : few;
   if (wanted == 1 || copies * static_cast<double>(wanted) > kMostCopies) return;
