@@ -50,15 +50,27 @@ struct Moments {
   int mean, scale;
 };
 
+// The position of the row's first element, where `input` is that of each.
+std::vector<Affine> first_of(const Rows& rows, std::vector<Affine> input) {
+  std::map<std::string, Affine> start;
+  for (const Iterator& inner : rows.inner) start[inner.name] = Affine(0);
+  for (Affine& each : input) each = each.substitute(start);
+  return input;
+}
+
+// The mean is the first element and what all are away from it on average: the sum of large and nearly equal elements would be
+// rounded by more than they differ, which 1 / sqrt(epsilon) magnifies. A row of unknown length may have no first element.
 Moments moments(LowerContext& context, const Rows& rows, const std::vector<Affine>& input, double epsilon) {
   const DType type = LowerContext::compute_type(context.dtype(0));
   const int sum = context.local("sum", type, rows.statistics_shape);
   Moments result{context.local("mean", type, rows.statistics_shape), context.local("scale", type, rows.statistics_shape)};
   const int squares = context.local("squares", type, rows.statistics_shape);
   ExprPtr value = context.read(0, input);
-  context.reduce("total", {rows.outer, rows.inner}, sum, rows.statistics, Reduction::Sum, value);
-  context.assign("mean", rows.outer, result.mean, rows.statistics,
-                 divided(context, context.read_buffer(sum, rows.statistics), rows.count));
+  ExprPtr first = rows.count.is_constant() && rows.count.constant() > 0 ? context.read(0, first_of(rows, input)) : nullptr;
+  context.reduce("total", {rows.outer, rows.inner}, sum, rows.statistics, Reduction::Sum,
+                 first ? binary(BinaryOp::Sub, value, first) : value);
+  ExprPtr mean = divided(context, context.read_buffer(sum, rows.statistics), rows.count);
+  context.assign("mean", rows.outer, result.mean, rows.statistics, first ? binary(BinaryOp::Add, first, mean) : mean);
   ExprPtr away = binary(BinaryOp::Sub, value, context.read_buffer(result.mean, rows.statistics));
   context.reduce("spread", {rows.outer, rows.inner}, squares, rows.statistics, Reduction::Sum, binary(BinaryOp::Mul, away, away));
   ExprPtr variance = divided(context, context.read_buffer(squares, rows.statistics), rows.count);

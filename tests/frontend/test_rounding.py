@@ -79,3 +79,21 @@ def test_k_blocks_do_not_lengthen_blocks_of_sums(channels):
     error, expected = root_of_mean_square(found - exact), root_of_mean_square(total - exact[0])
     print(f"{channels} channels: error {error:.2e}, of blocks of 16 channels {expected:.2e}")
     assert error <= 1.2 * expected
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("elements", [3, 7, 49, 312])
+@pytest.mark.parametrize("operator", ["LayerNormalization", "InstanceNormalization", "GroupNormalization"])
+def test_equal_elements_are_normalised_to_zero(operator, elements, target):
+    # Their sum is rounded, and 1 / sqrt(epsilon) magnifies what a mean made of it is off.
+    rows = np.random.default_rng(0).uniform(1, 1000, (1, 64, 1)).astype(np.float32)
+    attributes = {"num_groups": 64} if operator == "GroupNormalization" else {}
+    factors = np.ones(elements if operator == "LayerNormalization" else 64, np.float32)
+    inputs = ["x", "w"] if operator == "LayerNormalization" else ["x", "w", "b"]
+    graph = helper.make_graph([helper.make_node(operator, inputs, ["y"], **attributes)], "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 64, elements])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(factors, "w"), numpy_helper.from_array(np.zeros(64, np.float32), "b")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18 if attributes else 17)], ir_version=8)
+    found = tc.compile(model.SerializeToString(), target, log=False).run({"x": np.repeat(rows, elements, axis=2)})["y"]
+    assert (found == 0).all()
