@@ -231,6 +231,16 @@ TEST(Open, ChecksTheDescriptor) {
   d = good();
   d.scratch_bytes = -8;
   expect_damaged(d, "scratch size is out of range");
+  for (const int64_t bytes : {-8, 101}) {
+    d = good();
+    d.abi_version = 5;
+    d.struct_size = sizeof d;
+    d.scratch_bytes = 100;
+    d.first_scratch_bytes = bytes;
+    expect_damaged(d, "the first thread's scratch size is out of range");
+  }
+  d.struct_size = offsetof(tc_descriptor, first_scratch_bytes);
+  expect_damaged(d, "it is too short");
   d = good();
   d.default_threads = 100000;
   expect_damaged(d, "default number of threads is out of range");
