@@ -97,7 +97,7 @@ TEST(Open, RunsTheFile) {
 
 TEST(Open, RefusesOtherVersions) {
   expect_refused(data_file("fake_old.so"), TC_ERROR_MODEL,
-                 "the model has interface version 7, this runtime (0.1.0) takes 1 to 4; compile the "
+                 "the model has interface version 7, this runtime (0.1.0) takes 1 to 5; compile the "
                  "model again, or use the runtime of its compiler");
   expect_refused(data_file("fake_magic.so"), TC_ERROR_MODEL,
                  "not a compiled model (its descriptor starts with 00000001)");
