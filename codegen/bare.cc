@@ -137,13 +137,15 @@ int64_t plan_scratch_bytes(const Plan& plan) {
   return bytes;
 }
 
+int64_t first_scratch_bytes(const Plan& plan) { return plan.first_scratch_bytes ? *plan.first_scratch_bytes : plan_scratch_bytes(plan); }
+
 int64_t bare_scratch_offset(const Plan& plan) {
   return (plan.arena_bytes.constant() + kBareArenaAlignment - 1) / kBareArenaAlignment * kBareArenaAlignment;
 }
 
 int64_t bare_arena_bytes(const Plan& plan) {
   // Never empty: C has no such arrays.
-  return std::max(bare_scratch_offset(plan) + plan_scratch_bytes(plan), kBareArenaAlignment);
+  return std::max(bare_scratch_offset(plan) + first_scratch_bytes(plan), kBareArenaAlignment);
 }
 
 void link_bare(const BareModel& model, const std::string& path) {

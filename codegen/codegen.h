@@ -37,6 +37,8 @@ Dim sized_scratch(const Kernel& kernel, const std::vector<Dim>& parameters);
 
 // The same of the plan's most demanding kernel, or what the plan says where that is more.
 int64_t plan_scratch_bytes(const Plan& plan);
+// The same of thread 0, beside what it has in the arena.
+int64_t first_scratch_bytes(const Plan& plan);
 
 // The packed constants of a model, in a file rather than in memory.
 class ConstantsFile;

@@ -74,7 +74,8 @@ Bytes hidden_kernel_object(const ScheduledKernel& kernel, const Target& target, 
   return unit.object();
 }
 
-// What is compiled of a plan beside its steps: kernels in order, and then their versions.
+// What is compiled of a plan beside its steps: kernels in order, and then their versions, those of one length together, since
+// a machine reads no page of the others'.
 struct KernelCode {
   const ScheduledKernel* kernel;
   Target target;
@@ -93,6 +94,9 @@ std::vector<KernelCode> kernels_of(const Plan& plan, const Target& target, const
       all.push_back({&version.kernel, longer, name, {}});
     }
   }
+  std::stable_sort(all.begin() + static_cast<std::ptrdiff_t>(plan.kernels.size()), all.end(), [](const KernelCode& a, const KernelCode& b) {
+    return a.target.vector_bits < b.target.vector_bits;
+  });
   return all;
 }
 

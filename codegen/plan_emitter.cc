@@ -48,6 +48,7 @@ class PlanEmitter {
         i32_(builder_.getInt32Ty()),
         i64_(builder_.getInt64Ty()),
         sized_(plan.sized_scratch != Dim(0)),
+        first_needs_less_(first_scratch_bytes(plan) < plan_scratch_bytes(plan)),
         offsets_(constant_offsets(plan.constants)) {}
 
   void emit() {
@@ -354,6 +355,13 @@ class PlanEmitter {
                  callee->arg_size() == item.locations.size() + 4 &&
                  kernel.parameters.size() == item.parameters.size(),
              "in step '", item.label, "': arguments of kernel '", kernel.name, "'");
+    const int64_t own = scratch_bytes(plan_.kernels[static_cast<size_t>(item.kernel)]);
+    TC_CHECK(item.scratch || own <= first_scratch_bytes(plan_), "in step '", item.label, "': ", own, " bytes of scratch memory");
+    const auto scratch = [&] {
+      if (!item.scratch) return scratch_;
+      llvm::Value* in_arena = address(*item.scratch, dims);
+      return item.single_thread ? in_arena : builder_.CreateSelect(frame_->first(), in_arena, scratch_);
+    };
     auto emit = [&] {
       std::vector<llvm::Value*> arguments;
       for (const Location& location : item.locations) arguments.push_back(address(location, dims));
@@ -362,7 +370,7 @@ class PlanEmitter {
                              builder_.CreateConstInBoundsGEP1_64(i64_, parameters_, i));
       }
       arguments.push_back(parameters_);
-      arguments.push_back(scratch_);
+      arguments.push_back(scratch());
       arguments.push_back(item.single_thread ? builder_.getInt32(0) : frame_->thread());
       arguments.push_back(item.single_thread ? builder_.getInt32(1) : frame_->threads());
       builder_.CreateCall(callee, arguments);
@@ -506,16 +514,21 @@ class PlanEmitter {
     }
     for (const PlanStep* item : all_steps(plan_)) labels.push_back(string(item->label));
     auto count = [&](size_t value) { return number(static_cast<int32_t>(value)); };
-    // Without the last field where it is not needed: models that do not change stay as they were.
-    const size_t size = sized_ ? sizeof(tc_descriptor) : offsetof(tc_descriptor, scratch);
+    // Without the last fields where they are not needed: models that do not change stay as they were.
+    const size_t size = first_needs_less_ ? sizeof(tc_descriptor)
+                        : sized_          ? offsetof(tc_descriptor, first_scratch_bytes)
+                                          : offsetof(tc_descriptor, scratch);
+    const int32_t version = first_needs_less_ ? 5 : sized_ ? 4 : version_of(plan_.steps);
     std::vector<llvm::Constant*> fields = {
-        number(static_cast<int32_t>(TC_ABI_MAGIC)), number(sized_ ? 4 : version_of(plan_.steps)),
+        number(static_cast<int32_t>(TC_ABI_MAGIC)), number(version),
         i64(static_cast<int64_t>(size)), string(plan_.model), string(plan_.target), string(features_),
         string(plan_.provenance), count(inputs.size()), count(outputs.size()),
         count(symbols.size()), count(labels.size()), table(inputs, "inputs"),
         table(outputs, "outputs"), table(symbols, "symbols"), table(labels, "steps"), bind_, run_,
         i64(plan_scratch_bytes(plan_)), constants_, i64(offsets_.back()), number(0), number(plan_.segments)};
     if (sized_) fields.push_back(sized_scratch_);
+    else if (first_needs_less_) fields.push_back(llvm::ConstantPointerNull::get(pointer_));
+    if (first_needs_less_) fields.push_back(i64(first_scratch_bytes(plan_)));
     llvm::Constant* descriptor = record(fields);
     const auto layout = module_.getDataLayout().getStructLayout(
         llvm::cast<llvm::StructType>(descriptor->getType()));
@@ -535,6 +548,7 @@ class PlanEmitter {
   llvm::PointerType* pointer_;
   llvm::Type *i32_, *i64_;
   const bool sized_;   // the sizes of a run tell how much scratch memory it takes
+  const bool first_needs_less_;   // thread 0 has scratch memory in the arena
   std::vector<int64_t> offsets_;
   std::map<std::string, llvm::Constant*> strings_;
 

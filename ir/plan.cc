@@ -41,6 +41,7 @@ void print_steps(const PlanSteps& steps, const Plan& plan, int depth, std::strin
           out += (i ? ", " : " with ") + step.parameters[i].str();
         }
         if (step.single_thread) out += " single_thread";
+        if (step.scratch) out += " scratch " + str(*step.scratch);
         break;
       }
       case PlanStep::Kind::Copy:

@@ -49,6 +49,8 @@ struct PlanStep {
   bool equal = true;               // Check
   PlanSteps body, otherwise;
   bool single_thread = false;      // Call: too small to divide; thread 0 runs it
+  // Call: where the arena has room for thread 0's scratch memory; none: it is the thread's own.
+  std::optional<Location> scratch;
   std::string label;               // origin, for profiles
 };
 
@@ -91,6 +93,7 @@ struct Plan {
   int segments = 0;                // memory beside the arena that steps of kind Grow size
   int64_t memory_limit = 0;        // of all memory with them, bytes; 0: what the machine has
   int64_t scratch_bytes = 0;       // per thread, for Stack buffers
+  std::optional<int64_t> first_scratch_bytes;   // the same of thread 0, where it has less because the arena holds the rest
   Dim sized_scratch;               // the same of kernels that need what their sizes tell: a function of the symbols
   std::vector<ArenaBlock> blocks;
   std::string provenance;          // compiler version and options, embedded in the artefact

@@ -11,9 +11,9 @@ extern "C" {
 
 #define TC_ABI_MAGIC 0x30314354u /* "TC10" */
 /* A runtime takes models of all versions up to its own. Version 2 has sizes that a run computes, version 3 such sizes
- * without a bound and relations of sizes that a run checks, version 4 scratch memory by sizes; a model has the least version
- * that has what it needs. */
-#define TC_ABI_VERSION 4u
+ * without a bound and relations of sizes that a run checks, version 4 scratch memory by sizes, version 5 less of it for
+ * the first thread; a model has the least version that has what it needs. */
+#define TC_ABI_VERSION 5u
 /* Symbol of the descriptor in a shared artefact. Static artefacts use tc_model_<name>. */
 #define TC_DESCRIPTOR_SYMBOL "tc_model_descriptor"
 
@@ -30,7 +30,7 @@ typedef struct tc_frame {
   void* const* inputs;      /* one pointer per model input, 64-byte aligned */
   void* const* outputs;
   uint8_t* arena;           /* bind()'s size, 64-byte aligned */
-  uint8_t* scratch;         /* scratch_bytes or scratch()'s of this thread, 64-byte aligned */
+  uint8_t* scratch;         /* first_scratch_bytes, scratch_bytes or scratch()'s of this thread, 64-byte aligned */
   const int64_t* symbols;   /* values in the order of the descriptor */
   int32_t thread, threads;
   /* Waits until all threads of the run are here. Never null; does nothing for one thread. */
@@ -89,6 +89,8 @@ typedef struct tc_descriptor {
   /* From version 4 on, where the descriptor is that large; may be null. What scratch a thread needs for these symbols
    * if that is more than scratch_bytes; negative where a size overflows. */
   int64_t (*scratch)(const int64_t* symbols);
+  /* From version 5 on, in place of scratch_bytes for thread 0, which has what it needs beside it in the arena. */
+  int64_t first_scratch_bytes;
 } tc_descriptor;
 
 #ifdef __cplusplus

@@ -40,7 +40,7 @@ struct tc_context {
   uint8_t* memory = nullptr;
   int64_t memory_bytes = 0;
   int64_t arena_bytes = 0;
-  int64_t scratch_stride = 0;
+  tc::runtime::ScratchBytes scratch;
   void (*step_done)(void* user, int32_t step) = nullptr;
   void* user = nullptr;
   tc::runtime::Barrier barrier;
@@ -102,7 +102,7 @@ int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit
 // enough and not more than twice too large.
 tc_status reserve(tc_context& context, int64_t arena_bytes) {
   const int64_t page = sysconf(_SC_PAGESIZE);
-  const int64_t needed = round_up(round_up(arena_bytes, 64) + context.scratch_stride * context.threads, page);
+  const int64_t needed = round_up(round_up(arena_bytes, 64) + context.scratch.before(context.threads), page);
   if (needed > context.memory_bytes || needed < context.memory_bytes / 2) {
     free_memory(context);
     const int64_t present = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * page;
@@ -219,14 +219,14 @@ tc_status bind_shapes(tc_context& context, const tc_shape* shapes) {
   free(first_axis);
   if (status != TC_OK) return status;
   const int64_t arena_bytes = d.bind(context.symbols, context.output_dims);
-  const int64_t scratch_bytes = scratch_for(d, context.symbols);
-  if (arena_bytes < 0 || arena_bytes > kMaxBytes || scratch_bytes < 0 || scratch_bytes > kMaxBytes / TC_MAX_THREADS)
+  const ScratchBytes scratch = scratch_for(d, context.symbols);
+  if (arena_bytes < 0 || arena_bytes > kMaxBytes || scratch.other < 0)
     return fail(TC_ERROR_SHAPE, "model '%s': these shapes are too large, or too small for a window", d.model);
   status = count_bytes(d.inputs, d.input_count, context.input_dims, context.input_bytes, "input");
   if (status != TC_OK) return status;
   status = count_bytes(d.outputs, d.output_count, context.output_dims, context.output_bytes, "output");
   if (status != TC_OK) return status;
-  context.scratch_stride = round_up(scratch_bytes, 64);
+  context.scratch = scratch;
   status = reserve(context, arena_bytes);
   context.bound = status == TC_OK;
   context.has_results = false;
@@ -350,7 +350,7 @@ void run_frames(tc_context& context) {
     frame.inputs = const_cast<void* const*>(context.inputs);
     frame.outputs = context.outputs;
     frame.arena = context.memory;
-    frame.scratch = scratch + context.scratch_stride * i;
+    frame.scratch = scratch + context.scratch.before(i);
     frame.symbols = context.symbols;
     frame.thread = i;
     frame.threads = threads;
@@ -556,7 +556,7 @@ tc_status tc_context_memory(const tc_context* context, tc_memory_info* info) {
   tc_memory_info filled = {};
   filled.constant_bytes = context->model->descriptor->constant_bytes;
   filled.arena_bytes = context->bound ? context->arena_bytes + context->segments.all_bytes : 0;
-  filled.scratch_bytes = context->scratch_stride * context->threads;
+  filled.scratch_bytes = context->scratch.before(context->threads);
   return hand_out("tc_context_memory", filled, info);
 }
 

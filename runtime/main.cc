@@ -18,6 +18,8 @@ namespace {
 
 enum ExitCode { kDone = 0, kWrongInput = 1, kUsage = 2, kMissingInstructions = 3 };
 
+constexpr size_t kMostOfPath = 4096;
+
 struct Options {
   const char* output_dir = nullptr;
   int64_t repeat = 1;
@@ -31,7 +33,7 @@ struct Port {
   const char* path = nullptr;  // inputs
   NpyArray array;              // contents
   bool unbounded = false;      // outputs: the run has their memory
-  char file[4096] = "";        // outputs: where they went
+  char* file = nullptr;        // outputs: where they went
 };
 
 // Everything of this process: what holds memory is here, so that a run that stops early frees it too.
@@ -55,8 +57,10 @@ struct Program {
 void free_memory(Program& program) {
   for (int32_t i = 0; program.inputs != nullptr && i < program.input_count; ++i)
     free(program.inputs[i].array.data);
-  for (int32_t i = 0; program.outputs != nullptr && i < program.output_count; ++i)
+  for (int32_t i = 0; program.outputs != nullptr && i < program.output_count; ++i) {
     free(program.outputs[i].array.data);
+    free(program.outputs[i].file);
+  }
   free(program.inputs);
   free(program.outputs);
   free(program.shapes);
@@ -360,9 +364,10 @@ void write_outputs(Program& program) {
     Port& port = program.outputs[i];
     char name[256], why[512];
     file_name(program, i, name, sizeof name);
-    if (snprintf(port.file, sizeof port.file, "%s/%s.npy", folder, name) >=
-        static_cast<int>(sizeof port.file))
-      stop(program, kWrongInput, "%s: the folder's name is too long", folder);
+    const size_t size = strlen(folder) + strlen(name) + sizeof "/.npy";
+    if (size > kMostOfPath) stop(program, kWrongInput, "%s: the folder's name is too long", folder);
+    port.file = allocate<char>(program, static_cast<int64_t>(size));
+    snprintf(port.file, size, "%s/%s.npy", folder, name);
     if (!write_npy(port.file, port.array, why, sizeof why))
       stop(program, kWrongInput, "output '%s': %s: %s", port.info.name, port.file, why);
   }
@@ -386,7 +391,7 @@ void print_text(const Program& program, const tc_memory_info& memory) {
   for (int32_t i = 0; i < program.output_count; ++i) {
     const Port& port = program.outputs[i];
     printf("output %s: %s", port.info.name, array_text(port.array, text, sizeof text));
-    if (port.file[0] != 0) printf(" to %s", port.file);
+    if (port.file != nullptr) printf(" to %s", port.file);
     putchar('\n');
   }
   printf("memory constants %.3f MB, arena %.3f MB, scratch %.3f MB\n",
@@ -427,7 +432,7 @@ void print_json_ports(const Port* ports, int32_t count, bool input) {
     for (int32_t axis = 0; axis < ports[i].array.rank; ++axis)
       printf("%s%lld", axis > 0 ? ", " : "", static_cast<long long>(ports[i].array.dims[axis]));
     printf("], \"file\": ");
-    if (input || ports[i].file[0] != 0) print_json_string(input ? ports[i].path : ports[i].file);
+    if (input || ports[i].file != nullptr) print_json_string(input ? ports[i].path : ports[i].file);
     else printf("null");
     putchar('}');
   }

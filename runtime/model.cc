@@ -59,6 +59,8 @@ const char* descriptor_fault(const tc_descriptor& d) {
       (d.symbol_count > 0 && d.symbols == nullptr) || (d.step_count > 0 && d.steps == nullptr))
     return "a table is missing";
   if (d.scratch_bytes < 0 || d.scratch_bytes > kMaxBytes) return "scratch size is out of range";
+  if (d.abi_version >= 5 && (d.first_scratch_bytes < 0 || d.first_scratch_bytes > d.scratch_bytes))
+    return "the first thread's scratch size is out of range";
   if (d.constant_bytes < 0) return "constants' size is out of range";
   if (d.default_threads < 0 || d.default_threads > TC_MAX_THREADS)
     return "default number of threads is out of range";
@@ -112,10 +114,16 @@ int64_t byte_count(const int64_t* dims, int32_t rank, int32_t dtype) {
   return bytes;
 }
 
-int64_t scratch_for(const tc_descriptor& d, const int64_t* symbols) {
-  if (d.abi_version < 4 || d.scratch == nullptr) return d.scratch_bytes;
-  const int64_t bytes = d.scratch(symbols);
-  return bytes < 0 || bytes > d.scratch_bytes ? bytes : d.scratch_bytes;
+ScratchBytes scratch_for(const tc_descriptor& d, const int64_t* symbols) {
+  const int64_t by_sizes = d.abi_version < 4 || d.scratch == nullptr ? 0 : d.scratch(symbols);
+  if (by_sizes < 0 || by_sizes > kMaxBytes / TC_MAX_THREADS || d.scratch_bytes > kMaxBytes / TC_MAX_THREADS) return {-1, -1};
+  const auto of = [&](int64_t bytes) { return ((by_sizes > bytes ? by_sizes : bytes) + 63) / 64 * 64; };
+  return {of(d.abi_version < 5 ? d.scratch_bytes : d.first_scratch_bytes), of(d.scratch_bytes)};
+}
+
+// Bytes of a descriptor of the version.
+size_t size_of_version(uint32_t version) {
+  return version < 4 ? offsetof(tc_descriptor, scratch) : version < 5 ? offsetof(tc_descriptor, first_scratch_bytes) : sizeof(tc_descriptor);
 }
 
 tc_status bad_model(const char* function) {
@@ -132,7 +140,7 @@ tc_status make_model(const tc_descriptor* descriptor, const char* origin, tc_mod
                 "%s: the model has interface version %u, this runtime (%s) takes 1 to %u; compile the "
                 "model again, or use the runtime of its compiler",
                 origin, d.abi_version, tc_runtime_version(), TC_ABI_VERSION);
-  if (d.struct_size < (d.abi_version < 4 ? offsetof(tc_descriptor, scratch) : sizeof d)) return damaged(origin, "it is too short");
+  if (d.struct_size < size_of_version(d.abi_version)) return damaged(origin, "it is too short");
   if (const char* fault = descriptor_fault(d)) return damaged(origin, fault);
   char missing[160];
   if (!has_features(d.features, missing, sizeof missing))

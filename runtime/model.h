@@ -37,8 +37,13 @@ void release(tc_model* model);
 // Bytes of a shape; -1 where a size is negative or the product passes kMaxBytes.
 int64_t byte_count(const int64_t* dims, int32_t rank, int32_t dtype);
 
-// Scratch memory of a thread for these symbols; negative where a size overflows.
-int64_t scratch_for(const tc_descriptor& d, const int64_t* symbols);
+// Scratch memory of a context's threads, one behind the other, each aligned to 64 bytes.
+struct ScratchBytes {
+  int64_t first = 0, other = 0;   // of thread 0, of each other one
+  int64_t before(int32_t thread) const { return thread == 0 ? 0 : first + other * (thread - 1); }
+};
+// For these symbols; negative where a size overflows or is out of range.
+ScratchBytes scratch_for(const tc_descriptor& d, const int64_t* symbols);
 
 // Copies what the caller's structure, which starts with struct_size, has room for.
 template <class Info>

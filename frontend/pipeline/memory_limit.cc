@@ -33,7 +33,8 @@ std::optional<MemoryNeed> memory_need(const Plan& plan, int threads) {
   if (!plan.arena_bytes.is_constant()) return std::nullopt;
   constexpr __int128 kMost = INT64_MAX / 2;
   const __int128 constants = constant_offsets(plan.constants).back();
-  const __int128 working = plan.arena_bytes.constant() + static_cast<__int128>(plan.scratch_bytes) * threads;
+  const __int128 working = plan.arena_bytes.constant() + plan.first_scratch_bytes.value_or(plan.scratch_bytes) +
+                           static_cast<__int128>(plan.scratch_bytes) * (threads - 1);
   return MemoryNeed{static_cast<int64_t>(std::min(constants, kMost)), static_cast<int64_t>(std::min(working, kMost))};
 }
 
@@ -97,7 +98,8 @@ void refuse_memory(const Plan& plan, const std::vector<std::string>& constant_na
     for (size_t i = 0; i < plan.constants.size(); ++i) tensors.emplace_back(plan.constants[i].byte_count(), constant_names.at(i));
     constants = text("; its largest constants are ", listed(tensors, kNamed));
   }
-  if (plan.scratch_bytes > 0) scratch = text(", and ", plan.scratch_bytes, " bytes for the intermediate results of each of ", threads, " threads");
+  if (plan.scratch_bytes > 0 && threads > 1)
+    scratch = text(", and ", plan.scratch_bytes, " bytes for the intermediate results of each of ", threads - 1, " other threads");
   fail(ErrorKind::Unsupported, "model '", plan.model, "' needs ", need.constants, " bytes for constants and ", need.working,
        " to work in, but it may use ", limit, " at most", constants, busiest_step(plan), scratch,
        "; use smaller sizes or fewer threads, or give it more by max_ram (default: the memory of this machine)");

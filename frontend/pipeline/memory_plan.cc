@@ -44,7 +44,7 @@ Dim plan_memory(std::vector<LiveBlock>& blocks) {
     (block.bytes.is_constant() ? constant : symbolic).push_back(&block);
   }
   std::stable_sort(constant.begin(), constant.end(), [](const LiveBlock* a, const LiveBlock* b) {
-    return a->bytes.constant() > b->bytes.constant();
+    return a->scratch != b->scratch ? b->scratch : a->bytes.constant() > b->bytes.constant();
   });
   std::vector<LiveBlock*> placed;
   int64_t end = 0;

@@ -336,16 +336,29 @@ class PlanBuilder final : public ControlSteps {
     });
   }
 
-  // Scratch memory for a call whose sizes tell how much it takes.
-  void reserve_scratch(int index, const std::vector<Dim>& parameters) {
-    std::vector<const ScheduledKernel*> kernels = {&result_.plan.kernels.at(static_cast<size_t>(index))};
-    const auto versions = result_.plan.versions.find(index);
-    if (versions != result_.plan.versions.end()) {
+  // Scratch memory for a call. The first thread's lies in the arena, where values that are dead then leave room, unless only
+  // the sizes of a run tell how much it is.
+  void reserve_scratch(PlanStep& step) {
+    Plan& plan = result_.plan;
+    std::vector<const ScheduledKernel*> kernels = {&plan.kernels.at(static_cast<size_t>(step.kernel))};
+    const auto versions = plan.versions.find(step.kernel);
+    if (versions != plan.versions.end()) {
       for (const VectorVersion& version : versions->second) kernels.push_back(&version.kernel);
     }
+    Dim wanted = 0;
+    int64_t most = 0;   // for the largest sizes
     for (const ScheduledKernel* kernel : kernels) {
-      if (!kernel->scratch_by_sizes) continue;
-      result_.plan.sized_scratch = max(result_.plan.sized_scratch, sizes_.reserved(sized_scratch(kernel->kernel, parameters)));
+      const Dim bytes = sizes_.reserved(sized_scratch(kernel->kernel, step.parameters));
+      const int64_t largest = scratch_bytes(*kernel);
+      if (kernel->scratch_by_sizes) plan.sized_scratch = max(plan.sized_scratch, bytes);
+      wanted = max(wanted, kernel->scratch_by_sizes || !bytes.is_constant() ? bytes : Dim(std::min(bytes.constant(), largest)));
+      most = std::max(most, largest);
+    }
+    if (!wanted.is_constant()) {
+      plan.first_scratch_bytes = std::max(plan.first_scratch_bytes.value_or(0), most);
+    } else if (wanted.constant() > 0) {
+      step.scratch = storages_.scratch("intermediate results of " + step.label, wanted.constant());
+      if (!plan.first_scratch_bytes) plan.first_scratch_bytes = 0;
     }
   }
 
@@ -377,7 +390,7 @@ class PlanBuilder final : public ControlSteps {
       step.locations.push_back(storages_.locate(argument_place(frame, value, buffer, final_kernel)));
     });
     pass_parameters(kernel, final_kernel, step);
-    reserve_scratch(entry.index, step.parameters);
+    reserve_scratch(step);
     steps.push_back(std::move(step));
     storages_.next_step();
     schedules_.report(kernel, entry, layout_lines);

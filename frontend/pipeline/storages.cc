@@ -8,7 +8,7 @@
 namespace tc {
 
 int Storages::add(Location::Kind kind, int index, const std::string& name, const Dim& bytes) {
-  storages_.push_back({kind, index, name, bytes, -1, -1, Dim(0)});
+  storages_.push_back({kind, index, name, bytes, -1, -1, Dim(0), false});
   return static_cast<int>(storages_.size()) - 1;
 }
 
@@ -26,6 +26,12 @@ void Storages::touch(int storage) {
 Location Storages::locate(const Place& place) {
   touch(place.storage);
   return {storages_[place.storage].kind, place.storage, place.offset};
+}
+
+Location Storages::scratch(const std::string& name, int64_t bytes) {
+  const int storage = add(Location::Kind::Arena, -1, name, Dim(bytes));
+  storages_[storage].scratch = true;
+  return locate({storage, 0});
 }
 
 PlanStep Storages::copy_step(const Place& to, const Place& from, const Dim& bytes, const std::string& label) {
@@ -58,6 +64,7 @@ void Storages::resolve(Location& location) const {
 void Storages::resolve(PlanSteps& steps) const {
   for (PlanStep& step : steps) {
     for (Location& location : step.locations) resolve(location);
+    if (step.scratch) resolve(*step.scratch);
     const auto planned = step.kind == PlanStep::Kind::Grow ? planned_.find(step.segment) : planned_.end();
     if (planned != planned_.end()) step.bytes = planned->second;
     resolve(step.body);
@@ -76,7 +83,7 @@ Dim Storages::place_blocks(int segment, Plan& plan) {
     const bool here = segment < 0 ? storage.kind == Location::Kind::Arena
                                   : storage.kind == Location::Kind::Segment && storage.index == segment;
     if (!here || storage.first < 0) continue;
-    blocks.push_back({storage.name, storage.bytes, storage.first, storage.last, Dim(0)});
+    blocks.push_back({storage.name, storage.bytes, storage.first, storage.last, storage.scratch, Dim(0)});
     owners.push_back(static_cast<int>(s));
   }
   const Dim bytes = plan_memory(blocks);

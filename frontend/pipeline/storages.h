@@ -34,6 +34,8 @@ class Storages {
   void touch(int storage);
   // Location with the storage's number in place of its address until finish().
   Location locate(const Place& place);
+  // Scratch memory for the current step, in the arena, as locate() gives it.
+  Location scratch(const std::string& name, int64_t bytes);
   // A step of its own.
   PlanStep copy_step(const Place& to, const Place& from, const Dim& bytes, const std::string& label);
   // Everything that lived before the loop that began at step `begin` and is used in it lives until its end.
@@ -50,6 +52,7 @@ class Storages {
     Dim bytes;
     int first = -1, last = -1;       // life in steps
     Dim offset;
+    bool scratch = false;
   };
 
   void resolve(Location& location) const;

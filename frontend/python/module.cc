@@ -184,7 +184,7 @@ void add_compiled(py::module_& module) {
       .def_property_readonly("arena_bytes",
                              [](const CompiledModel& m) { return number_or_none(m.plan.arena_bytes); })
       .def_property_readonly("scratch_bytes",
-                             [](const CompiledModel& m) { return number_or_none(max(m.plan.sized_scratch, m.plan.scratch_bytes)); })
+                             [](const CompiledModel& m) { return number_or_none(max(m.plan.sized_scratch, first_scratch_bytes(m.plan))); })
       .def("export", [](const CompiledModel& m, const std::string& kind, const std::string& path,
                         const std::string& library_folder) {
         py::gil_scoped_release release;

@@ -9,6 +9,7 @@
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <sstream>
 #include <string>
 
 namespace tc {
@@ -20,6 +21,8 @@ std::string order_of(const std::string& body) {
   llvm::SMDiagnostic error;
   const std::string text =
       "declare <16 x float> @llvm.fmuladd.v16f32(<16 x float>, <16 x float>, <16 x float>)\n"
+      "declare <32 x float> @llvm.fmuladd.v32f32(<32 x float>, <32 x float>, <32 x float>)\n"
+      "declare <16 x float> @llvm.experimental.vp.strided.load.v16f32.p0.i64(ptr, i64, <16 x i1>, i32)\n"
       "define void @kernel(ptr noalias %in, ptr noalias %weights, ptr noalias %out) {\n" + body + "  ret void\n}\n";
   const std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, error, context);
   if (module == nullptr) return error.getMessage().str();
@@ -128,6 +131,52 @@ TEST(InOrder, TouchesAreSpread) {
   for (int i = 1; i < 9; ++i) body += multiply_add("s" + std::to_string(i), "a", i == 1 ? "a" : "s" + std::to_string(i - 1));
   body += "  store <16 x float> %s8, ptr %out\n";
   EXPECT_EQ(order_of(body), "a s1 s2 touch s3 s4 s5 s6 touch s7 s8 store ");
+}
+
+// A touch waits for the memory port, which a strided access takes for 16 cycles, and would hold back the sums behind itself.
+TEST(InOrder, TouchesComeRightBeforeStridedAccesses) {
+  std::string body = "  %t1 = load volatile i8, ptr %in\n  %t2 = load volatile i8, ptr %in\n  %a = load <16 x float>, ptr %in\n";
+  body += "  %far = call <16 x float> @llvm.experimental.vp.strided.load.v16f32.p0.i64(ptr %weights, i64 256, <16 x i1> splat (i1 true), i32 16)\n";
+  for (int i = 1; i < 9; ++i) body += multiply_add("s" + std::to_string(i), "a", i == 1 ? "a" : "s" + std::to_string(i - 1));
+  body += multiply_add("s9", "far", "s8") + "  store <16 x float> %s9, ptr %out\n";
+  const std::string order = order_of(body);
+  EXPECT_EQ(count_of(order, "touch"), 2) << order;
+  const size_t first = order.find("touch touch ");
+  ASSERT_NE(first, std::string::npos) << order;
+  const std::string behind = order.substr(first + 12);
+  EXPECT_TRUE(behind.empty() || behind.starts_with("far ")) << order;
+}
+
+// A load of four registers takes the memory port for eight cycles: elements that the next product waits for come before it.
+TEST(InOrder, ElementsComeBeforeWideLoads) {
+  constexpr int kSteps = 4, kRows = 4;
+  std::string body;
+  for (int step = 0; step < kSteps; ++step) {
+    const std::string k = std::to_string(step);
+    body += "  %pw" + k + " = getelementptr i8, ptr %weights, i64 " + std::to_string(128 * step) + "\n";
+    body += "  %w" + k + " = load <32 x float>, ptr %pw" + k + "\n";
+    for (int row = 0; row < kRows; ++row) {
+      const std::string n = k + std::to_string(row), before = std::to_string(step - 1) + std::to_string(row);
+      body += "  %pe" + n + " = getelementptr i8, ptr %in, i64 " + std::to_string(4 * (kSteps * row + step)) + "\n";
+      body += "  %e" + n + " = load float, ptr %pe" + n + "\n";
+      body += "  %i" + n + " = insertelement <32 x float> poison, float %e" + n + ", i64 0\n";
+      body += "  %b" + n + " = shufflevector <32 x float> %i" + n + ", <32 x float> poison, <32 x i32> zeroinitializer\n";
+      body += "  %s" + n + " = call <32 x float> @llvm.fmuladd.v32f32(<32 x float> %w" + k + ", <32 x float> %b" + n + ", <32 x float> " +
+              (step == 0 ? "splat (float 1.0)" : "%s" + before) + ")\n";
+    }
+  }
+  for (int row = 0; row < kRows; ++row) {
+    body += "  %o" + std::to_string(row) + " = getelementptr i8, ptr %out, i64 " + std::to_string(128 * row) + "\n";
+    body += "  store <32 x float> %s" + std::to_string(kSteps - 1) + std::to_string(row) + ", ptr %o" + std::to_string(row) + "\n";
+  }
+  const std::string order = order_of(body);
+  std::istringstream words(order);
+  std::string last, word;
+  while (words >> word) {
+    if (word[0] != 'e' && word[0] != 'w' && word[0] != 's') continue;   // addresses and splats
+    EXPECT_FALSE(last[0] == 'w' && word[0] == 'e') << last << " before " << word << " in " << order;
+    last = word;
+  }
 }
 
 // `count` vectors, of each of which eight operations in a row make what is stored.

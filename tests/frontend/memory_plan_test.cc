@@ -77,6 +77,38 @@ TEST(MemoryPlan, SymbolicBlocksToo) {
   }
 }
 
+// What a kernel works in takes what dead values leave: it moves no value, and the arena grows by no more than the largest of it.
+TEST(MemoryPlan, ScratchMemoryTakesWhatValuesLeave) {
+  std::mt19937 random(7);
+  int inside = 0;
+  for (int round = 0; round < 300; ++round) {
+    const std::vector<LiveBlock> values = random_blocks(random, round % 2 == 0);
+    std::vector<LiveBlock> alone = values, all = values;
+    const Dim without = plan_memory(alone);
+    int64_t most = 0;
+    for (int step = 0; step < 40; step += 3) {
+      LiveBlock block;
+      block.bytes = Dim(64 * (1 + static_cast<int64_t>(random() % 8)));
+      block.first = block.last = step;
+      block.scratch = true;
+      most = std::max(most, block.bytes.constant());
+      all.insert(all.begin(), block);   // wherever it comes in the list
+    }
+    const Dim with = plan_memory(all);
+    const std::map<std::string, int64_t> symbols = {{"n", 3}, {"m", 17}};
+    check(all, with, symbols);
+    EXPECT_LE(with.evaluate(symbols), without.evaluate(symbols) + most);
+    if (with == without) ++inside;
+    for (size_t i = 0; i < alone.size(); ++i) {
+      const LiveBlock& other = all[all.size() - alone.size() + i];
+      if (!alone[i].bytes.is_constant()) continue;   // behind all of constant size
+      EXPECT_EQ(alone[i].offset.constant(), other.offset.constant());
+    }
+    ASSERT_FALSE(testing::Test::HasFailure()) << "round " << round;
+  }
+  EXPECT_GT(inside, 30);
+}
+
 TEST(MemoryPlan, LifeAfterLifeSharesMemory) {
   std::vector<LiveBlock> blocks(3);
   for (int i = 0; i < 3; ++i) {

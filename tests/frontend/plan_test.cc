@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <regex>
 
 #include "frontend/pipeline/plan_builder.h"
 #include "ir/error.h"
@@ -540,12 +541,13 @@ TEST(Sizes, ProductsOfOpenSizesArePassedToKernels) {
 }
 
 TEST(Sizes, OfTensorsAreLimitedToTheMachinesMemory) {
-  const auto build = [](const std::string& lines, int64_t limit) -> std::string {
+  const auto build = [](const std::string& lines, int64_t limit, int threads = 1) -> std::string {
     Graph graph = parse_graph("graph g {\n" + lines + "}\n");
     infer_shapes(graph);
     BuildOptions options;
     options.target = parse_target("x86-64-v4");
     options.memory_limit = limit;
+    options.threads = threads;
     try {
       build_plan(graph, options);
     } catch (const Error& error) {
@@ -565,9 +567,11 @@ TEST(Sizes, OfTensorsAreLimitedToTheMachinesMemory) {
                               "the sizes that the model is given, or give it more by max_ram (default: the memory of this machine)");
   // Each tensor fits, but not all that live at once.
   EXPECT_EQ(build(lines, 4000), "model 'g' needs 0 bytes for constants and 9856 to work in, but it may use 4000 at most; most is in "
-                                "use in step 'Softmax': 'a' (4000 bytes), 'b' (4000 bytes), and 1792 bytes for the intermediate results of each "
-                                "of 1 threads; use smaller sizes or fewer threads, or give it more by "
-                                "max_ram (default: the memory of this machine)");
+                                "use in step 'Softmax': 'a' (4000 bytes), 'b' (4000 bytes), 'intermediate results of Softmax' (1792 bytes); use "
+                                "smaller sizes or fewer threads, or give it more by max_ram (default: the memory of this machine)");
+  const std::string several = build(lines, 4000, 3);
+  EXPECT_TRUE(std::regex_search(several, std::regex("'intermediate results of Softmax' \\(\\d+ bytes\\), and \\d+ bytes for the intermediate "
+                                                    "results of each of 2 other threads; use smaller sizes"))) << several;
   EXPECT_EQ(machine_memory() > int64_t{1} << 28, true);
 }
 

@@ -146,6 +146,10 @@ class Plan:
                     assert step.text.startswith(start), step.text
                     locations = _closed(step.text, len(start) - 1)
                     rest = step.text[len(start) + len(locations) + 1:]
+                    if found := re.search(r" scratch (block(\d+)@\[.*\])(  # .*)?$", rest):   # the first thread writes all of it
+                        begin, end = self.extent(int(found[2]), values)
+                        add(found[1], True, end - begin, values, trips)
+                        rest = rest[:found.start()]
                     given = re.match(r" with (.*?)( single_thread)?( no_barrier)?(  # .*)?$", rest)
                     numbers = [value_of(part, {**values, **{name: 0 for name in trips}})
                                for part in split_list(given[1])] if given else []

@@ -188,7 +188,7 @@ def test_more_memory_than_the_model_may_use(tmp_path, capsys):
     with pytest.raises(tc.UnsupportedError) as caught:
         tc.compile(model, threads=1, max_ram=20000)
     assert re.fullmatch(r"model 'g' needs 0 bytes for constants and \d+ to work in, but it may use 20000 at most; most is in use in step '\w+': "
-                        r"'\w+' \(16384 bytes\)(, '\w+' \(16384 bytes\))?(, and \d+ bytes for the intermediate results of each of 1 threads)?; use smaller sizes or fewer threads, or give it more by max_ram "
+                        r"'\w+' \(16384 bytes\)(, '\w+' \(16384 bytes\))?(, 'intermediate results of \w+' \(\d+ bytes\))?; use smaller sizes or fewer threads, or give it more by max_ram "
                         r"\(default: the memory of this machine\)", str(caught.value))
     with pytest.raises(tc.UnsupportedError, match="takes 16384 bytes, but a model may use 9999 at most; check the sizes"):
         tc.compile(model, max_ram=9999)

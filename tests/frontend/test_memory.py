@@ -194,6 +194,17 @@ def test_dead_blocks_may_share():
     check_disjoint(live_pieces(Plan(moved(3, "64*n")), {"n": 5}))
 
 
+def test_scratch_memory_may_share_with_the_dead_alone():
+    # The first thread works in block 4 while call 2 runs: block 2 is read then, block 0 is dead.
+    with_scratch = PLAN.replace("steps\n", "block 4 work [64*n + 192, +64) steps 9 .. 9\nsteps\n", 1)
+    with_scratch = with_scratch.replace("arena 64*n + 192", "arena 64*n + 256")
+    with_scratch = with_scratch.replace("single_thread\n", "single_thread scratch block4@[64*n + 192]\n")
+    check_disjoint(live_pieces(Plan(with_scratch), {"n": 5}))
+    check_disjoint(live_pieces(Plan(moved(4, "0", with_scratch)), {"n": 5}))
+    assert re.search("blocks (2 and 4|4 and 2) share", faults(moved(4, "64*n + 64", with_scratch)))
+    assert re.search("blocks (3 and 4|4 and 3) share", faults(moved(4, "64*n + 128", with_scratch)))
+
+
 @pytest.mark.parametrize("block, offset, fault", [
     (1, "0", "share bytes 0 .. 64"),
     (1, "64*n + 64", "blocks 1 and 2 share|blocks 2 and 1 share"),

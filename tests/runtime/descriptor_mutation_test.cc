@@ -54,7 +54,7 @@ class MutatedModel {
   void mutate() {
     tc_port& port = pick(2) ? inputs_[pick(3)] : outputs_[pick(3)];
     tc_dim& dim = (pick(2) ? input_dims_ : output_dims_)[pick(3)][pick(3)];
-    switch (pick(18)) {
+    switch (pick(19)) {
       case 0: descriptor_.magic = static_cast<uint32_t>(number()); break;
       case 1: descriptor_.abi_version = static_cast<uint32_t>(number()); break;
       case 2: descriptor_.struct_size = static_cast<uint64_t>(number()); break;
@@ -63,6 +63,7 @@ class MutatedModel {
       case 5: descriptor_.symbol_count = count(); break;
       case 6: descriptor_.step_count = count() % kPorts; break;
       case 7: descriptor_.scratch_bytes = number(); break;
+      case 17: descriptor_.first_scratch_bytes = number(); break;
       case 8: descriptor_.constant_bytes = number(); break;
       case 9: descriptor_.default_threads = static_cast<int32_t>(number()); break;
       case 10: port.dtype = static_cast<int32_t>(pick(2) ? pick(20) : static_cast<size_t>(number())); break;

@@ -101,6 +101,7 @@ const tc_descriptor FAKE_SYMBOL = {
     .bind = bind,
     .run = run,
     .scratch_bytes = 64,
+    .first_scratch_bytes = 64,
     .constants = constants,
     .constant_bytes = sizeof constants,
     .default_threads = 0,

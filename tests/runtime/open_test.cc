@@ -97,7 +97,7 @@ TEST(Open, RunsTheFile) {
 
 TEST(Open, RefusesOtherVersions) {
   expect_refused(data_file("fake_old.so"), TC_ERROR_MODEL,
-                 "the model has interface version 7, this runtime (0.1.0) takes 1 to 4; compile the "
+                 "the model has interface version 7, this runtime (0.1.0) takes 1 to 5; compile the "
                  "model again, or use the runtime of its compiler");
   expect_refused(data_file("fake_magic.so"), TC_ERROR_MODEL,
                  "not a compiled model (its descriptor starts with 00000001)");
@@ -231,6 +231,16 @@ TEST(Open, ChecksTheDescriptor) {
   d = good();
   d.scratch_bytes = -8;
   expect_damaged(d, "scratch size is out of range");
+  for (const int64_t bytes : {-8, 101}) {
+    d = good();
+    d.abi_version = 5;
+    d.struct_size = sizeof d;
+    d.scratch_bytes = 100;
+    d.first_scratch_bytes = bytes;
+    expect_damaged(d, "the first thread's scratch size is out of range");
+  }
+  d.struct_size = offsetof(tc_descriptor, first_scratch_bytes);
+  expect_damaged(d, "it is too short");
   d = good();
   d.default_threads = 100000;
   expect_damaged(d, "default number of threads is out of range");

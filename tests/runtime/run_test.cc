@@ -252,6 +252,36 @@ TEST(Run, ScratchMemoryMayDependOnSizes) {
   EXPECT_STREQ(tc_last_error(), "model 'fake': these shapes are too large, or too small for a window");
 }
 
+// Thread 0 has the rest of its scratch memory in the arena.
+TEST(Run, TheFirstThreadMayHaveLessScratchMemory) {
+  tc_descriptor d = bare();
+  static std::atomic<int64_t> begins[3];
+  d.abi_version = 5;
+  d.scratch_bytes = 100;
+  d.first_scratch_bytes = 0;
+  d.scratch = nullptr;
+  d.run = [](const tc_frame* frame) { begins[frame->thread] = frame->scratch - frame->arena; };
+  const auto expect = [&](const std::vector<int64_t>& wanted, int64_t all) {
+    const ModelPtr model = open_linked(d);
+    const ContextPtr context = make_context(model, 3);
+    EXPECT_EQ(tc_context_run(context.get(), nullptr, 0, nullptr, 0), TC_OK);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(begins[i], wanted[i]) << "thread " << i;
+    tc_memory_info memory = {};
+    memory.struct_size = sizeof memory;
+    EXPECT_EQ(tc_context_memory(context.get(), &memory), TC_OK);
+    EXPECT_EQ(memory.scratch_bytes, all);
+  };
+  expect({0, 0, 128}, 256);
+  d.first_scratch_bytes = 10;
+  expect({0, 64, 192}, 320);
+  d.scratch = [](const int64_t*) { return int64_t{70}; };   // each thread's, whatever else it has
+  expect({0, 128, 256}, 384);
+  d.abi_version = 4;   // has no such field
+  expect({0, 128, 256}, 384);
+  d.scratch = nullptr;
+  expect({0, 128, 256}, 384);
+}
+
 TEST(Run, ReportsSteps) {
   const ModelPtr model = open_linked(tc_model_fake);
   const ContextPtr context = make_context(model, 2);

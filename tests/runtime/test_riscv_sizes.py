@@ -15,8 +15,8 @@ from ..support import input_options
 
 # Bytes of the file beside the weights, by target: code for one length of vectors, and for all.
 MOST_BYTES = {"rv64gcv_zvl256b": 400e3, "rv64gcv+lengths": 1.2e6}
-# Bytes in memory beside weights, arena and scratch: code, the C library's data, inputs and outputs.
-MOST_MEMORY = 1 << 20
+# Bytes in memory beside weights and arena: code, the C library's data, inputs and outputs.
+MOST_MEMORY = {"rv64gcv_zvl256b": 1 << 20, "rv64gcv+lengths": 1.1e6}   # SqueezeNet's has 1.05 MB
 # Where the emulator puts the program's memory, and how much of it there is.
 GUEST_BASE, GUEST_BYTES = 0x400000000000, 1 << 36
 
@@ -53,7 +53,7 @@ def resident_bytes(process):
     return total
 
 
-@pytest.mark.parametrize("network", ["squeezenet1_1", "nsnet2"])
+@pytest.mark.parametrize("network", ["squeezenet1_1", "mobilenet_v1", "mobilenet_v2", "nsnet2", "tinybert"])
 @pytest.mark.parametrize("target", MOST_BYTES)
 def test_an_executable_is_weights_arena_and_little_more(network, target, tmp_path):
     if not (Path(LIBRARY_FOLDER) / "riscv64" / "musl").exists():
@@ -65,8 +65,8 @@ def test_an_executable_is_weights_arena_and_little_more(network, target, tmp_pat
     memory = module.memory
     beside = os.path.getsize(executable) - memory.constants
     largest = largest_memory(executable, [*input_options(inputs, tmp_path), "--threads", "1"])
-    print(f"{network} for {target}: {beside} bytes beside the weights, {largest - memory.peak} in memory beside them, "
-          "arena and scratch")
+    print(f"{network} for {target}: {beside} bytes beside the weights, {largest - memory.constants - memory.arena} in memory "
+          "beside them and the arena")
     assert 0 < beside <= MOST_BYTES[target]
-    # Were the weights or the arena not seen in memory, the bound would say nothing.
-    assert memory.constants + memory.arena < largest <= memory.peak + MOST_MEMORY
+    # Were the weights or the arena not seen in memory, the bound would say nothing. Of a table of embeddings a run reads some rows.
+    assert memory.arena + memory.constants / 2 < largest <= memory.constants + memory.arena + MOST_MEMORY[target]
