@@ -82,7 +82,7 @@ def test_integers_are_those_of_the_reference_kernels(name):
 
 
 def test_residual_additions_are_computed_in_the_kernels_of_their_sums():
-    kernels = tc.compile(path_of("pretrainedResnet_quant"), threads=1, log=False).kernels
+    kernels = tc.compile(path_of("mlperf_tiny/pretrainedResnet_quant"), threads=1, log=False).kernels
     labels = [kernel["label"] for kernel in kernels if "add" in kernel["label"].rsplit("/", 1)[-1]]
     assert len(labels) == 3 and all(label.split(" + ")[0].endswith("/Conv2D") for label in labels), labels
 
