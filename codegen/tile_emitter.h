@@ -257,6 +257,8 @@ class TileEmitter {
   // A masked load, or a gather of elements of `element` bytes.
   llvm::Value* load_lanes(const Address& address, llvm::Type* type, const Guard& guard, int64_t element,
                           llvm::Align align);
+  bool is_near_apart(const Address& address) const;
+  llvm::Value* load_apart(int64_t stride, llvm::Type* type, llvm::Value* from, llvm::Align align);
   void store(const Access& access, DType dtype, const Value& value, const Guard& guard);
   void scatter(const Address& address, llvm::Value* value, llvm::Value* mask, llvm::Align align);
   Value from_memory(llvm::Value* value, DType dtype, bool vector);

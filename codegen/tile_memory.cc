@@ -289,6 +289,31 @@ llvm::Value* TileEmitter::load_whole(const Address& address, llvm::Type* type, c
   return builder_.CreateAlignedLoad(type, from, align);
 }
 
+// Whether lanes lie so few bytes apart that whole vectors have several of them. x86 has no gather of bytes, and LLVM loads one after the other.
+bool TileEmitter::is_near_apart(const Address& address) const {
+  constexpr int64_t kFarthest = 4;
+  return context_.target.arch == Arch::X86_64 && address.symbolic_lane.empty() && address.dynamic_lanes == nullptr &&
+         address.lane_bytes > 1 && address.lane_bytes <= kFarthest;
+}
+
+// Bytes `stride` apart, out of whole vectors that end with the last lane: nothing behind it is read.
+llvm::Value* TileEmitter::load_apart(int64_t stride, llvm::Type* type, llvm::Value* from, llvm::Align align) {
+  const int64_t last = (lanes_ - 1) * stride;
+  llvm::Value* result = llvm::PoisonValue::get(type);
+  for (int64_t lane = 0; lane < lanes_;) {
+    const int64_t begin = std::min(lane * stride, last + 1 - lanes_);
+    llvm::Value* part = builder_.CreateAlignedLoad(type, builder_.CreateConstGEP1_64(builder_.getInt8Ty(), from, static_cast<uint64_t>(begin)), align);
+    llvm::SmallVector<int, 64> lanes(static_cast<size_t>(lanes_));
+    for (int64_t i = 0; i < lanes_; ++i) {
+      const bool is_new = i >= lane && i * stride - begin < lanes_;
+      lanes[static_cast<size_t>(i)] = static_cast<int>(is_new ? lanes_ + i * stride - begin : i);
+    }
+    result = builder_.CreateShuffleVector(result, part, lanes);
+    while (lane < lanes_ && lane * stride - begin < lanes_) ++lane;
+  }
+  return result;
+}
+
 llvm::Value* TileEmitter::load_lanes(const Address& address, llvm::Type* type, const Guard& guard, int64_t element,
                                      llvm::Align align) {
   llvm::Value* mask = guard.mask;
@@ -299,6 +324,7 @@ llvm::Value* TileEmitter::load_lanes(const Address& address, llvm::Type* type, c
   llvm::Value* from = pointer(address);
   llvm::Constant* zero = llvm::Constant::getNullValue(type);
   if (address.contiguous(element)) return builder_.CreateMaskedLoad(type, from, align, mask, zero);
+  if (mask == nullptr && element == 1 && is_near_apart(address)) return load_apart(address.lane_bytes, type, from, align);
   llvm::Value* pointers = builder_.CreateGEP(builder_.getInt8Ty(), from, lane_offsets(address));
   if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(widen(builder_.getInt1Ty(), lanes_));
   return builder_.CreateMaskedGather(type, pointers, align, mask, zero);

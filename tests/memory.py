@@ -1,5 +1,6 @@
 """Peak memory of a run of every network of the zoo, beside ONNX Runtime's and OpenVINO's: `python -m tests.memory
-[NAME ...]` prints the table of docs/memory.md, and with --update writes it there.
+[NAME ...]` prints the table of docs/memory.md, and with --update writes it there. NAME:int8 is a network as
+tests.bench.quantised has it; it is printed alone.
 
 What is measured is a C program's largest resident size (tests/runtime/run_model.c on the shared
 artefact, tests/runtime/run_onnxruntime.c and run_openvino.c on the ONNX file).
@@ -24,6 +25,7 @@ from tc.native import LIBRARY_FOLDER
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "memory.md"
 SYMBOLS = {"nsnet2": {"frames": 100}}
+INT8 = ":int8"   # behind a network's name: as tests.bench.quantised has it
 # What a run may need beside constants and arena.
 ALLOWANCE = 12_000_000
 
@@ -162,6 +164,7 @@ def _folder():
 
 def main():
     from tests import zoo
+    from tests.bench import quantised
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all networks")
@@ -170,6 +173,9 @@ def main():
     arguments = parser.parse_args()
     lines = []
     for name in arguments.names or zoo.NETWORKS:
+        if name.endswith(INT8):
+            print(table_row(name, quantised.export(name.removesuffix(INT8)), arguments.threads), flush=True)
+            continue
         lines.append(table_row(name, zoo.export(name), arguments.threads))
         print(lines[-1], flush=True)
     if arguments.update:

@@ -133,6 +133,18 @@ class Grouper {
     const DType type = graph_[graph_.nodes[node].outputs[0]].dtype;
     return is_elementwise(node) && (type == DType::I32 || type == DType::I64);
   }
+  // A float that one integer gives: its conversion, and steps behind that whose other operands are constants.
+  bool is_scaled_integer(int node) const {
+    if (!is_elementwise(node) || graph_[graph_.nodes[node].outputs[0]].dtype != DType::F32) return false;
+    std::vector<ValueId> computed;
+    for (ValueId id : graph_.nodes[node].inputs) {
+      if (id != kNoValue && !graph_[id].constant) computed.push_back(id);
+    }
+    if (computed.size() != 1) return false;
+    const DType type = graph_[computed[0]].dtype;
+    if (type == DType::F32) return producers_[computed[0]] >= 0 && is_scaled_integer(producers_[computed[0]]);
+    return type == DType::I8 || type == DType::U8 || type == DType::I32;
+  }
   size_t size_of(const std::set<int>& set) const {
     const auto steps = static_cast<size_t>(std::count_if(set.begin(), set.end(), [&](int node) { return is_whole_step(node); }));
     return set.size() - steps + steps / kWholeSteps;
@@ -188,7 +200,8 @@ class Grouper {
                                        [&](int reader) { return set.count(reader) > 0; });
           if (!only_here) continue;
           // Of what it reads a quarter of the bytes.
-          const bool widens = row(maker).traits.quantisation == OpTraits::Quantisation::Dequantize || is_whole_step(maker);
+          const bool widens = row(maker).traits.quantisation == OpTraits::Quantisation::Dequantize || is_whole_step(maker) ||
+                              is_scaled_integer(maker);
           bool wanted = widens && is_elementwise(node) && same_shape(maker, anchor);
           if (is_product(anchor) && node == anchor) wanted = wanted || is_permute(maker);
           if (is_row_program(anchor) && node_leads_to(anchor, node, set)) {

@@ -97,3 +97,16 @@ def test_sums_beyond_32_bits_of_the_scale(zero, tmp_path):
     tc.compile(source, "rv64gcv", threads=1, log=False).export(str(tmp_path / "layer"), kind="executable")
     outputs, _ = count_under_qemu(tmp_path / "layer", {"x": x}, tmp_path, arguments=["--threads", "1"])
     np.testing.assert_array_equal(outputs[output_file("y")][0], expected)
+
+
+@pytest.mark.parametrize("channels", [2, 3, 4, 5])
+@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+def test_channels_that_lie_side_by_side_come_to_the_front(channels, target):
+    """Lanes read bytes so far apart; the last row ends with the array, so that nothing behind it may be read."""
+    for height, width in ((4, 16), (5, 37), (1, 100)):
+        inputs = [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, height, width, channels])]
+        outputs = [helper.make_tensor_value_info("y", TensorProto.UINT8, [1, channels, height, width])]
+        graph = helper.make_graph([helper.make_node("Transpose", ["x"], ["y"], perm=[0, 3, 1, 2])], "order", inputs, outputs)
+        module = tc.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), target=target, threads=1, log=False)
+        x = np.random.default_rng(channels).integers(0, 256, (1, height, width, channels)).astype(np.uint8)
+        np.testing.assert_array_equal(module(x), x.transpose(0, 3, 1, 2))

@@ -12,6 +12,7 @@ import tc
 import tc.cli
 
 from .. import memory, zoo
+from ..bench import quantised
 from .plan_text import (Plan, PlanFault, check_disjoint, largest_live_set, live_pieces, value_of)
 from .test_data_sizes import branches
 
@@ -114,6 +115,22 @@ def test_peers_are_measured_alike(build):
     print(f"squeezenet1_1: {program.name}'s peak {peer['peak'] / 1e6:.1f} MB")
     assert peer["inputs_outputs"] == (3 * 224 * 224 + 1000) * 4
     assert peer["peak"] > 10_000_000
+
+
+@pytest.mark.full
+def test_a_network_of_bytes_takes_less_than_a_third_and_less_than_peers():
+    """Arena and constants of a quantised file beside those of the floats that it was made of, and the peaks of runs."""
+    floats = memory.measure_artefact(zoo.export("resnet50"), "resnet50")
+    own = memory.measure_artefact(quantised.export("resnet50"), "resnet50")
+    share = (own["constants"] + own["arena"]) / (floats["constants"] + floats["arena"])
+    print(f"resnet50: constants and arena {share:.3f} of those of floats, peak {own['peak'] / 1e6:.1f} MB")
+    assert share <= 0.3
+    for build in (memory.run_onnxruntime_program, memory.run_openvino_program):
+        try:
+            peer = memory.measure(build(), quantised.export("resnet50"))
+        except (ImportError, OSError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"the peer's header or library cannot be had: {error}")
+        assert own["peak"] < peer["peak"]
 
 
 def test_the_page_has_every_network():

@@ -81,6 +81,12 @@ def test_integers_are_those_of_the_reference_kernels(name):
         np.testing.assert_array_equal(mine, theirs)
 
 
+def test_residual_additions_are_computed_in_the_kernels_of_their_sums():
+    kernels = tc.compile(path_of("mlperf_tiny/pretrainedResnet_quant"), threads=1, log=False).kernels
+    labels = [kernel["label"] for kernel in kernels if "add" in kernel["label"].rsplit("/", 1)[-1]]
+    assert len(labels) == 3 and all(label.split(" + ")[0].endswith("/Conv2D") for label in labels), labels
+
+
 def test_operands_that_are_quantised_while_running():
     found = errors(HYBRID, 5)
     assert np.median(found) <= 1e-5 and max(found) < 0.05

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from tc.tflite.operators import quantised
+from tc.tflite.operators import float_sums, quantised
 
 LIMITS = {"i32": (-(1 << 31), (1 << 31) - 1), "i64": (-(1 << 63), (1 << 63) - 1)}
 
@@ -90,3 +90,44 @@ def test_all_bytes_as_parts_of_a_sum_are_those_of_the_reference():
             reach = range(0 if zero == -128 else -255, 256)
             result, _ = quantised._part_of_sum(Numbers(), (list(reach), "i32"), real, zero)
             assert result == [expected(x << 20, real, "steps") for x in reach], (real, zero)
+
+
+def reference_of_sum(a, b, scales_of, sign):
+    """As ADD and SUB of the reference kernels: of operands less their zero points, before the result's zero point is added."""
+    scale_a, scale_b, out = scales_of
+    twice = 2 * max(scale_a, scale_b)
+    parts = expected(a << 20, scale_a / twice, "steps") + sign * expected(b << 20, scale_b / twice, "steps")
+    return expected(parts, twice / ((1 << 20) * out), "steps")
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sums_by_floats_are_those_of_the_reference(sign):
+    drawn, found = random.Random(9), 0
+    for _ in range(12):
+        scales_of = [drawn.uniform(0.01, 0.2) for _ in range(3)]
+        zeros, limits = [drawn.choice([-128, drawn.randint(-128, 127)]) for _ in range(2)], (0, 255)
+
+        def wanted(left, right):
+            scale_a, scale_b, out = scales_of
+            twice = 2 * max(scale_a, scale_b)
+            parts = [quantised.rescaled_numbers(each << 20, scale / twice) for each, scale in ((left, scale_a), (right, scale_b))]
+            return quantised.rescaled_numbers(parts[0] + sign * parts[1], twice / ((1 << 20) * out))
+
+        factors = float_sums.factors(scales_of[0] / scales_of[2], zeros[0], sign * scales_of[1] / scales_of[2], zeros[1], wanted, limits)
+        if factors is None:
+            continue
+        found += 1
+        for _ in range(2000):
+            a, b = drawn.randint(-128, 127) - zeros[0], drawn.randint(-128, 127) - zeros[1]
+            floats = np.rint(np.float32(a) * factors[0] + np.float32(b) * factors[1])
+            right = min(max(reference_of_sum(a, b, scales_of, sign), limits[0]), limits[1])
+            assert min(max(int(floats), limits[0]), limits[1]) == right, (a, b, scales_of, zeros)
+    assert found >= 6   # of others no factors are near enough
+
+
+def test_there_are_no_factors_for_another_sum():
+    def one_beside(left, right):
+        return left + right + (left == 3) * (right == 5)
+
+    assert float_sums.factors(1.0, 0, 1.0, 0, lambda left, right: left + right, (-128, 127)) is not None
+    assert float_sums.factors(1.0, 0, 1.0, 0, one_beside, (-128, 127)) is None

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from ..describe import NUMPY_TYPES, ONNX_NUMBERS, Refusal
+from . import float_sums
 
 _LEAST, _MOST = -128, 127
 _FARTHEST = _MOST - _LEAST   # from a zero point
@@ -231,12 +232,38 @@ def two_operands(g, call):
     rounding = _rounding(limits, zero)
     if call.name == "MUL":
         name = rescaled(g, g.node("Mul", operands), np.float64(a * b / out), _FARTHEST * _FARTHEST, (), rounding)
+    elif (by_floats := _sum_by_floats(g, operands, call, limits)) is not None:
+        name = by_floats
     else:
         twice = 2 * np.float64(max(a, b))
         parts = [_part_of_sum(g, each, np.float64(scale) / twice, zero_point)
                  for each, scale, zero_point in zip(operands, (a, b), (a_zero, b_zero))]
         name = rescaled(g, g.node("Add" if call.name == "ADD" else "Sub", parts), twice / (np.float64(1 << 20) * np.float64(out)), _FARTHEST << 20, (), rounding)
     g.give(call.out, stored(g, name, zero, limits), images)
+
+
+def rescaled_numbers(x, real):
+    """What `rescaled` computes in two steps, of an array of whole numbers."""
+    integer, exponent = multiplier_of(real)
+    high = (x.astype(np.int64) * (integer << max(exponent, 0)) + (1 << 30)) >> 31
+    shift = max(-exponent, 0)
+    return (high + (1 << shift >> 1) + (high >> 63)) >> shift if shift else high
+
+
+def _sum_by_floats(g, operands, call, limits):
+    """The sum or difference of two operands by floats, where these give the integers of fixed point; else None."""
+    (a, a_zero), (b, b_zero), (out, zero) = units(call.inputs[0]), units(call.inputs[1]), units(call.out)
+    sign, twice = (1 if call.name == "ADD" else -1), 2 * np.float64(max(a, b))
+
+    def integers(left, right):
+        parts = [rescaled_numbers(each << 20, np.float64(scale) / twice) for each, scale in ((left, a), (right, b))]
+        return rescaled_numbers(parts[0] + sign * parts[1], twice / (np.float64(1 << 20) * np.float64(out)))
+
+    found = float_sums.factors(np.float64(a) / out, a_zero, sign * np.float64(b) / out, b_zero, integers, (limits[0] - zero, limits[1] - zero))
+    if found is None:
+        return None
+    terms = [g.node("Mul", [g.node("Cast", [each], to=ONNX_NUMBERS["f32"]), g.number(factor, "f32")]) for each, factor in zip(operands, found)]
+    return g.node("Cast", [g.node("Round", [g.node("Add", terms)])], to=ONNX_NUMBERS["i32"])
 
 
 def _part_of_sum(g, name, real, zero):
