@@ -133,17 +133,20 @@ class Grouper {
     const DType type = graph_[graph_.nodes[node].outputs[0]].dtype;
     return is_elementwise(node) && (type == DType::I32 || type == DType::I64);
   }
-  // A float that one integer gives: its conversion, and steps behind that whose other operands are constants.
+  // A float that one integer gives: its conversion, and few steps behind that whose other operands are constants.
   bool is_scaled_integer(int node) const {
-    if (!is_elementwise(node) || graph_[graph_.nodes[node].outputs[0]].dtype != DType::F32) return false;
-    std::vector<ValueId> computed;
-    for (ValueId id : graph_.nodes[node].inputs) {
-      if (id != kNoValue && !graph_[id].constant) computed.push_back(id);
+    constexpr int kMostSteps = 4;
+    for (int steps = 0; steps < kMostSteps && node >= 0; ++steps) {
+      if (!is_elementwise(node) || graph_[graph_.nodes[node].outputs[0]].dtype != DType::F32) return false;
+      const std::vector<ValueId>& inputs = graph_.nodes[node].inputs;
+      const auto is_computed = [&](ValueId id) { return id != kNoValue && !graph_[id].constant; };
+      if (std::count_if(inputs.begin(), inputs.end(), is_computed) != 1) return false;
+      const ValueId computed = *std::find_if(inputs.begin(), inputs.end(), is_computed);
+      const DType type = graph_[computed].dtype;
+      if (type != DType::F32) return type == DType::I8 || type == DType::U8 || type == DType::I32;
+      node = producers_[computed];
     }
-    if (computed.size() != 1) return false;
-    const DType type = graph_[computed[0]].dtype;
-    if (type == DType::F32) return producers_[computed[0]] >= 0 && is_scaled_integer(producers_[computed[0]]);
-    return type == DType::I8 || type == DType::U8 || type == DType::I32;
+    return false;
   }
   size_t size_of(const std::set<int>& set) const {
     const auto steps = static_cast<size_t>(std::count_if(set.begin(), set.end(), [&](int node) { return is_whole_step(node); }));
