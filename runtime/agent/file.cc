@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <stdexcept>
+#include <thread>
 
 #include "runtime/rpc/sha256.h"
 
@@ -74,9 +76,14 @@ Descriptor SharedMemory::open_for_reading() const {
 void SharedMemory::make_read_only() {
   if (data_ != nullptr) munmap(data_, static_cast<size_t>(mapped_bytes()));
   data_ = nullptr;
-  if (fcntl(descriptor_.get(), F_ADD_SEALS,
-            F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-    fail("sealing a memory file");
+  // Busy while another process, forked before it executes another program, has the mapping too, or while the kernel moves a page.
+  constexpr auto kLongest = std::chrono::seconds(5);
+  constexpr auto kPause = std::chrono::milliseconds(10);
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  while (fcntl(descriptor_.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    if (errno != EBUSY || std::chrono::steady_clock::now() >= end) fail("sealing a memory file");
+    std::this_thread::sleep_for(kPause);
+  }
   if (bytes_ > 0) {
     const Descriptor reading = open_for_reading();
     void* memory = mmap(nullptr, static_cast<size_t>(mapped_bytes()), PROT_READ, MAP_PRIVATE,
