@@ -569,9 +569,8 @@ TEST(Sizes, OfTensorsAreLimitedToTheMachinesMemory) {
   EXPECT_EQ(build(lines, 4000), "model 'g' needs 0 bytes for constants and 9856 to work in, but it may use 4000 at most; most is in "
                                 "use in step 'Softmax': 'a' (4000 bytes), 'b' (4000 bytes), 'intermediate results of Softmax' (1792 bytes); use "
                                 "smaller sizes or fewer threads, or give it more by max_ram (default: the memory of this machine)");
-  const std::string several = build(lines, 4000, 3);
-  EXPECT_TRUE(std::regex_search(several, std::regex("'intermediate results of Softmax' \\(\\d+ bytes\\), and \\d+ bytes for the intermediate "
-                                                    "results of each of 2 other threads; use smaller sizes"))) << several;
+  const std::regex of_three("'intermediate results of Softmax' \\(\\d+ bytes\\), and \\d+ bytes for the intermediate results of each of 2 other threads; use smaller sizes");
+  EXPECT_TRUE(std::regex_search(build(lines, 4000, 3), of_three));
   EXPECT_EQ(machine_memory() > int64_t{1} << 28, true);
 }
 
