@@ -20,9 +20,11 @@
 #include <mutex>
 
 #include "codegen/in_order.h"
+#include "codegen/join_vectors.h"
 #include "codegen/loop_invariants.h"
 #include "codegen/maxima.h"
 #include "codegen/overlap_sums.h"
+#include "codegen/sums_in_place.h"
 #include "ir/error.h"
 
 namespace tc {
@@ -136,6 +138,7 @@ void Unit::optimise() {
     if (runs_in_order(target_)) expand_maxima(function);
     passes.run(function, functions);
     if (target_.arch == Arch::X86_64 && target_.vector_registers >= 32) overlap_sums(function);
+    if (runs_in_order(target_)) join_vectors(function, target_);
     if (runs_in_order(target_)) order_for_core(function, target_);
   }
 }
@@ -168,6 +171,7 @@ Bytes Unit::emit(bool assembly) {
   if (runs_in_order(target_)) {
     config->disablePass(&llvm::EarlyMachineLICMID);
     config->insertPass(&llvm::MachineCSEID, create_loop_invariants(target_.vector_registers));
+    config->insertPass(&llvm::PeepholeOptimizerID, create_sums_in_place());
   }
   if (any_function("tc-sums-in-order")) config->disablePass(&llvm::MachineCombinerID);
   config->setDisableVerify(true);

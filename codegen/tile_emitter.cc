@@ -71,6 +71,7 @@ void TileEmitter::emit() {
   std::set<size_t> from_zero;
   for (const auto& [zero, product] : zeroing) from_zero.insert(product);
   for (size_t i = 0; i < leaf_.statements.size(); ++i) {
+    next_statement_ = i + 1;
     if (zeroing.count(i) == 0) emit_statement(leaf_.statements[i], from_zero.count(i) != 0);
   }
 }
@@ -155,6 +156,7 @@ void TileEmitter::nest(size_t position, Constraints pending) {
     begin_region(position, pending);
     if (position == region_position_) {
       if (!region_.accumulators.empty()) {
+        touch_stores_at_once();
         nest(position, pending);
         end_region();
       }

@@ -275,6 +275,19 @@ class TileEmitter {
   llvm::Value* hidden(llvm::Constant* constant);
   void touch_next_trip(const Access& access, const Address& address);
 
+  // tile_stored_lines.cc: neighbouring lines that a statement stores: bytes `first` to `end` from a part that the leaf's outer
+  // variables decide; `start` is where `first` lies in the buffer.
+  struct StoredRun {
+    int buffer = -1;
+    Affine start;
+    int64_t first = 0, end = 0;
+  };
+  std::vector<StoredRun> stored_runs(const TileStatement& tile) const;
+  std::vector<StoredRun> runs_behind_sum() const;
+  void touch_stores(const std::string& variable, const Trips& trips);
+  void touch_stores_at_once();
+  void touch_lines(const StoredRun& run, int64_t all, int64_t count, const Affine& moved);
+
   int level_of(const Affine& affine) const;
   llvm::Value* at_level(int level, const std::string& key,
                         const std::function<llvm::Value*()>& compute);
@@ -294,6 +307,7 @@ class TileEmitter {
   std::set<int> written_;                      // memory buffers that the leaf writes
   std::map<std::string, int> guard_ids_;
   int names_ = 0;
+  size_t next_statement_ = 0;                  // of the leaf, behind the one being emitted
 
   // The statement being emitted.
   const TileStatement* tile_ = nullptr;
@@ -309,6 +323,9 @@ class TileEmitter {
   bool waits_ = false;                         // stores of the copies being emitted go to `waiting_`
   std::vector<WaitingStore> waiting_;
 };
+
+// From the first byte of a buffer to behind its last one; nothing where only a run knows a size or a stride.
+std::optional<int64_t> spanned_bytes(const BufferSlot& slot, const Buffer& buffer);
 
 // The terms of an address whose innermost loop is of this level.
 Affine terms_of_level(const Affine& affine, int level, const std::map<std::string, int>& levels);

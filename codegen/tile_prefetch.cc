@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kLine = 64;   // bytes
 
-// From the first byte of a buffer to behind its last one; nothing where only a run knows a size or a stride.
+}  // namespace
+
 std::optional<int64_t> spanned_bytes(const BufferSlot& slot, const Buffer& buffer) {
   int64_t size = size_of(buffer.dtype);
   for (size_t d = 0; d < slot.stride.size(); ++d) {
@@ -23,8 +24,6 @@ std::optional<int64_t> spanned_bytes(const BufferSlot& slot, const Buffer& buffe
   }
   return size;
 }
-
-}  // namespace
 
 // Where the line begins that the next trip's load of this kind reads, or a run's share of it; nothing where the address depends
 // on loops within the leaf.

@@ -9,6 +9,7 @@ namespace tc {
 namespace {
 
 constexpr int64_t kLine = 64;   // bytes
+constexpr double kTakeApart = 1;   // turns per register of a joined sum: its upper half moves down
 
 // Turns of the units, in those of whole vectors, per vector of `lanes` elements.
 double parts_of(const TileProblem& problem, const Target& target) {
@@ -62,6 +63,9 @@ double behind_sums(const TileProblem& problem, const Target& target, double accu
   return calibration::kBehindSumsOfBytes * std::clamp((accumulators - kOverlapped) / (kAlone - kOverlapped), 0.0, 1.0);
 }
 
+// Whether code generation makes one vector of the tile's two (codegen/join_vectors.h).
+bool is_joined(const TileProblem& problem, int64_t vectors) { return problem.joins && vectors == 2; }
+
 double one_tile(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns,
                 double panel_bytes) {
   const double parts = parts_of(problem, target);
@@ -113,7 +117,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   }
   const double finish = accumulators * parts *
                         (problem.store_cost / target.stores + problem.epilogue_loads / target.loads +
-                         problem.finish + behind_sums(problem, target, accumulators));
+                         problem.finish + behind_sums(problem, target, accumulators) + (is_joined(problem, vectors) ? kTakeApart : 0));
   return problem.steps * step + finish + calibration::kTileStart;
 }
 
@@ -175,7 +179,8 @@ TileChoice choose_tile(const TileProblem& problem, const Target& target) {
     int64_t blocks = target.vector_bits == 0 ? std::max<int64_t>(1, vectors / problem.lanes) : vectors;
     blocks = std::min(blocks, problem.blocks);
     const int64_t width = std::min<int64_t>(columns, problem.columns);
-    const double cycles = tile_cycles(problem, target, blocks, width) * preference;
+    double cycles = tile_cycles(problem, target, blocks, width) * preference;
+    if (is_joined(problem, blocks)) cycles *= calibration::kDoubledLanes;
     // The menu's order decides between near equals. It is that of long sums.
     if (!is_short(problem, target)) preference *= calibration::kNextOfMenu;
     if (cycles < best.cycles) best = {blocks, width, cycles};

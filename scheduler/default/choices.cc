@@ -39,6 +39,14 @@ double store_cost(const ReductionFacts& facts, const std::string& vector, int64_
   return 1;   // further statements stand between
 }
 
+// Whether vectors of `lanes` floats are groups of at most two registers, two of which code generation may join to one on a core that
+// runs in order. Versions for several lengths of vectors share one packed copy of a constant, in which two panels lie apart.
+bool has_pairs(const ReductionFacts& facts, int64_t lanes) {
+  const Target& target = facts.target();
+  if (target.reorders || !target.scalable || !target.broadcast_operand || !target.longer.empty()) return false;
+  return lanes * 32 <= 2 * target.vector_bits && facts.buffer(facts.sum().write).dtype == DType::F32;
+}
+
 TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, const std::string& columns, int64_t lanes) {
   TileProblem problem;
   problem.lanes = static_cast<int>(lanes);
@@ -48,6 +56,7 @@ TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, 
   constexpr double kLongEpilogue = 20;   // of so many operations: it has constants that LLVM keeps in registers
   problem.held = epilogue_weight(facts) > kLongEpilogue ? 1 : 0;
   problem.threads = facts.reduction().builder.threads();
+  problem.joins = has_pairs(facts, lanes) && !columns.empty() && facts.is_output(vector) && classify(facts.sum()) == ReductionClass::MatrixProduct;
   if (facts.byte_members(vector)) {
     problem.steps /= static_cast<double>(byte_products(facts.target()));
     const std::vector<Access> loads = loads_of(facts.sum());
@@ -278,10 +287,7 @@ void shrink_tile(const ReductionFacts& facts, Choice& choice) {
 // a product of 256 x 256 x 256 takes 3 % longer with panels of two.
 bool may_double(const ReductionFacts& facts, const Iterator& vector, int64_t lanes) {
   const Target& target = facts.target();
-  const bool pairs = target.scalable && target.broadcast_operand && lanes * 32 == 2 * target.vector_bits && target.least_block == 0;
-  // Versions for several lengths of vectors share one packed copy of a constant.
-  if (target.reorders || !pairs || !target.longer.empty()) return false;
-  if (facts.buffer(facts.sum().write).dtype != DType::F32 || facts.extent(vector.name, 0) < 2 * lanes) return false;
+  if (!has_pairs(facts, lanes) || target.least_block != 0 || facts.extent(vector.name, 0) < 2 * lanes) return false;
   if (element_stride(facts.kernel(), facts.sum().write, vector.name) != 1) return false;
   double panel = static_cast<double>(lanes * size_of(DType::F32));
   for (const Iterator& iterator : facts.sum().iterators) {
