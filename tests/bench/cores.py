@@ -22,11 +22,10 @@ LAYERS = {
     "depthwise 3x3 32 28²": Layer("convolution", (1, 32, 28, 28, 32, 3, 1, 1, 32, 1)),
     "product 32x64 by 96": Layer("product", (32, 64, 96)),
 }
-# Of each row, the row that is the wrong table: vectors as long, but a window where it has none, or none where it has one. No other row has
-# vectors of 512 bits: there it is the generic one, with such vectors. The generic core has none of the others' extensions, so that code for
-# their rows does not run on it.
-WRONG = {"spacemit-x60": "spacemit-x100", "spacemit-x100": "spacemit-x60", "sifive-p670": "thead-c908",
-         "sifive-x280": "rv64gcv_zvl512b", "thead-c908": "sifive-p670", "thead-c920v2": "thead-c908"}
+# Of each row, the row that is the wrong table: vectors as long, but a window where it has none, or none where it has one, and no extension that
+# the board lacks. Where no core's row is such it is the generic one's target for vectors of that length.
+WRONG = {"spacemit-x60": "spacemit-x100", "spacemit-x100": "rv64gcv_zvl256b", "sifive-p670": "rv64gcv", "sifive-x280": "rv64gcv_zvl512b",
+         "thead-c908": "sifive-p670", "thead-c920v2": "thead-c908"}
 
 
 def target_of(core):
