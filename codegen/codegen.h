@@ -48,6 +48,8 @@ struct ModelObjects {
   std::vector<Bytes> code;
   // Stands in read-only data under a symbol that the code knows; null: there is none.
   std::shared_ptr<const ConstantsFile> constants = nullptr;
+  // Functions of which a machine runs only those for the length of its vectors, those of one length together.
+  std::vector<std::string> by_length = {};
 };
 
 // All objects of a model: its kernels, the plan's run() and bind() and the descriptor (under

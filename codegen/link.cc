@@ -173,6 +173,19 @@ class Linking {
     write_object(constants_object(*constants_, target_, section_, block_));
   }
 
+  // These functions come first, in this order, and then all other code.
+  void begin_with(const std::vector<std::string>& functions) {
+    if (functions.empty()) return;
+    Bytes lines;
+    for (const std::string& name : functions) {
+      lines.insert(lines.end(), name.begin(), name.end());
+      lines.push_back('\n');
+    }
+    const std::string file = folder_.file("order.txt");
+    write_file(file, lines);
+    append({"--symbol-ordering-file=" + file});
+  }
+
   // Links. The constants come to their place afterwards: the linker would have them in memory twice.
   void run(const std::string& path) {
     append({"-o", path});
@@ -282,6 +295,8 @@ void link_executable(const ModelObjects& objects, const Target& target,
   Linking linking(target, {"-static", "--gc-sections", "--strip-all", "--eh-frame-hdr", c_library("crt1.o"),
                            c_library("crti.o"), library("crtbeginT.o")}, kLinkedSection, BlockIs::Kept);
   linking.append(objects);
+  // Systems map the pages around one that is read, too. What a machine never runs lies together, away from what all machines run.
+  linking.begin_with(objects.by_length);
   linking.append({"--start-group", library("libtc_runtime.a"), c_library("libm.a"), c_library("libc.a"),
                library("libgcc.a"), library("libgcc_eh.a"), "--end-group", library("crtend.o"), c_library("crtn.o")});
   linking.run(path);

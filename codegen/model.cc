@@ -35,8 +35,9 @@ struct Choice {
 // kernel, so that the runtime need not know of versions.
 void choose_by_length(Unit& unit, const std::string& name, const std::vector<Choice>& choices) {
   llvm::Function* any = unit.module().getFunction(name);
-  any->setName(name + "_any");
+  any->setName(PlanNames::any(name));
   any->setLinkage(llvm::GlobalValue::InternalLinkage);
+  any->setSection(".text." + PlanNames::any(name));   // its own, so that the linker may put it elsewhere than the function that chooses
   auto declare = [&](const std::string& symbol) {
     auto* function = llvm::Function::Create(any->getFunctionType(), llvm::GlobalValue::ExternalLinkage, symbol, unit.module());
     function->setVisibility(llvm::GlobalValue::HiddenVisibility);
@@ -74,13 +75,13 @@ Bytes hidden_kernel_object(const ScheduledKernel& kernel, const Target& target, 
   return unit.object();
 }
 
-// What is compiled of a plan beside its steps: kernels in order, and then their versions, those of one length together, since
-// a machine reads no page of the others'.
+// What is compiled of a plan beside its steps: kernels in order, and then their versions, those of one length together.
 struct KernelCode {
   const ScheduledKernel* kernel;
   Target target;
   std::string name;
   std::vector<Choice> choices;
+  bool is_version = false;
 };
 
 std::vector<KernelCode> kernels_of(const Plan& plan, const Target& target, const PlanNames& names) {
@@ -91,13 +92,24 @@ std::vector<KernelCode> kernels_of(const Plan& plan, const Target& target, const
       const Target longer = parse_target(version.target);
       const std::string name = names.version(static_cast<size_t>(index), longer.vector_bits);
       all.at(static_cast<size_t>(index)).choices.push_back({longer.vector_bits, name});
-      all.push_back({&version.kernel, longer, name, {}});
+      all.push_back({&version.kernel, longer, name, {}, true});
     }
   }
   std::stable_sort(all.begin() + static_cast<std::ptrdiff_t>(plan.kernels.size()), all.end(), [](const KernelCode& a, const KernelCode& b) {
     return a.target.vector_bits < b.target.vector_bits;
   });
   return all;
+}
+
+// Functions of which a machine runs those for one length alone, those of one length together.
+std::vector<std::string> functions_by_length(const std::vector<KernelCode>& kernels) {
+  std::vector<std::string> any, longer;
+  for (const KernelCode& kernel : kernels) {
+    if (kernel.is_version) longer.push_back(kernel.name);
+    else if (!kernel.choices.empty()) any.push_back(PlanNames::any(kernel.name));
+  }
+  any.insert(any.end(), longer.begin(), longer.end());
+  return any;
 }
 
 // Bytes that constants in packing may have together; a larger one is packed alone.
@@ -177,7 +189,7 @@ ModelObjects model_objects(const Plan& plan, const Target& target, const std::st
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
-  return {std::move(code), std::move(constants)};
+  return {std::move(code), std::move(constants), functions_by_length(kernels)};
 }
 
 }  // namespace tc

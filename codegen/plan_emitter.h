@@ -14,6 +14,8 @@ struct PlanNames {
   std::string descriptor;
   std::string constants() const { return descriptor + "_constants"; }
   std::string kernel(size_t index) const { return descriptor + "_kernel_" + std::to_string(index); }
+  // Of what a kernel that has versions does where none of them fits.
+  static std::string any(const std::string& kernel) { return kernel + "_any"; }
   // Of the kernel's version for vectors of so many bits.
   std::string version(size_t index, int bits) const { return kernel(index) + "_" + std::to_string(bits); }
 };
