@@ -72,7 +72,8 @@ ELEMENTS = r"\tf[sl][wd]\t.*\(sp\)"
 
 
 def spills(assembly, registers=VECTORS):
-    """Lines between a label and a later branch back to it that save or bring back whole vector registers, or others."""
+    """Lines between a label and a later branch back to it that save or bring back whole vector registers, or others. A block
+    that returns brings back what the caller had, wherever it lies."""
     lines = assembly.splitlines()
     labels = {line[:-1]: number for number, line in enumerate(lines) if re.fullmatch(r"\.LBB\w+:", line)}
     inside = set()
@@ -80,6 +81,9 @@ def spills(assembly, registers=VECTORS):
         target = re.search(r"\t(?:b\w+|j)\t(?:.*, )?(\.LBB\w+)$", line)
         if target and labels.get(target[1], number) < number:
             inside.update(range(labels[target[1]], number))
+    for number, line in enumerate(lines):
+        if line == "\tret":
+            inside.difference_update(range(max(start for start in [0, *labels.values()] if start <= number), number))
     return [lines[number].strip() for number in sorted(inside) if re.match(registers, lines[number])]
 
 
