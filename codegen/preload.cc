@@ -18,7 +18,10 @@
 #include <llvm/Transforms/Utils/ValueMapper.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "codegen/register_pressure.h"
@@ -101,6 +104,17 @@ class Preload : public StraightLine {
     return std::any_of(order_.begin(), order_.end(), [&](const Instruction* each) { return writes(*each) && conflict(*each, load); });
   }
 
+  // A load's immediate offset spans a page around a pointer; beyond it each trip would compute an address once more.
+  bool is_near(const Load& load) {
+    constexpr int64_t kPage = 4096;
+    constexpr size_t kFarPages = 1;
+    const int64_t page = static_cast<int64_t>(std::floor(static_cast<double>(load.offset + kPage / 2) / kPage));
+    if (page == 0) return true;
+    if (!far_.contains({load.root, page}) && far_.size() >= kFarPages) return false;
+    far_.insert({load.root, page});
+    return true;
+  }
+
   // What is used so early that a load in its own trip would be waited for.
   void choose() {
     const std::vector<int> vectors = pressure_.before_each(block_, order_), scalars = pressure_.scalars_before_each(block_, order_);
@@ -118,7 +132,7 @@ class Preload : public StraightLine {
       if ((size == 0 && !is_scalar) || use == order_.size() || time_[use] >= kCyclesAhead + size) continue;
       int& room = is_scalar ? scalar_room : vector_room;
       const std::optional<Load> found = moving(*load);
-      if (room < std::max(1, size) || !found || is_written(*load)) continue;
+      if (room < std::max(1, size) || !found || is_written(*load) || !is_near(*found)) continue;
       room -= std::max(1, size);
       chosen_.push_back(*found);
     }
@@ -293,6 +307,7 @@ class Preload : public StraightLine {
   bool goes_on_always_ = false;   // the last trip is no trip of the loop
   Value* goes_on_ = nullptr;
   std::vector<Load> chosen_;
+  std::set<std::pair<const Instruction*, int64_t>> far_;
   llvm::MapVector<Instruction*, Pointer> pointers_;   // by what a trip computed
   llvm::SmallVector<llvm::WeakTrackingVH, 64> dead_;
 };
