@@ -20,8 +20,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <set>
-#include <utility>
 #include <vector>
 
 #include "codegen/register_pressure.h"
@@ -47,7 +45,7 @@ class Preload : public StraightLine {
     end_ = llvm::dyn_cast<llvm::BranchInst>(block_.getTerminator());
     if (before_ == nullptr || end_ == nullptr || !end_->isConditional() || !llvm::isa<Instruction>(end_->getCondition())) return;
     const unsigned trips = evolution_.getSmallConstantTripCount(&loop_);   // 0 where it is not known
-    bool divides = order_.size() <= (trips == 0 ? kLongestGuarded : kLongestTwice) && counts(*end_->getCondition());
+    bool divides = order_.size() <= (trips == 0 ? kLongestGuarded : kLongestTwice) && trips <= kFewTrips && counts(*end_->getCondition());
     if (divides && trips == 2 && begins_sums()) {
       divide();
       block_.getParent()->addFnAttr(kPreloaded);
@@ -104,15 +102,11 @@ class Preload : public StraightLine {
     return std::any_of(order_.begin(), order_.end(), [&](const Instruction* each) { return writes(*each) && conflict(*each, load); });
   }
 
-  // A load's immediate offset spans a page around a pointer; beyond it each trip would compute an address once more.
+  // A load's immediate offset spans a page around a pointer; for each further one a trip would compute an address once more.
   bool is_near(const Load& load) {
     constexpr int64_t kPage = 4096;
-    constexpr size_t kFarPages = 1;
-    const int64_t page = static_cast<int64_t>(std::floor(static_cast<double>(load.offset + kPage / 2) / kPage));
-    if (page == 0) return true;
-    if (!far_.contains({load.root, page}) && far_.size() >= kFarPages) return false;
-    far_.insert({load.root, page});
-    return true;
+    const auto page = static_cast<int64_t>(std::floor(static_cast<double>(load.offset + kPage / 2) / kPage));
+    return pages_.insert({load.root, page}).first->second == page;
   }
 
   // What is used so early that a load in its own trip would be waited for.
@@ -148,7 +142,9 @@ class Preload : public StraightLine {
 
   // Instructions of a trip that may stand in the code once more, for the last trip alone.
   static constexpr size_t kLongestTwice = 1600;
-  // The same where there may be no other: elements of windows that wait for a late use in both would be saved.
+  // Of more trips the last one's loads for a next one are too few to be worth the code.
+  static constexpr unsigned kFewTrips = 6;
+  // Instructions where there may be no other trip: elements of windows that wait for a late use in both would be saved.
   static constexpr size_t kLongestGuarded = 800;
 
   // No other loop around this one carries the sums on.
@@ -307,7 +303,7 @@ class Preload : public StraightLine {
   bool goes_on_always_ = false;   // the last trip is no trip of the loop
   Value* goes_on_ = nullptr;
   std::vector<Load> chosen_;
-  std::set<std::pair<const Instruction*, int64_t>> far_;
+  llvm::DenseMap<const Instruction*, int64_t> pages_;   // of each root
   llvm::MapVector<Instruction*, Pointer> pointers_;   // by what a trip computed
   llvm::SmallVector<llvm::WeakTrackingVH, 64> dead_;
 };

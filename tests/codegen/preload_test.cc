@@ -78,7 +78,7 @@ Result preloaded(const std::string& body, const char* target = "rv64gcv_zvl256b"
 
 // In the 14 cycles of a load from the second cache, at two for each product, there are products of seven elements.
 TEST(Preload, TheFirstElementsAndWeightsAreLoadedByTheTripBefore) {
-  for (const char* last : {"15", "%last"}) {
+  for (const char* last : {"5", "15", "%last"}) {
     const Result result = preloaded(sums(14, last));
     EXPECT_EQ(result.problem, "");
     EXPECT_EQ(result.before, 8);
@@ -88,12 +88,19 @@ TEST(Preload, TheFirstElementsAndWeightsAreLoadedByTheTripBefore) {
   }
 }
 
-TEST(Preload, TheLastTripOfAKnownNumberLoadsNothingForANextOne) {
-  const Result result = preloaded(sums(14, "15"));
+TEST(Preload, TheLastOfFewTripsLoadsNothingForANextOne) {
+  const Result result = preloaded(sums(14, "5"));
   EXPECT_TRUE(result.loops);
   EXPECT_EQ(result.behind, 7);
-  EXPECT_NE(result.text.find("icmp ult i64 %next, 15\n"), std::string::npos) << result.text;
+  EXPECT_NE(result.text.find("icmp ult i64 %next, 5\n"), std::string::npos) << result.text;
   EXPECT_EQ(result.text.find("icmp", result.text.find("icmp") + 1), std::string::npos) << "no test whether there is but one trip\n" << result.text;
+}
+
+TEST(Preload, TheLastOfManyTripsLoadsItsOwnAgain) {
+  const Result result = preloaded(sums(14, "15"));
+  EXPECT_EQ(result.next, 8);
+  EXPECT_EQ(result.behind, 0);
+  EXPECT_NE(result.text.find(" = sext i1 %more to i64"), std::string::npos) << result.text;
 }
 
 TEST(Preload, TwoTripsAreNoLoop) {
