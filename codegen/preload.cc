@@ -19,7 +19,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "codegen/register_pressure.h"
@@ -52,6 +54,7 @@ class Preload : public StraightLine {
       return;
     }
     divides = divides && trips != 2;
+    if (has_far_rows()) return;
     measure();
     choose();
     if (chosen_.empty()) return;
@@ -103,10 +106,22 @@ class Preload : public StraightLine {
   }
 
   // A load's immediate offset spans a page around a pointer; for each further one a trip would compute an address once more.
-  bool is_near(const Load& load) {
-    constexpr int64_t kPage = 4096;
-    const auto page = static_cast<int64_t>(std::floor(static_cast<double>(load.offset + kPage / 2) / kPage));
-    return pages_.insert({load.root, page}).first->second == page;
+  static int64_t page_of(const Load& load) {
+    constexpr double kPage = 4096;
+    return static_cast<int64_t>(std::floor(static_cast<double>(load.offset) / kPage + 0.5));
+  }
+  bool is_near(const Load& load) { return pages_.insert({load.root, page_of(load)}).first->second == page_of(load); }
+
+  // Rows far apart: their addresses fill the integer registers, and those of the next trip would be more.
+  bool has_far_rows() const {
+    constexpr size_t kMostPages = 4;
+    std::map<const Instruction*, std::set<int64_t>> pages;
+    for (Instruction* each : order_) {
+      auto* load = llvm::dyn_cast<llvm::LoadInst>(each);
+      if (load == nullptr || load->isVolatile() || !load->getType()->isFloatingPointTy()) continue;
+      if (const std::optional<Load> found = moving(*load)) pages[found->root].insert(page_of(*found));
+    }
+    return std::any_of(pages.begin(), pages.end(), [](const auto& each) { return each.second.size() > kMostPages; });
   }
 
   // What is used so early that a load in its own trip would be waited for.
