@@ -14,6 +14,7 @@
 
 #include "codegen/fit_registers.h"
 #include "codegen/interleave.h"
+#include "codegen/preload.h"
 #include "codegen/register_pressure.h"
 
 namespace tc {
@@ -23,15 +24,9 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
 
-// Cycles until what the second cache holds is there; a load of an element waits for the first cache or for that one.
-constexpr double kAhead = 14;
 // The same where each product has a vector of its own, which comes from beyond the caches: as many lines as may be under way
 // are asked for where registers allow.
 constexpr double kAheadOfStream = 100;
-// Products of a block from which on it is a sum.
-constexpr size_t kFewProducts = 8;
-// Scalar floating-point registers that hold elements which are loaded early.
-constexpr int kScalars = 22;
 // Operations between a sum and its store that are worth moving; more need registers of their own.
 constexpr size_t kLongFinish = 8;
 // Groups of vector registers that stay free where more than one load is ahead.
@@ -50,6 +45,8 @@ class BlockOrder : public StraightLine {
   // Where chains come in turns, a store and what leads to it stay in their turn.
   void run(bool in_turns) {
     measure();
+    keys_.resize(order_.size());
+    for (size_t i = 0; i < order_.size(); ++i) keys_[i] = static_cast<double>(i);
     if (!in_turns) raise_stores();
     hoist_loads();
     hoist_widening();
@@ -58,32 +55,6 @@ class BlockOrder : public StraightLine {
   }
 
  private:
-  // Cycles of the unit for vector arithmetic, on a core that takes a register at a time.
-  double cycles(const Instruction& instruction) const {
-    if (llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction) || is_splat(instruction) || changes_kind(instruction)) return 0;
-    return pressure_.registers(instruction);
-  }
-
-  void measure() {
-    keys_.resize(order_.size());
-    time_.resize(order_.size() + 1);
-    for (size_t i = 0; i < order_.size(); ++i) {
-      keys_[i] = static_cast<double>(i);
-      time_[i + 1] = time_[i] + cycles(*order_[i]);
-    }
-  }
-
-  // The first instruction of the block that needs the value as such; the block's end where there is none.
-  size_t first_use(const Value& value) const {
-    size_t result = order_.size();
-    for (const llvm::User* user : value.users()) {
-      const auto found = place_.find(llvm::dyn_cast<Instruction>(user));
-      if (found == place_.end()) continue;
-      result = std::min(result, is_splat(*user) ? first_use(*user) : found->second);
-    }
-    return result;
-  }
-
   // What may come ahead: a load of memory, and where registers are full of values without broadcasts a strided one.
   static bool is_load(const Instruction& instruction) {
     const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
@@ -113,12 +84,23 @@ class BlockOrder : public StraightLine {
     return broadcasts() && products >= kFewProducts && loads >= products && largest_load() >= kWide;
   }
 
+  // When the value is needed, in this trip or in the next one; less than nothing where it is not.
+  double time_of_use(const Instruction& value) const {
+    if (const size_t use = first_use(value); use < order_.size()) return time_[use];
+    for (const llvm::User* user : value.users()) {
+      const auto* phi = llvm::dyn_cast<llvm::PHINode>(user);
+      if (phi == nullptr || phi->getParent() != &block_) continue;
+      if (const size_t use = first_use(*phi); use < order_.size()) return time_.back() + time_[use];
+    }
+    return -1;
+  }
+
   void hoist_loads() {
     std::vector<int> vectors = pressure_.before_each(block_, order_);
     std::vector<int> scalars = pressure_.scalars_before_each(block_, order_);
     std::vector<bool> ahead(order_.size() + 1);   // where a vector is there early
     const bool even = broadcasts();
-    const double ahead_of_vector = streams() ? kAheadOfStream : kAhead;
+    const double ahead_of_vector = streams() ? kAheadOfStream : kCyclesAhead;
     // Where values fill the registers, more than one load ahead would only be kept on the stack.
     const bool fits = *std::max_element(vectors.begin(), vectors.end()) + largest_load() <= target_.vector_registers;
     size_t last = 0, previous = 0;   // places behind the last vector load, and behind the one before it
@@ -130,15 +112,15 @@ class BlockOrder : public StraightLine {
       if (size == 0 && !is_scalar) continue;
       if (!is_scalar) previous = std::exchange(last, i + 1);
       if (!is_scalar && !fits && even) continue;
-      const size_t use = first_use(*load);
-      if (use == order_.size()) continue;
+      const double use = time_of_use(*load);
+      if (use < 0) continue;
       size_t to = i;
       std::vector<int>& live = is_scalar ? scalars : vectors;
       const int weight = is_scalar ? 1 : size;
-      const double cycles_ahead = is_scalar ? kAhead : ahead_of_vector;
+      const double cycles_ahead = is_scalar ? kCyclesAhead : ahead_of_vector;
       // Several sizes of groups do not fill the registers, nor do groups that live for different times.
       const auto most = [&](size_t at) {
-        if (is_scalar) return kScalars;
+        if (is_scalar) return kScalarsAhead;
         if (!fits) return target_.vector_registers;
         return target_.vector_registers - (ahead[at] || !even ? kSpare * size : 0);
       };
@@ -146,7 +128,7 @@ class BlockOrder : public StraightLine {
       if (llvm::isa<llvm::SelectInst>(load->getOperand(0))) continue;
       size_t least = std::max(free_from(i), earliest_operands(*load));
       if (!is_scalar && !fits) least = std::max(least, previous);
-      while (to > least && time_[use] - time_[to] < cycles_ahead + size && live[to] + weight <= most(to)) --to;
+      while (to > least && use - time_[to] < cycles_ahead + size && live[to] + weight <= most(to)) --to;
       for (size_t at = to + 1; at <= i; ++at) {
         live[at] += weight;
         if (!is_scalar) ahead[at] = true;
@@ -355,7 +337,6 @@ class BlockOrder : public StraightLine {
   }
 
   std::vector<double> keys_;         // of each instruction: places in the order, between which others go
-  std::vector<double> time_;         // cycles of vector arithmetic before each
 };
 
 }  // namespace
@@ -365,6 +346,7 @@ bool runs_in_order(const Target& target) { return !target.reorders && target.vec
 void order_for_core(llvm::Function& function, const Target& target) {
   fit_registers(function, target);
   const auto in_turns = interleave_chains(function, target);
+  preload_sums(function, target);
   const Pressure pressure(function, target);
   std::vector<BlockOrder> blocks;
   for (BasicBlock& block : function) blocks.emplace_back(block, pressure, target);

@@ -17,6 +17,7 @@
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
+#include <condition_variable>
 #include <mutex>
 
 #include "codegen/in_order.h"
@@ -29,6 +30,39 @@
 
 namespace tc {
 namespace {
+
+// The order in which LLVM's register allocator takes values that live in one block: from the block's end backwards, or long ones
+// first. Where sums fill the registers, two groups of weights take turns; taken by length, some want the other's turn, and sums
+// would be saved. The choice is the process's: who wants the other one waits.
+class LocalValues {
+ public:
+  explicit LocalValues(bool are_backwards) {
+    std::unique_lock lock(mutex_);
+    free_.wait(lock, [&] { return users_ == 0 || option_->getValue() == are_backwards; });
+    if (users_++ == 0) option_->setValue(are_backwards);
+  }
+  ~LocalValues() {
+    const std::lock_guard lock(mutex_);
+    if (--users_ == 0) free_.notify_all();
+  }
+  LocalValues(const LocalValues&) = delete;
+  LocalValues& operator=(const LocalValues&) = delete;
+
+  static void initialise() {
+    auto& options = llvm::cl::getRegisteredOptions();
+    const auto found = options.find("greedy-reverse-local-assignment");
+    TC_CHECK(found != options.end(), "LLVM's option greedy-reverse-local-assignment");
+    option_ = static_cast<llvm::cl::opt<bool>*>(found->second);
+    // Else LLVM asks the target.
+    TC_CHECK(!option_->addOccurrence(0, "greedy-reverse-local-assignment", "false"), "a value of LLVM's option");
+  }
+
+ private:
+  static inline llvm::cl::opt<bool>* option_ = nullptr;
+  static inline std::mutex mutex_;
+  static inline std::condition_variable free_;
+  static inline int users_ = 0;
+};
 
 void initialise_llvm() {
   static std::once_flag once;
@@ -44,6 +78,7 @@ void initialise_llvm() {
     const auto found = options.find("disable-lsr");
     TC_CHECK(found != options.end(), "LLVM's option disable-lsr");
     static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(true);
+    LocalValues::initialise();
   });
 }
 
@@ -185,6 +220,7 @@ Bytes Unit::emit(bool assembly) {
     fail(ErrorKind::Internal, "internal error: LLVM cannot emit code for ", target_.triple);
   }
   passes.add(llvm::createFreeMachineFunctionPass());
+  const LocalValues local_values(any_function("tc-preloaded"));
   passes.run(*module_);
   return Bytes(buffer.begin(), buffer.end());
 }

@@ -15,6 +15,13 @@
 
 namespace tc {
 
+// Cycles until what the second cache holds is there; a load of an element waits for the first cache or for that one.
+constexpr double kCyclesAhead = 14;
+// Products of a block from which on it is a sum.
+constexpr size_t kFewProducts = 8;
+// Scalar floating-point registers that hold elements which are loaded early.
+constexpr int kScalarsAhead = 22;
+
 // A splat is an operand of vector instructions, no vector of its own.
 bool is_splat(const llvm::Value& value);
 // A product of short numbers whose one operand is the same for all lanes: a scalar register.
@@ -164,11 +171,34 @@ class StraightLine {
   }
 
  protected:
+  // Cycles of the unit for vector arithmetic, on a core that takes a register at a time.
+  double cycles(const llvm::Instruction& instruction) const {
+    if (llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction) || is_splat(instruction) || changes_kind(instruction)) return 0;
+    return pressure_.registers(instruction);
+  }
+
+  void measure() {
+    time_.resize(order_.size() + 1);
+    for (size_t i = 0; i < order_.size(); ++i) time_[i + 1] = time_[i] + cycles(*order_[i]);
+  }
+
+  // The first instruction of the block that needs the value as such; the block's end where there is none.
+  size_t first_use(const llvm::Value& value) const {
+    size_t result = order_.size();
+    for (const llvm::User* user : value.users()) {
+      const auto found = place_.find(llvm::dyn_cast<llvm::Instruction>(user));
+      if (found == place_.end()) continue;
+      result = std::min(result, is_splat(*user) ? first_use(*user) : found->second);
+    }
+    return result;
+  }
+
   llvm::BasicBlock& block_;
   const Pressure& pressure_;
   const Target& target_;
   std::vector<llvm::Instruction*> order_;
   llvm::DenseMap<const llvm::Instruction*, size_t> place_;   // in the block as it was
+  std::vector<double> time_;                                 // cycles of vector arithmetic before each
 };
 
 }  // namespace tc
