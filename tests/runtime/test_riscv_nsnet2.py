@@ -1,6 +1,5 @@
 """nsNet2 for RISC-V: no loop of its kernels does data one by one, and from PyTorch's own forms it is what it is from ONNX."""
 
-import functools
 import re
 import warnings
 
@@ -81,16 +80,15 @@ def simulated(module, folder):
     return counts["simulated_cycles"], worst_error(numpy.load(folder / output_file(output.name)), expected["gains"])
 
 
-@functools.cache
-def cycles_from_onnx(folder):
+@pytest.fixture(name="wanted", scope="module")
+def cycles_from_onnx(tmp_path_factory):
     shapes = {name: array.shape for name, array in zoo.example("nsnet2").items()}
-    return simulated(tc.compile(str(zoo.export("nsnet2")), TARGET, threads=1, shapes=shapes), folder)[0]
+    return simulated(tc.compile(str(zoo.export("nsnet2")), TARGET, threads=1, shapes=shapes), tmp_path_factory.mktemp("onnx"))[0]
 
 
 @pytest.mark.skipif(qemu_path() is None, reason="qemu-riscv64 is not installed")
 @pytest.mark.parametrize("form", ["archive", pytest.param("exported", marks=pytest.mark.full)])
-def test_from_pytorch_it_takes_as_long_as_from_onnx(form, tmp_path):
-    wanted = cycles_from_onnx(tmp_path)
+def test_from_pytorch_it_takes_as_long_as_from_onnx(form, wanted, tmp_path):
     model, given = from_pytorch(form, tmp_path, tuple(map(torch.from_numpy, zoo.example("nsnet2").values())))
     cycles, error = simulated(tc.compile(model, TARGET, threads=1, inputs=given), tmp_path)
     print(f"{form}: {cycles / 1e6:.1f} M cycles, {wanted / 1e6:.1f} M from ONNX, worst error {error:.1e} of the largest output")
