@@ -114,7 +114,7 @@ class Preload : public StraightLine {
 
   // Rows far apart: their addresses fill the integer registers, and those of the next trip would be more.
   bool has_far_rows() const {
-    constexpr size_t kMostPages = 4;
+    constexpr size_t kMostPages = 3;
     std::map<const Instruction*, std::set<int64_t>> pages;
     for (Instruction* each : order_) {
       auto* load = llvm::dyn_cast<llvm::LoadInst>(each);
