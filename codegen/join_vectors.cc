@@ -58,7 +58,7 @@ class Joiner {
     while (drop_alone()) {
     }
     const auto products = std::count_if(second_.begin(), second_.end(), [](const auto& each) { return !llvm::isa<PHINode>(each.first); });
-    if (static_cast<size_t>(products) < kFewProducts) return;
+    if (static_cast<size_t>(products) < kFewProducts || !fits()) return;
     join();
   }
 
@@ -114,13 +114,16 @@ class Joiner {
     first_[&second] = &first;
   }
 
-  // What loops carry of sums that are pairs.
+  // What loops carry of sums that are pairs, of inner loops and of those around them.
   void pair_phis() {
-    std::vector<std::pair<Instruction*, Instruction*>> products(second_.begin(), second_.end());
-    for (const auto& [first, second] : products) {
-      const auto a = product_of(*first), b = product_of(*second);
-      auto *p = llvm::dyn_cast_or_null<PHINode>(a->sum), *q = llvm::dyn_cast_or_null<PHINode>(b->sum);
-      if (p != nullptr && q != nullptr && p != q && p->getParent() == q->getParent() && !second_.contains(p) && !first_.contains(q)) pair(*p, *q);
+    std::vector<std::pair<Value*, Value*>> sums;
+    for (const auto& [first, second] : second_) sums.emplace_back(product_of(*first)->sum, product_of(*second)->sum);
+    while (!sums.empty()) {
+      auto *p = llvm::dyn_cast_or_null<PHINode>(sums.back().first), *q = llvm::dyn_cast_or_null<PHINode>(sums.back().second);
+      sums.pop_back();
+      if (p == nullptr || q == nullptr || p == q || p->getParent() != q->getParent() || second_.contains(p) || first_.contains(q)) continue;
+      pair(*p, *q);
+      for (llvm::BasicBlock* before : p->blocks()) sums.emplace_back(p->getIncomingValueForBlock(before), q->getIncomingValueForBlock(before));
     }
   }
 
@@ -167,6 +170,18 @@ class Joiner {
       second_.erase(each);
     }
     return !alone.empty();
+  }
+
+  // Whether the sums of a block, joined, leave room for the weights of one step and of the next.
+  bool fits() const {
+    llvm::DenseMap<const llvm::BasicBlock*, int> sums;
+    int most = 0, registers = 1;
+    for (const auto& [first, second] : second_) {
+      const auto product = product_of(*first);
+      if (llvm::isa<PHINode>(first) || (product && product->sum == nullptr)) most = std::max(most, ++sums[first->getParent()]);
+      registers = static_cast<int>(std::max<uint64_t>(1, joined_type(*first)->getPrimitiveSizeInBits().getFixedValue() / static_cast<uint64_t>(target_.vector_bits)));
+    }
+    return (most + 2) * registers <= target_.vector_registers;
   }
 
   llvm::FixedVectorType* joined_type(const Value& half) const {

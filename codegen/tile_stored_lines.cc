@@ -92,7 +92,8 @@ void TileEmitter::touch_stores(const std::string& variable, const Trips& trips) 
 // The same of a sum without loops; not where it makes one result after the other, whose stores come one at a time.
 void TileEmitter::touch_stores_at_once() {
   if (tile_->loops.empty() || statement_->reduction == Reduction::None) return;
-  if (std::any_of(tile_->loops.begin(), tile_->loops.end(), [](const TileLoop& loop) { return loop.kind == TileLoop::Kind::Serial; })) return;
+  const auto is_loop = [](const TileLoop& loop) { return loop.kind == TileLoop::Kind::Serial && (loop.extent < 0 || loop.extent / std::max(1, loop.unroll) > 1); };
+  if (std::any_of(tile_->loops.begin(), tile_->loops.end(), is_loop)) return;
   const auto innermost = std::find_if(tile_->loops.rbegin(), tile_->loops.rend(), [](const TileLoop& loop) { return loop.kind != TileLoop::Kind::Vector; });
   const bool in_turn = innermost != tile_->loops.rend() && std::none_of(statement_->write.index.begin(), statement_->write.index.end(), [&](const Subscript& subscript) {
     return subscript.affine.substitute(tile_->iterators).coefficient(innermost->name) != 0;

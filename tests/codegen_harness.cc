@@ -83,6 +83,7 @@ Target x86_target(const std::string& cpu, int bits) {
   target.vector_registers = bits == 512 ? 32 : 16;
   target.masked_memory = bits == 512;
   target.broadcast_operand = bits == 512;
+  target.reorders = true;
   return target;
 }
 

@@ -9,7 +9,7 @@ namespace tc {
 namespace {
 
 constexpr int64_t kLine = 64;   // bytes
-constexpr double kTakeApart = 1;   // turns per register of a joined sum: its upper half moves down
+constexpr double kTakeApart = 3;   // turns per register of a joined sum: its upper half moves down, and the epilogue waits for it
 
 // Turns of the units, in those of whole vectors, per vector of `lanes` elements.
 double parts_of(const TileProblem& problem, const Target& target) {

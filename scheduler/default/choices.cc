@@ -47,6 +47,21 @@ bool has_pairs(const ReductionFacts& facts, int64_t lanes) {
   return lanes * 32 <= 2 * target.vector_bits && facts.buffer(facts.sum().write).dtype == DType::F32;
 }
 
+// Whether two vectors of a tile may become one (codegen/join_vectors.h): of a product with a constant along the lanes. The same layers at
+// each length of vectors: those whose channels fill pairs of 32 lanes, all but the last where there are many.
+bool may_join(const ReductionFacts& facts, const std::string& vector, int64_t lanes) {
+  constexpr int64_t kChannels = 64, kMany = 8 * kChannels;
+  if (!has_pairs(facts, lanes) || !facts.is_output(vector) || classify(facts.sum()) != ReductionClass::MatrixProduct) return false;
+  int64_t channels = facts.extent(vector, 0);
+  if (const auto dim = facts.dimension_of(vector)) {
+    const BlockedDim* blocked = facts.blocked_dim(facts.sum().write, *dim);
+    if (blocked != nullptr) channels *= facts.extent(outer_part(facts.sum().write.index[blocked->outer].affine), 1);
+  }
+  if (channels % kChannels != 0 && channels < kMany) return false;
+  const std::vector<Access> loads = loads_of(facts.sum());
+  return std::all_of(loads.begin(), loads.end(), [&](const Access& load) { return facts.packable(load) == depends_on(load, vector); });
+}
+
 TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, const std::string& columns, int64_t lanes) {
   TileProblem problem;
   problem.lanes = static_cast<int>(lanes);
@@ -56,7 +71,7 @@ TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, 
   constexpr double kLongEpilogue = 20;   // of so many operations: it has constants that LLVM keeps in registers
   problem.held = epilogue_weight(facts) > kLongEpilogue ? 1 : 0;
   problem.threads = facts.reduction().builder.threads();
-  problem.joins = has_pairs(facts, lanes) && !columns.empty() && facts.is_output(vector) && classify(facts.sum()) == ReductionClass::MatrixProduct;
+  problem.joins = !columns.empty() && may_join(facts, vector, lanes);
   if (facts.byte_members(vector)) {
     problem.steps /= static_cast<double>(byte_products(facts.target()));
     const std::vector<Access> loads = loads_of(facts.sum());

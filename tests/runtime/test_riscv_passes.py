@@ -7,7 +7,7 @@ import onnx
 import pytest
 import tc
 
-from .test_riscv_spills import draw, model, pooling
+from .test_riscv_spills import convolution, draw, model, pooling
 
 
 def assembly_of(tmp_path, network):
@@ -18,6 +18,18 @@ def assembly_of(tmp_path, network):
     return max((kernel.schedule().assembly for kernel in kernels), key=len)
 
 
+def widths_of_products(text):
+    """The registers (LMUL) of each product of a vector and an element."""
+    widths = []
+    width = None
+    for line in text.splitlines():
+        if found := re.match(r"\tvset\w*vli\t.*, m(\d)", line):
+            width = int(found[1])
+        if re.match(r"\tvfmacc\.vf\t", line):
+            widths.append(width)
+    return widths
+
+
 # expand_maxima (codegen/maxima.h): two instructions for an element of a window of nine. A comparison for each would be there
 # without it, as `llvm.maximum` is expanded.
 def test_maxima_of_windows_compare_once(tmp_path):
@@ -26,16 +38,31 @@ def test_maxima_of_windows_compare_once(tmp_path):
     assert maxima > 0 and 2 * comparisons < maxima, (maxima, comparisons)
 
 
-# may_double (scheduler/default/choices.cc): sums of four registers share a scalar load where a panel of weights does not stay
-# in the first cache, of two where it does.
-@pytest.mark.parametrize("depth, lanes", [(1200, 4), (128, 2)])
+# may_double (scheduler/default/choices.cc): sums of four registers share a scalar load where sums are long,
+# of two where they are short.
+@pytest.mark.parametrize("depth, lanes", [(1200, 4), (32, 2)])
 def test_products_of_long_sums_have_twice_the_lanes(tmp_path, depth, lanes):
     text = assembly_of(tmp_path, model({"x": [128, depth]}, [("MatMul", "x w", "y", {})], w=draw(depth, 256)))
-    widths = []   # of each product of a vector and an element
-    width = None
-    for line in text.splitlines():
-        if found := re.match(r"\tvset\w*vli\t.*, m(\d)", line):
-            width = int(found[1])
-        if re.match(r"\tvfmacc\.vf\t", line):
-            widths.append(width)
+    widths = widths_of_products(text)
     assert widths and np.median(widths) == lanes, sorted(widths)
+
+
+# touch_stores (codegen/tile_stored_lines.cc): lines that a convolution's epilogue stores come near while its sum is made, where the
+# second cache does not hold the map, in a loop (48 channels) and in straight code (16).
+@pytest.mark.parametrize("channels, features, touches", [(48, 512, True), (48, 64, False), (16, 512, True), (16, 64, False)])
+def test_stored_lines_are_touched(tmp_path, channels, features, touches):
+    text = assembly_of(tmp_path, convolution(channels, features, 12, 1))
+    assert ("lbu\tzero, " in text) == touches, text
+
+
+# join_vectors (codegen/join_vectors.h): two blocks of channels of a 1x1 convolution are one vector of four registers where the sum is long.
+@pytest.mark.parametrize("channels, lanes", [(128, 4), (16, 2)])
+def test_blocks_of_long_sums_are_joined(tmp_path, channels, lanes):
+    widths = widths_of_products(assembly_of(tmp_path, convolution(channels, 128, 12, 1)))
+    assert widths and np.median(widths) == lanes, sorted(widths)
+
+
+# create_sums_in_place (codegen/sums_in_place.h): no multiply-add overwrites its weights.
+def test_sums_stay_in_their_registers(tmp_path):
+    text = assembly_of(tmp_path, convolution(128, 128, 56, 3, groups=128))
+    assert "vfmacc.vv" in text and "vfmadd.vv" not in text, text
