@@ -44,7 +44,7 @@ std::optional<Product> product_of(Instruction& instruction) {
   if (llvm::isa<LoadInst>(b)) std::swap(a, b);
   auto* weights = llvm::dyn_cast<LoadInst>(a);
   Value* element = const_cast<Value*>(llvm::getSplatValue(b));
-  if (weights == nullptr || element == nullptr || weights->isVolatile()) return std::nullopt;
+  if (weights == nullptr || element == nullptr || llvm::isa<llvm::Constant>(element) || weights->isVolatile()) return std::nullopt;
   return Product{weights, element, adds ? instruction.getOperand(2) : nullptr};
 }
 
@@ -57,7 +57,10 @@ class Joiner {
     pair_phis();
     while (drop_alone()) {
     }
-    const auto products = std::count_if(second_.begin(), second_.end(), [](const auto& each) { return !llvm::isa<PHINode>(each.first); });
+    const auto products = std::count_if(second_.begin(), second_.end(), [](const auto& each) {
+      const auto product = product_of(*each.first);
+      return product && product->sum != nullptr;
+    });
     if (static_cast<size_t>(products) < kFewProducts || !fits()) return;
     join();
   }

@@ -55,7 +55,7 @@ bool may_join(const ReductionFacts& facts, const std::string& vector, int64_t la
   int64_t channels = facts.extent(vector, 0);
   if (const auto dim = facts.dimension_of(vector)) {
     const BlockedDim* blocked = facts.blocked_dim(facts.sum().write, *dim);
-    if (blocked != nullptr) channels *= facts.extent(outer_part(facts.sum().write.index[blocked->outer].affine), 1);
+    if (blocked != nullptr && blocked->extent.is_constant()) channels = blocked->extent.constant();
   }
   if (channels % kChannels != 0 && channels < kMany) return false;
   const std::vector<Access> loads = loads_of(facts.sum());
