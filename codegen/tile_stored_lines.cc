@@ -1,6 +1,5 @@
 // The lines that a leaf stores come near while its sum is made: a store to a line that no cache has would hold the memory port.
 #include <algorithm>
-#include <functional>
 #include <set>
 #include <vector>
 
@@ -79,7 +78,8 @@ std::vector<TileEmitter::StoredRun> TileEmitter::stored_runs(const TileStatement
 // Touches, in each trip of the outermost loop of a sum, its share of the lines that statements behind it store. They are
 // spread over the trips, since few lines are under way at a time.
 void TileEmitter::touch_stores(const std::string& variable, const Trips& trips) {
-  const int64_t count = (trips.range.high - trips.range.low) / trips.copies + 1;
+  // Rounded up: where a trip's first value is not known, the last trip may lie between two multiples of the copies.
+  const int64_t count = (trips.range.high - trips.range.low + trips.copies - 1) / trips.copies + 1;
   for (const StoredRun& run : runs_behind_sum()) {
     const int64_t lines = (run.end - run.first + kLine - 1) / kLine, each = (lines + count - 1) / count;
     // A long sum would touch lines for which its stores hardly wait.
