@@ -117,7 +117,8 @@ void KernelContext::find_strides(const Buffer& buffer, BufferSlot& slot) {
 }
 
 // void NAME(buffer pointers..., const int64_t* parameters, uint8_t* scratch, i32 thread, i32
-// threads); binds parameters, pointers and strides in the entry block.
+// threads); binds parameters, pointers and strides in the entry block. Where the kernel has loops that alternate, the number of its
+// run stands behind the parameters.
 void KernelContext::declare_function() {
   llvm::LLVMContext& context = unit.context();
   llvm::Type* pointer = llvm::PointerType::getUnqual(context);
@@ -149,6 +150,10 @@ void KernelContext::declare_function() {
     llvm::Value* address = builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), parameters, i);
     variables[parameter.name] = builder.CreateLoad(builder.getInt64Ty(), address, parameter.name);
     ranges[parameter.name] = {parameter.minimum, parameter.maximum};
+  }
+  if (alternates(scheduled)) {
+    llvm::Value* address = builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), parameters, kernel.parameters.size());
+    backwards = builder.CreateTrunc(builder.CreateLoad(builder.getInt64Ty(), address, "run"), builder.getInt1Ty(), "backwards");
   }
   llvm::Value* scratch = function->getArg(count + 1);
   scratch->setName("scratch");

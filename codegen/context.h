@@ -54,6 +54,7 @@ class KernelContext {
   std::vector<BufferSlot> buffers;
   std::map<std::string, llvm::Value*> variables;  // parameters and loop variables, as i64
   Ranges ranges;                                  // of the same names
+  llvm::Value* backwards = nullptr;               // i1: loops with the mark "alternate" go down; null where there are none
   // Buffers whose values below the normal ones of bfloat16 count as zero.
   const std::set<int> matrix_operands;
 

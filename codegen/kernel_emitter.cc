@@ -200,11 +200,14 @@ class KernelEmitter {
     }
     const bool may_be_empty = part || high.low < low.high;
     const int64_t unroll = node.copies();
+    const bool alternating = node.mark("alternate") != nullptr;
     auto emit = [&](llvm::Value* first, llvm::Value* last, Interval interval, int64_t copies,
                     bool empty) {
+      llvm::Value* both = alternating ? context_.add(first, last) : nullptr;   // of a trip and the one as far from the other end
       return context_
           .loop({node.variable, first, last, copies, empty}, {},
                 [&](llvm::Value* value, llvm::BasicBlock*, const std::vector<llvm::Value*>&) {
+                  if (alternating) value = builder_.CreateSelect(context_.backwards, builder_.CreateNSWSub(both, value), value);
                   for (int64_t i = 0; i < copies; ++i) {
                     bind(context_.add(value, context_.i64(i)),
                          {interval.low + i, interval.high + i});

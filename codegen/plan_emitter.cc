@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <utility>
 
 #include "codegen/constants.h"
 #include "codegen/dims.h"
@@ -237,7 +238,7 @@ class PlanEmitter {
   void make_room_for_parameters() {
     size_t most_parameters = 1;
     for (const ScheduledKernel& kernel : plan_.kernels) {
-      most_parameters = std::max(most_parameters, kernel.kernel.parameters.size());
+      most_parameters = std::max(most_parameters, kernel.kernel.parameters.size() + (alternates(kernel) ? 1 : 0));
     }
     parameters_ = builder_.CreateAlloca(llvm::ArrayType::get(i64_, most_parameters));
   }
@@ -369,6 +370,9 @@ class PlanEmitter {
         builder_.CreateStore(dims.emit(item.parameters[i]),
                              builder_.CreateConstInBoundsGEP1_64(i64_, parameters_, i));
       }
+      if (alternates(plan_.kernels[static_cast<size_t>(item.kernel)])) {
+        builder_.CreateStore(iteration_, builder_.CreateConstInBoundsGEP1_64(i64_, parameters_, item.parameters.size()));
+      }
       arguments.push_back(parameters_);
       arguments.push_back(scratch());
       arguments.push_back(item.single_thread ? builder_.getInt32(0) : frame_->thread());
@@ -429,7 +433,9 @@ class PlanEmitter {
     builder_.CreateCondBr(more, body, after);
     builder_.SetInsertPoint(body);
     dims.symbols[item.symbol] = counter;
+    llvm::Value* outer = std::exchange(iteration_, counter);
     steps(item.body, dims);
+    iteration_ = outer;
     dims.symbols.erase(item.symbol);
     counter->addIncoming(builder_.CreateNSWAdd(counter, i64(1)), builder_.GetInsertBlock());
     builder_.CreateBr(head);
@@ -555,6 +561,7 @@ class PlanEmitter {
   llvm::GlobalVariable* constants_ = nullptr;
   llvm::Function *copy_ = nullptr, *bind_ = nullptr, *sized_scratch_ = nullptr, *run_ = nullptr;
   std::optional<RunFrame> frame_;   // of run()
+  llvm::Value* iteration_ = i64(0);   // of the innermost loop of the plan
   llvm::Value *arena_ = nullptr, *scratch_ = nullptr, *step_done_ = nullptr, *profiled_ = nullptr, *parameters_ = nullptr;
   std::vector<llvm::Value*> inputs_, outputs_;
   uint32_t next_step_ = 0;

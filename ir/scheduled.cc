@@ -280,6 +280,14 @@ double node_size(const Kernel& kernel, const LoopNode& node) {
 
 }  // namespace
 
+bool alternates(const ScheduledKernel& scheduled) {
+  const auto below = [](const LoopNode& node, const auto& self) -> bool {
+    return node.mark("alternate") != nullptr ||
+           std::any_of(node.children.begin(), node.children.end(), [&](const LoopNodePtr& child) { return self(*child, self); });
+  };
+  return below(*scheduled.root, below);
+}
+
 double code_size(const ScheduledKernel& scheduled) { return node_size(scheduled.kernel, *scheduled.root); }
 
 }  // namespace tc

@@ -121,6 +121,10 @@ struct ScheduledKernel {
   bool scratch_by_sizes = false;
 };
 
+// Whether a loop of the kernel goes backwards in every other run (mark "alternate"): the number of the run stands behind the
+// values of the kernel's parameters then.
+bool alternates(const ScheduledKernel& scheduled);
+
 // About how many operations on registers code has to be written for: what copies of loops' bodies and of register tiles
 // multiply.
 double code_size(const ScheduledKernel& scheduled);

@@ -88,6 +88,10 @@ std::vector<std::vector<std::string>> algorithm_traces(const Schedule& start, in
 Schedule default_schedule(Kernel kernel, const Target& target, int threads,
                           const std::vector<std::string>& layout_lines = {}, double tolerance = 0);
 
+// The line that follows on the schedule of a kernel that a loop of the plan runs again and again: a loop over its largest constant
+// alternates ("alternate LOOP"). None where that constant stays in the second cache, or the loop's iterations need each other.
+std::optional<std::string> alternation(const Schedule& schedule);
+
 // What a trace computes instead of the kernel's own statements.
 struct TraceAlgorithm {
   std::string text;                // "winograd F(4, 3)"; empty for the statements themselves

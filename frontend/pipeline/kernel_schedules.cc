@@ -133,6 +133,14 @@ bool takes_same_arguments(const Kernel& a, const Kernel& b) {
   return true;
 }
 
+// For a kernel that a loop of the plan runs again and again.
+void alternate(Schedule& schedule) {
+  const auto line = alternation(schedule);
+  if (!line) return;
+  const auto refused = schedule.apply(*line);
+  TC_CHECK(!refused, "of kernel '", schedule.kernel().name, "': ", *refused);
+}
+
 }  // namespace
 
 std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, const std::vector<std::string>& layout_lines,
@@ -198,11 +206,13 @@ Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vecto
 }
 
 const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
-                                                        const std::vector<std::string>& layout_lines, bool sizes_known) {
+                                                        const std::vector<std::string>& layout_lines, bool sizes_known,
+                                                        bool repeated) {
   std::string key = workload_key(kernel);
   for (const std::string& line : layout_lines) key += "\n" + line;
   Entry entry;
   entry.workload = key;
+  if (repeated) key += "\nrepeated";
   auto found = scheduled_.find(key);
   if (found != scheduled_.end() && !sizes_known && result_.plan.kernels.at(found->second.index).scratch_by_sizes) {
     key += "\nlimited";
@@ -210,6 +220,7 @@ const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
   }
   if (found != scheduled_.end()) return found->second;
   Schedule schedule = choose_schedule(kernel, layout_lines, entry);
+  if (repeated) alternate(schedule);
   entry.trace = schedule.trace();
   ScheduledKernel finished = schedule.finish();
   finished.scratch_by_sizes = sizes_known && scratch_bytes(finished) > kManyScratchBytes && !sizes_of_scratch(finished.kernel).empty();
@@ -223,11 +234,12 @@ const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
   entry.index = static_cast<int>(result_.plan.kernels.size());
   result_.plan.scratch_bytes = std::max(result_.plan.scratch_bytes, scratch_bytes(finished));
   result_.plan.kernels.push_back(std::move(finished));
-  if (!options_.target.longer.empty()) add_versions(kernel, layout_lines, entry);
+  if (!options_.target.longer.empty()) add_versions(kernel, layout_lines, entry, repeated);
   return scheduled_.emplace(key, entry).first->second;
 }
 
-void KernelSchedules::add_versions(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Entry& entry) {
+void KernelSchedules::add_versions(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Entry& entry,
+                                   bool repeated) {
   for (const std::string& name : options_.target.longer) {
     const Target target = parse_target(name);
     Target one_of_several = target;   // whose schedule packs constants as those of other lengths do
@@ -238,6 +250,7 @@ void KernelSchedules::add_versions(const Kernel& kernel, const std::vector<std::
     for (const std::vector<std::string>& trace : {by_default.trace(), with_narrow_panels(by_default.trace()), entry.trace}) {
       Schedule schedule(kernel, target);
       if (schedule.replay(trace) || schedule.check()) continue;
+      if (repeated) alternate(schedule);
       ScheduledKernel finished = schedule.finish();
       finished.scratch_by_sizes = result_.plan.kernels.at(static_cast<size_t>(entry.index)).scratch_by_sizes;
       if (!finished.scratch_by_sizes) limit_sizes(finished);

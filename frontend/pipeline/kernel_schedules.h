@@ -25,8 +25,9 @@ class KernelSchedules {
     bool single_thread = false;      // too small to divide
   };
   // Of the kernel with these layout lines; its buffers have names by role. `sizes_known`: before the run begins, so that it
-  // can have the scratch memory that they need; else much of it limits the sizes.
-  const Entry& schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, bool sizes_known);
+  // can have the scratch memory that they need; else much of it limits the sizes. `repeated`: a loop of the plan runs it, so
+  // that it may alternate.
+  const Entry& schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, bool sizes_known, bool repeated);
   // Of one call.
   void report(const Kernel& kernel, const Entry& entry, const std::vector<std::string>& layout_lines);
 
@@ -40,7 +41,7 @@ class KernelSchedules {
   // That one, else the default.
   Schedule choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, Entry& entry);
   // Versions of the entry's kernel for the target's longer vectors: those that take the same arguments.
-  void add_versions(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Entry& entry);
+  void add_versions(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Entry& entry, bool repeated);
 
   const BuildOptions& options_;
   BuiltPlan& result_;

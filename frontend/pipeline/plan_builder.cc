@@ -378,7 +378,7 @@ class PlanBuilder final : public ControlSteps {
     });
     TC_CHECK(argument_count == arguments.size());
 
-    const KernelSchedules::Entry& entry = schedules_.schedule(kernel, layout_lines, sizes_known(kernel));
+    const KernelSchedules::Entry& entry = schedules_.schedule(kernel, layout_lines, sizes_known(kernel), frame.repeated);
     const Kernel& final_kernel = result_.plan.kernels[entry.index].kernel;
 
     PlanStep step;

@@ -13,6 +13,7 @@ Dim bytes_of(const Value& value) { return element_count(*value.shape) * Dim(size
 PlanFrame ControlSteps::enter(PlanFrame& outer, Graph& body, const std::vector<Place>& formal, const Node& node, size_t first_capture) {
   PlanFrame frame;
   frame.graph = &body;
+  frame.repeated = outer.repeated;
   frame.places.resize(body.values.size());
   for (size_t i = 0; i < formal.size(); ++i) frame.places[body.inputs[i]] = formal[i];
   for (size_t i = 0; i < body.captures.size(); ++i) {
@@ -224,6 +225,7 @@ void ControlSteps::loop(PlanFrame& frame, const Node& node, PlanLoop& loop, Plan
   enter_collected(frame, node, loop, steps);
   const int begin = storages_.step();
   PlanFrame inner = enter(frame, *loop.body, loop.formal, node, loop.first_capture);
+  inner.repeated = true;
   place_collected(frame, loop, inner);
   loop.step.body = body_steps(inner, [&](PlanSteps& inside) {
     copy_collected(frame, loop, inner, inside);

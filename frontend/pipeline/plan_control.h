@@ -21,6 +21,7 @@ struct PlanFrame {
   Layouts layouts;
   std::vector<std::optional<Place>> places;
   std::map<ValueId, std::pair<ValueId, Dim>> aliases;  // part of a concat: whole value, byte offset
+  bool repeated = false;                               // a loop of the plan is around its steps
 };
 
 Dim bytes_of(const Value& value);

@@ -75,6 +75,17 @@ void visit_accesses(const Statement& statement,
   for (const Subscript& subscript : statement.write.index) loads(subscript.dynamic);
 }
 
+bool moves_along(const Kernel& kernel, int buffer, int statement, const LoopPart& part) {
+  bool moves = false;
+  visit_accesses(kernel.statements[static_cast<size_t>(statement)], [&](const Access& access, bool) {
+    if (access.buffer != buffer) return;
+    for (const Subscript& subscript : access.index) {
+      moves = moves || subscript.affine.coefficient(part.iterator) != 0;
+    }
+  });
+  return moves;
+}
+
 std::map<std::string, Interval> box_of(const Kernel& kernel, const Statement& statement) {
   std::map<std::string, Interval> box;
   for (const Parameter& parameter : kernel.parameters) {

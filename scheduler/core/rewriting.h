@@ -33,6 +33,9 @@ void edit_accesses(Statement& statement, const std::function<Access(const Access
 void visit_accesses(const Statement& statement,
                     const std::function<void(const Access&, bool is_write)>& visit);
 
+// Whether the loop that counts this part of one of the statement's iterators moves it along the buffer.
+bool moves_along(const Kernel& kernel, int buffer, int statement, const LoopPart& part);
+
 // The affine expression with its iterators' ranges; parameters in their ranges.
 std::map<std::string, Interval> box_of(const Kernel& kernel, const Statement& statement);
 

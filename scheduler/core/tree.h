@@ -45,6 +45,7 @@ inline constexpr const char* kMatrix = "matrix";       // one of the four innerm
 inline constexpr const char* kUnroll = "unroll";       // without a count: all trips
 inline constexpr const char* kIsolate = "isolate";
 inline constexpr const char* kPrefetch = "prefetch";   // of the buffers' parts that the next trip reads
+inline constexpr const char* kAlternate = "alternate";   // backwards in every other run of the kernel
 inline constexpr const char* kSumBlocks = "sum_blocks";   // of so many trips, whose sums are formed apart
 }  // namespace marks
 

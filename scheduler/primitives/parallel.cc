@@ -9,7 +9,7 @@ const MarkRow kMark = {.word = marks::kParallel,
                        .needs = MarkRow::Needs::Independence,
                        .in_tile = false,
                        .scheduled = true,
-                       .joins = {marks::kIsolate, marks::kPrefetch}};
+                       .joins = {marks::kIsolate, marks::kPrefetch, marks::kAlternate}};
 
 }  // namespace
 

@@ -12,18 +12,6 @@ const MarkRow kMark = {.word = marks::kPrefetch,
                        .in_tile = false,
                        .joins = {marks::kParallel, marks::kIsolate, marks::kUnroll, marks::kPrefetch}};
 
-// Whether the loop moves the statement along the buffer.
-bool moves_along(const Kernel& kernel, int buffer, int statement, const LoopPart& part) {
-  bool moves = false;
-  visit_accesses(kernel.statements[static_cast<size_t>(statement)], [&](const Access& access, bool) {
-    if (access.buffer != buffer) return;
-    for (const Subscript& subscript : access.index) {
-      moves = moves || subscript.affine.coefficient(part.iterator) != 0;
-    }
-  });
-  return moves;
-}
-
 }  // namespace
 
 Primitive prefetch_primitive() {

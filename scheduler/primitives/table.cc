@@ -27,6 +27,7 @@
   X(tensorize)                   \
   X(sum_blocks)                  \
   X(prefetch)                    \
+  X(alternate)                   \
   X(parallel)
 // clang-format on
 

@@ -1,0 +1,49 @@
+// Which loop of a kernel that runs again and again goes backwards in every other run.
+#include <algorithm>
+
+#include "scheduler/core/rewriting.h"
+#include "scheduler/scheduler.h"
+
+namespace tc {
+namespace {
+
+// The constant of most bytes; -1 where there is none, or its size is not known.
+int largest_constant(const Kernel& kernel, int64_t& bytes) {
+  int largest = -1;
+  for (size_t i = 0; i < kernel.buffers.size(); ++i) {
+    const Buffer& buffer = kernel.buffers[i];
+    if (buffer.scope != Scope::Constant) continue;
+    int64_t size = size_of(buffer.dtype);
+    for (const Affine& extent : buffer.shape) size *= extent.is_constant() ? extent.constant() : 0;
+    if (size <= bytes) continue;
+    bytes = size;
+    largest = static_cast<int>(i);
+  }
+  return largest;
+}
+
+}  // namespace
+
+// The caches keep what was read last: whoever reads more than they hold, always from the same end, finds none of it there. Backwards, as
+// much as the second cache holds is there. Up to half of it stays there beside the rest anyway.
+std::optional<std::string> alternation(const Schedule& schedule) {
+  const ScheduleState& state = ScheduleAccess::state(schedule);
+  const Kernel& kernel = state.kernel->kernel;
+  int64_t bytes = state.target.l2_bytes / 2;
+  const int constant = largest_constant(kernel, bytes);
+  if (constant < 0) return std::nullopt;
+  std::optional<std::string> line;
+  visit_tree(state.tree, [&](const TreeNode& node, const std::vector<const TreeNode*>&) {
+    if (line || node.kind != TreeNode::Kind::Loop || constant_extent(state, node) == 1) return;
+    const bool moves = std::any_of(node.members.begin(), node.members.end(), [&](const auto& member) {
+      return moves_along(kernel, constant, member.first, member.second);
+    });
+    if (moves) line = "alternate " + node.name;
+  });
+  if (!line) return std::nullopt;
+  Schedule alternating = schedule;
+  if (alternating.apply(*line) || alternating.check()) return std::nullopt;
+  return line;
+}
+
+}  // namespace tc
