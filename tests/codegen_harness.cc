@@ -350,10 +350,15 @@ struct EmulatedCall {
   bool at_end = true;
 };
 
-// A size that is given, or the product of such sizes that a schedule has added.
-static int64_t value_of(const Parameter& parameter, const Parameters& parameters) {
-  const auto found = parameters.find(parameter.name);
-  return found == parameters.end() ? parameter.value.evaluate(parameters) : found->second;
+// Sizes that are given, or the products of such that a schedule has added; the number of the run behind them where loops alternate.
+static std::vector<int64_t> values_of(const ScheduledKernel& kernel, const Parameters& parameters, int64_t run) {
+  std::vector<int64_t> values;
+  for (const Parameter& parameter : kernel.kernel.parameters) {
+    const auto found = parameters.find(parameter.name);
+    values.push_back(found == parameters.end() ? parameter.value.evaluate(parameters) : found->second);
+  }
+  if (alternates(kernel)) values.push_back(run);
+  return values;
 }
 
 // Calls with these argument buffers (parameters last) in the emulator.
@@ -398,10 +403,7 @@ static void run_emulated(const std::string& folder, const ScheduledKernel& kerne
       arguments.push_back(tensors.at(buffer.name).bytes);
       names.push_back(buffer.name);
     }
-    std::vector<int64_t> values;
-    for (const Parameter& parameter : kernel.kernel.parameters) {
-      values.push_back(value_of(parameter, parameters));
-    }
+    const std::vector<int64_t> values = values_of(kernel, parameters, core == 0);
     arguments.emplace_back(values.size() * 8);
     if (!values.empty()) std::memcpy(arguments.back().data(), values.data(), values.size() * 8);
     call.at_end = core == 0;
@@ -435,10 +437,7 @@ static void run_once(void* function, const ScheduledKernel& kernel, const Parame
     memory.push_back(std::make_unique<GuardedBytes>(tensors.at(buffer.name).bytes, at_end));
     pointers.push_back(memory.back()->data());
   }
-  std::vector<int64_t> values;
-  for (const Parameter& parameter : kernel.kernel.parameters) {
-    values.push_back(value_of(parameter, parameters));
-  }
+  std::vector<int64_t> values = values_of(kernel, parameters, at_end);
   pointers.push_back(values.data());
   // Scratch is 64-byte aligned and starts out as garbage.
   const size_t scratch_size = static_cast<size_t>((scratch_bytes(kernel) + 63) / 64 * 64);

@@ -410,7 +410,8 @@ class Drawer {
     static const std::vector<std::string> structure = {"split", "order", "fuse", "compute_at", "split",
                                                        "order", "compute_at"};
     static const std::vector<std::string> marks = {"register_tile", "isolate",   "vectorize", "unroll",
-                                                   "parallel",      "unroll",    "vectorize", "prefetch"};
+                                                   "parallel",      "unroll",    "vectorize", "prefetch",
+                                                   "alternate"};
     const bool late = row_of(preferred_).kind == PrimitiveKind::Mark || preferred_ == "register_tile";
     const int64_t first = lines_.pick(0, 7), second = lines_.pick(0, 5);
     // One loop around everything is what parallel needs.

@@ -217,6 +217,52 @@ TEST(CodegenPlan, RunsWithThreads) {
   }
 }
 
+// y[t] = the element of x that the t-th run of a kernel reads last, going through x by a loop that alternates.
+Plan alternating_plan() {
+  using Kind = Location::Kind;
+  ScheduledKernel last = symbolic_add(Scope::Input);
+  Kernel& kernel = last.kernel;
+  kernel.parameters.clear();
+  kernel.buffers.erase(kernel.buffers.begin() + 1);
+  kernel.buffers[0].shape = {Affine(5)};
+  kernel.buffers[1].shape = {Affine(1)};
+  kernel.statements[0].iterators = {{"i", Affine(5)}};
+  kernel.statements[0].write = {1, {{Affine(0), nullptr}}};
+  kernel.statements[0].value = load(DType::F32, 0, {v("i")});
+  TileStatement instance;
+  instance.statement = 0;
+  instance.iterators = {{"i", v("i1")}};
+  last.root = for_loop("i1", 5, leaf({instance}));
+  last.root->marks.push_back({"alternate", 0, {}});
+  Plan plan;
+  plan.model = "alternating";
+  plan.target = "test";
+  plan.inputs = {{"x", DType::F32, {Dim(5)}}};
+  plan.outputs = {{"y", DType::F32, {Dim(5)}}};
+  plan.kernels = {last};
+  PlanStep loop;
+  loop.kind = PlanStep::Kind::Loop;
+  loop.symbol = "t";
+  loop.trip = 4;
+  loop.body = {call(0, {at(Kind::Input, 0), at(Kind::Output, 0, Dim::symbol("t") * 4)})};
+  plan.steps = {loop, call(0, {at(Kind::Input, 0), at(Kind::Output, 0, Dim(16))})};
+  return plan;
+}
+
+TEST(CodegenPlan, EveryOtherRunInALoopGoesBackwards) {
+  const Loaded model(alternating_plan());
+  float x[5] = {1, 2, 3, 4, 5}, y[5] = {};
+  void* inputs[] = {x};
+  void* outputs[] = {y};
+  tc_frame frame = {};
+  frame.inputs = inputs;
+  frame.outputs = outputs;
+  frame.threads = 1;
+  frame.barrier = [](const tc_frame*) {};
+  model.descriptor->run(&frame);
+  EXPECT_EQ(std::vector<float>(y, y + 5), (std::vector<float>{5, 1, 5, 1, 5}));
+}
+
 // The first n elements of x, where n is the first input.
 Plan sized_plan() {
   using Kind = Location::Kind;
