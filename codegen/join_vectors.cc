@@ -61,7 +61,7 @@ class Joiner {
       const auto product = product_of(*each.first);
       return product && product->sum != nullptr;
     });
-    if (static_cast<size_t>(products) < kFewProducts || !fits()) return;
+    if (static_cast<size_t>(products) < kFewProducts || !fits() || joins_in_part()) return;
     join();
   }
 
@@ -185,6 +185,20 @@ class Joiner {
       registers = static_cast<int>(std::max<uint64_t>(1, joined_type(*first)->getPrimitiveSizeInBits().getFixedValue() / static_cast<uint64_t>(target_.vector_bits)));
     }
     return (most + 2) * registers <= target_.vector_registers;
+  }
+
+  // Whether blocks would have both joined vectors and others: instructions on vectors of two lengths take turns then, and each turn
+  // sets the length.
+  bool joins_in_part() const {
+    llvm::DenseMap<const llvm::BasicBlock*, int64_t> alone;   // products that are no pair less those that are
+    for (const llvm::BasicBlock& block : function_) {
+      for (const Instruction& each : block) {
+        if (!is_half(*each.getType()) || !product_of(const_cast<Instruction&>(each))) continue;
+        const bool is_pair = second_.contains(const_cast<Instruction*>(&each)) || first_.contains(const_cast<Instruction*>(&each));
+        alone[&block] += is_pair ? 0 : 1;
+      }
+    }
+    return std::any_of(second_.begin(), second_.end(), [&](const auto& each) { return alone.lookup(each.first->getParent()) > 0; });
   }
 
   llvm::FixedVectorType* joined_type(const Value& half) const {
