@@ -1,6 +1,7 @@
 #include "codegen/join_vectors.h"
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
 #include <llvm/ADT/MapVector.h>
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Dominators.h>
@@ -187,18 +188,14 @@ class Joiner {
     return (most + 2) * registers <= target_.vector_registers;
   }
 
-  // Whether blocks would have both joined vectors and others: instructions on vectors of two lengths take turns then, and each turn
+  // Whether a block would have both joined vectors and others: instructions on vectors of two lengths take turns then, and each turn
   // sets the length.
   bool joins_in_part() const {
-    llvm::DenseMap<const llvm::BasicBlock*, int64_t> alone;   // products that are no pair less those that are
-    for (const llvm::BasicBlock& block : function_) {
-      for (const Instruction& each : block) {
-        if (!is_half(*each.getType()) || !product_of(const_cast<Instruction&>(each))) continue;
-        const bool is_pair = second_.contains(const_cast<Instruction*>(&each)) || first_.contains(const_cast<Instruction*>(&each));
-        alone[&block] += is_pair ? 0 : 1;
-      }
+    llvm::DenseSet<const llvm::BasicBlock*> apart;   // that have products which are no pair
+    for (Instruction& each : llvm::instructions(function_)) {
+      if (is_half(*each.getType()) && product_of(each) && !second_.contains(&each) && !first_.contains(&each)) apart.insert(each.getParent());
     }
-    return std::any_of(second_.begin(), second_.end(), [&](const auto& each) { return alone.lookup(each.first->getParent()) > 0; });
+    return std::any_of(second_.begin(), second_.end(), [&](const auto& each) { return apart.contains(each.first->getParent()); });
   }
 
   llvm::FixedVectorType* joined_type(const Value& half) const {
