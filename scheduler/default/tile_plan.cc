@@ -361,6 +361,10 @@ void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, do
   int64_t few = in_order() ? 16 : copies >= 16 ? 4 : 8;
   if (!columns_.empty() && has_doubled_lanes(facts_, choice_.lanes)) few = steps_of_doubled(facts_.extent(last, 0));
   while (in_order() && few > 4 && copies * static_cast<double>(few) * kTaps > kMostCopies) few /= 2;
+  // A block of channels is one stretch, where no window's taps are copied too.
+  const bool windows = std::any_of(sums.begin(), sums.end(), [&](const std::string& name) { return facts_.is_window(name, columns_); });
+  const int64_t block = facts_.target().block;
+  if (in_order() && !columns_.empty() && !windows && facts_.extent(last, 0) == block && copies * static_cast<double>(block) <= kMostCopies) few = block;
   const int64_t extent = facts_.extent(last, 0), wanted = knobs_.unroll > 0 ? knobs_.unroll : few;
   if (wanted == 1 || copies * static_cast<double>(wanted) > kMostCopies) return;
   if (extent == 0 || extent >= wanted) {
