@@ -36,6 +36,13 @@ def worst_error(actual, expected):
     return float(numpy.nanmax(numpy.abs(actual.astype(numpy.float64) - expected)) / scale)
 
 
+def verdict(failed):
+    """The exit status of a command that prints a table: 1, and a line with the rows' names, where some do not hold what they have to."""
+    if failed:
+        print(f"not so: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
 def output_file(name):
     """File name that an exported executable gives to an output."""
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in name) + ".npy"

@@ -15,6 +15,7 @@ import tc
 from tc import fleet
 from tests.bench.riscv_layers import Layer, save
 from tests.qemu import cores
+from tests.support import verdict
 
 LAYERS = {
     "1x1 32 to 64 14²": Layer("convolution", (1, 32, 14, 14, 64, 1, 1, 0, 1, 1)),
@@ -73,9 +74,7 @@ def main():
         failed += bad
     if len(tables) > 1:
         print("\n" + "\n\n".join(tables))
-    if failed:
-        print(f"not so: {', '.join(failed)}")
-    return 1 if failed else 0
+    return verdict(failed)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from tc.onnx_file import OnnxFile
 from tc.sources import source_of
 from tc.verifying_pipeline import Pipeline, evaluate
 from tests import zoo
-from tests.support import count_under_qemu, models_folder, output_file, worst_error
+from tests.support import count_under_qemu, models_folder, output_file, verdict, worst_error
 
 LENGTHS = (128, 256, 512, 1024)
 TARGETS = {"128": ("rv64gcv", LENGTHS[:1]), "256": ("rv64gcv_zvl256b", (256,)), "512": ("rv64gcv_zvl512b", (512,)),
@@ -185,9 +185,7 @@ def main():
         print(f"| {name} | " + " | ".join(f"{error:.1e}" for error in row.values()) + f" | {case.limit:.0e} |", flush=True)
         if max(row.values()) > case.limit:
             failed.append(name)
-    if failed:
-        print(f"not so: {', '.join(failed)}")
-    return 1 if failed else 0
+    return verdict(failed)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pathlib import Path
 import tc
 from tests import zoo
 from tests.runtime.test_riscv_spills import spills
-from tests.support import count_under_qemu, output_file, worst_error
+from tests.support import count_under_qemu, output_file, verdict, worst_error
 
 TARGETS = {128: "rv64gcv", 256: "rv64gcv_zvl256b", 512: "rv64gcv_zvl512b", 1024: "rv64gcv_zvl1024b"}
 NETWORKS = ("squeezenet1_1", "mobilenet_v1", "mobilenet_v2", "nin", "alexnet", "googlenet", "resnet50", "nsnet2", "tinybert")
@@ -67,9 +67,7 @@ def main():
         print(line, flush=True)
         if not holds:
             failed.append(name)
-    if failed:
-        print(f"not so: {', '.join(failed)}")
-    return 1 if failed else 0
+    return verdict(failed)
 
 
 if __name__ == "__main__":
