@@ -1,6 +1,7 @@
 #include "codegen/join_vectors.h"
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
 #include <llvm/ADT/MapVector.h>
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Dominators.h>
@@ -61,7 +62,7 @@ class Joiner {
       const auto product = product_of(*each.first);
       return product && product->sum != nullptr;
     });
-    if (static_cast<size_t>(products) < kFewProducts || !fits()) return;
+    if (static_cast<size_t>(products) < kFewProducts || !fits() || joins_in_part()) return;
     join();
   }
 
@@ -185,6 +186,16 @@ class Joiner {
       registers = static_cast<int>(std::max<uint64_t>(1, joined_type(*first)->getPrimitiveSizeInBits().getFixedValue() / static_cast<uint64_t>(target_.vector_bits)));
     }
     return (most + 2) * registers <= target_.vector_registers;
+  }
+
+  // Whether a block would have both joined vectors and others: instructions on vectors of two lengths take turns then, and each turn
+  // sets the length.
+  bool joins_in_part() const {
+    llvm::DenseSet<const llvm::BasicBlock*> apart;   // that have products which are no pair
+    for (Instruction& each : llvm::instructions(function_)) {
+      if (is_half(*each.getType()) && product_of(each) && !second_.contains(&each) && !first_.contains(&each)) apart.insert(each.getParent());
+    }
+    return std::any_of(second_.begin(), second_.end(), [&](const auto& each) { return apart.contains(each.first->getParent()); });
   }
 
   llvm::FixedVectorType* joined_type(const Value& half) const {

@@ -178,6 +178,10 @@ Target parse_resolved(const std::string& text) {
 int64_t Target::width_for(int64_t size, int64_t width) const {
   constexpr double kLeastWaste = 0.02;   // part of all lanes
   if (size <= least_block) return std::min<int64_t>(width, least_block);
+  // Vectors of a whole register, where longer ones would lack a quarter of their lanes.
+  auto padded = [&](int64_t lanes) { return (size + lanes - 1) / lanes * lanes; };
+  const bool fills = least_block > 0 && least_block < width && least_block >= lanes(DType::F32);
+  if (fills && 4 * padded(least_block) <= 3 * padded(width)) return least_block;
   const int64_t rest = size % width;
   const bool waste = rest > 0 && 2 * rest <= width && static_cast<double>(width - rest) > kLeastWaste * static_cast<double>(size);
   return halves && waste ? width / 2 : width;

@@ -45,7 +45,11 @@ TEST(Target, RowsSayWhatCodegenNeeds) {
   EXPECT_EQ(parse_target("rv64gcv_zvl256b").tiles.at(0), (std::pair{1, 14}));
   EXPECT_EQ(parse_target("rv64gcv_zvl512b").tiles.at(0), (std::pair{1, 14}));
   EXPECT_EQ(parse_target("rv64gcv_zvl512b").width_for(16, 32), 16);
-  EXPECT_EQ(parse_target("rv64gcv_zvl512b").width_for(48, 32), 32);
+  // Three registers, where two blocks would lack a quarter of their lanes; not where a block is one register.
+  EXPECT_EQ(parse_target("rv64gcv_zvl512b").width_for(48, 32), 16);
+  EXPECT_EQ(parse_target("rv64gcv_zvl512b").width_for(24, 32), 32);
+  EXPECT_EQ(parse_target("rv64gcv_zvl512b").width_for(80, 32), 32);
+  EXPECT_EQ(parse_target("rv64gcv_zvl1024b").width_for(48, 32), 32);
   EXPECT_EQ(parse_target("rv64gcv+zvl1024b").name, "rv64gcv_zvl1024b");
   EXPECT_EQ(parse_target("rv64gcv_zvl1024b").tiles.at(0), (std::pair{1, 28}));
   EXPECT_EQ(parse_target("rv64gc").lanes(DType::F32), 1);

@@ -10,11 +10,11 @@ import tc
 from .test_riscv_spills import convolution, draw, model, pooling
 
 
-def assembly_of(tmp_path, network):
+def assembly_of(tmp_path, network, target="rv64gcv_zvl256b"):
     """The assembly of the model's one kernel."""
     path = tmp_path / "model.onnx"
     onnx.save(network, path)
-    kernels = tc.kernels(path, "rv64gcv_zvl256b", threads=1)
+    kernels = tc.kernels(path, target, threads=1)
     return max((kernel.schedule().assembly for kernel in kernels), key=len)
 
 
@@ -60,6 +60,27 @@ def test_stored_lines_are_touched(tmp_path, channels, features, touches):
 def test_blocks_of_long_sums_are_joined(tmp_path, channels, lanes):
     widths = widths_of_products(assembly_of(tmp_path, convolution(channels, 128, 12, 1)))
     assert widths and np.median(widths) == lanes, sorted(widths)
+
+
+# may_join (scheduler/default/choices.cc): at 512 bits the last of three blocks of 32 channels follows a pair; a map of 64 is one.
+@pytest.mark.parametrize("features, widths", [(96, {4, 2}), (64, {4})])
+def test_a_block_follows_pairs(tmp_path, features, widths):
+    assert set(widths_of_products(assembly_of(tmp_path, convolution(128, features, 14, 1), "rv64gcv_zvl512b"))) == widths
+
+
+# Target::width_for: 48 channels are three registers of 512 bits, of which joins_in_part (codegen/join_vectors.cc) joins no two.
+def test_three_registers_stay_apart(tmp_path):
+    widths = widths_of_products(assembly_of(tmp_path, convolution(128, 48, 13, 1), "rv64gcv_zvl512b"))
+    assert set(widths) == {1}, sorted(widths)
+
+
+# unroll_copies_of_sums (scheduler/default/tile_plan.cc): a block of channels is one stretch, of 16 at 256 bits and of 32 at 512.
+@pytest.mark.parametrize("target, block", [("rv64gcv_zvl256b", 16), ("rv64gcv_zvl512b", 32)])
+def test_a_block_of_channels_is_one_stretch(tmp_path, target, block):
+    path = tmp_path / "model.onnx"
+    onnx.save(convolution(128, 64, 14, 1), path)
+    traces = [kernel.schedule().trace for kernel in tc.kernels(path, target, threads=1)]
+    assert any(f"unroll macc_c_i {block}" in trace for trace in traces), traces
 
 
 # create_sums_in_place (codegen/sums_in_place.h): no multiply-add overwrites its weights.
