@@ -56,6 +56,7 @@ class TilePlanner {
   bool in_order() const { return !facts_.target().reorders && facts_.target().vector_bits > 0; }
   void place_epilogue(int64_t copies);
   void unroll(int64_t copies);
+  bool is_block_in_one_stretch(const std::vector<std::string>& sums, double copies) const;
   // How the loop of an iterator is unrolled, as far as that is decided; null where it is not.
   const LoopPlan::Unrolling* unrolling_of(const std::string& iterator) const;
   void decide_copies(const std::vector<std::string>& sums, int64_t copies);
@@ -345,6 +346,20 @@ static int64_t steps_of_doubled(int64_t extent) {
   return kFewest;
 }
 
+// Whether the steps of a block of channels are one stretch: where no window's taps are copied too, and where registers suffice. Those of a
+// sum of few blocks whose results leave the second cache, so that it touches the lines that it stores, would be saved.
+bool TilePlanner::is_block_in_one_stretch(const std::vector<std::string>& sums, double copies) const {
+  constexpr double kFewBlocks = 4;
+  const auto block = static_cast<double>(facts_.target().block);
+  if (!in_order() || columns_.empty() || facts_.extent(sums.back(), 0) != facts_.target().block || copies * block > kMostCopies) return false;
+  double steps = 1;
+  for (const std::string& name : sums) {
+    if (facts_.is_window(name, columns_)) return false;
+    steps *= static_cast<double>(facts_.extent(name, INT32_MAX));
+  }
+  return steps > kFewBlocks * block || facts_.bytes_of(facts_.sum().write) <= static_cast<double>(facts_.target().l2_bytes);
+}
+
 // Loops whose trips only copies know apart, as a whole; the innermost loop that is no window in a few copies.
 void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, double& copies) {
   for (const std::string& name : sums) {
@@ -361,10 +376,7 @@ void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, do
   int64_t few = in_order() ? 16 : copies >= 16 ? 4 : 8;
   if (!columns_.empty() && has_doubled_lanes(facts_, choice_.lanes)) few = steps_of_doubled(facts_.extent(last, 0));
   while (in_order() && few > 4 && copies * static_cast<double>(few) * kTaps > kMostCopies) few /= 2;
-  // A block of channels is one stretch, where no window's taps are copied too.
-  const bool windows = std::any_of(sums.begin(), sums.end(), [&](const std::string& name) { return facts_.is_window(name, columns_); });
-  const int64_t block = facts_.target().block;
-  if (in_order() && !columns_.empty() && !windows && facts_.extent(last, 0) == block && copies * static_cast<double>(block) <= kMostCopies) few = block;
+  if (is_block_in_one_stretch(sums, copies)) few = facts_.target().block;
   const int64_t extent = facts_.extent(last, 0), wanted = knobs_.unroll > 0 ? knobs_.unroll : few;
   if (wanted == 1 || copies * static_cast<double>(wanted) > kMostCopies) return;
   if (extent == 0 || extent >= wanted) {
