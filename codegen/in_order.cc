@@ -14,6 +14,7 @@
 
 #include "codegen/fit_registers.h"
 #include "codegen/interleave.h"
+#include "codegen/park_sums.h"
 #include "codegen/preload.h"
 #include "codegen/register_pressure.h"
 
@@ -189,7 +190,9 @@ class BlockOrder : public StraightLine {
       default: return call.getType()->getScalarSizeInBits() == 16;
     }
   }
+  // The upper halves of joined vectors stay where they are: all at the beginning, they would take twice the registers.
   bool finishes(const Instruction& made) const {
+    if (is_upper_part(made)) return false;
     const auto* call = llvm::dyn_cast<llvm::CallBase>(&made);
     return place_.contains(&made) && (call == nullptr || makes_bytes(*call)) && !made.mayReadOrWriteMemory();
   }
@@ -344,6 +347,7 @@ class BlockOrder : public StraightLine {
 bool runs_in_order(const Target& target) { return !target.reorders && target.vector_bits > 0; }
 
 void order_for_core(llvm::Function& function, const Target& target) {
+  park_sums(function, target);
   fit_registers(function, target);
   const auto in_turns = interleave_chains(function, target);
   preload_sums(function, target);
