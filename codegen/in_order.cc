@@ -48,7 +48,7 @@ class BlockOrder : public StraightLine {
     measure();
     keys_.resize(order_.size());
     for (size_t i = 0; i < order_.size(); ++i) keys_[i] = static_cast<double>(i);
-    if (!in_turns) raise_stores();
+    if (!in_turns) raise_stores_that_fit();
     hoist_loads();
     hoist_widening();
     spread_touches();
@@ -160,6 +160,19 @@ class BlockOrder : public StraightLine {
     size_t result = i;
     while (result > 0 && (is_touch(*order_[result - 1]) || !conflict(*order_[result - 1], *order_[i]))) --result;
     return result;
+  }
+
+  // Many sums to each of which something else is added would wait with all that is loaded for it.
+  void raise_stores_that_fit() {
+    const std::vector<double> before = keys_;
+    raise_stores();
+    std::vector<Instruction*> raised;
+    for (const size_t i : sorted_by_keys()) raised.push_back(order_[i]);
+    const auto fits = [&](const std::vector<Instruction*>& order) {
+      const std::vector<int> live = pressure_.before_each(block_, order);
+      return *std::max_element(live.begin(), live.end()) <= target_.vector_registers;
+    };
+    if (!fits(raised) && fits(order_)) keys_ = before;
   }
 
   // What is made of a sum behind it comes as soon as the sum is there, so that its store waits for nothing.
@@ -277,10 +290,15 @@ class BlockOrder : public StraightLine {
     }
   }
 
+  std::vector<size_t> sorted_by_keys() const {
+    std::vector<size_t> result(order_.size());
+    for (size_t i = 0; i < result.size(); ++i) result[i] = i;
+    std::stable_sort(result.begin(), result.end(), [&](size_t a, size_t b) { return keys_[a] < keys_[b]; });
+    return result;
+  }
+
   void rearrange() {
-    std::vector<size_t> sorted(order_.size());
-    for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
-    std::stable_sort(sorted.begin(), sorted.end(), [&](size_t a, size_t b) { return keys_[a] < keys_[b]; });
+    std::vector<size_t> sorted = sorted_by_keys();
     delay_wide_loads(sorted);
     for (const size_t i : sorted) order_[i]->moveBefore(block_.getTerminator());
     if (std::any_of(order_.begin(), order_.end(), [](const Instruction* each) { return is_strided(*each); })) delay_touches();

@@ -26,7 +26,7 @@ constexpr size_t kAhead = 4;
 
 // What lies between a sum and the store of what is made of it.
 struct Epilogue {
-  llvm::StoreInst* store = nullptr;
+  Instruction* store = nullptr;                        // of all lanes, or of those of a mask
   Instruction* sum = nullptr;                          // with all that is loaded added, where that comes first
   std::vector<Instruction*> leading;                   // from the sum's last product to there, with their loads
   llvm::SmallVector<Instruction*, 64> operations;      // behind the sum, in their order
@@ -38,9 +38,8 @@ class Block : public StraightLine {
 
   void run() {
     for (Instruction* each : order_) {
-      auto* store = llvm::dyn_cast<llvm::StoreInst>(each);
-      if (store == nullptr || store->isVolatile() || pressure_.registers(*store->getValueOperand()) == 0) continue;
-      if (Epilogue found; is_long(*store, found)) epilogues_.push_back(std::move(found));
+      if (!is_store(*each) || pressure_.registers(*each->getOperand(0)) == 0) continue;
+      if (Epilogue found; is_long(*each, found)) epilogues_.push_back(std::move(found));
     }
     if (epilogues_.size() < 2 || fits()) return;
     for (size_t i = 1; i < epilogues_.size(); ++i) park(epilogues_[i], epilogues_[i - 1]);
@@ -52,6 +51,16 @@ class Block : public StraightLine {
     int largest = 1;
     for (const Instruction* each : order_) largest = std::max(largest, pressure_.registers(*each));
     return leaves_free(2 * largest);
+  }
+
+  static const llvm::IntrinsicInst* masked(const Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+    return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::masked_store ? call : nullptr;
+  }
+  // Of the first operand where the second one says.
+  static bool is_store(const Instruction& instruction) {
+    const auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
+    return (store != nullptr && !store->isVolatile()) || masked(instruction) != nullptr;
   }
 
   bool is_here(const Value* value) const { return place_.contains(llvm::dyn_cast<Instruction>(value)); }
@@ -69,10 +78,10 @@ class Block : public StraightLine {
   }
 
   // Finds the one sum that the stored value is made of.
-  bool is_long(llvm::StoreInst& store, Epilogue& result) const {
+  bool is_long(Instruction& store, Epilogue& result) const {
     result.store = &store;
     llvm::SmallPtrSet<const Value*, 32> seen;
-    llvm::SmallVector<Value*, 64> waiting = {store.getValueOperand()};
+    llvm::SmallVector<Value*, 64> waiting = {store.getOperand(0)};
     llvm::SmallPtrSet<Instruction*, 4> sums;
     while (!waiting.empty()) {
       Value* each = waiting.pop_back_val();
@@ -90,7 +99,7 @@ class Block : public StraightLine {
     if (sums.size() != 1 || result.operations.size() < kLong) return false;
     std::sort(result.operations.begin(), result.operations.end(), [&](const Instruction* a, const Instruction* b) { return a->comesBefore(b); });
     result.sum = *sums.begin();
-    if (result.sum->getType() != store.getValueOperand()->getType()) return false;
+    if (result.sum->getType() != store.getOperand(0)->getType()) return false;
     add_loaded(result);
     return std::all_of(result.sum->user_begin(), result.sum->user_end(), [&](const llvm::User* user) {
       return llvm::is_contained(result.operations, user);
@@ -131,7 +140,8 @@ class Block : public StraightLine {
   }
 
   void park(Epilogue& epilogue, const Epilogue& previous) const {
-    if (!can_raise(epilogue.store->getPointerOperand())) return;
+    llvm::SmallVector<Value*, 4> wanted(epilogue.store->op_begin() + 1, epilogue.store->op_end());   // the address, and a mask
+    if (!llvm::all_of(wanted, [&](const Value* each) { return can_raise(each); })) return;
     for (const Instruction* each : epilogue.leading) {
       if (llvm::isa<llvm::LoadInst>(each) && !can_raise(each->getOperand(0))) return;
     }
@@ -143,10 +153,10 @@ class Block : public StraightLine {
       if (llvm::isa<llvm::LoadInst>(each) && is_here(each)) raise(each, *place);
       if (!llvm::isa<llvm::LoadInst>(each)) raise(each, *place);
     }
-    raise(epilogue.store->getPointerOperand(), *place);
-    llvm::IRBuilder<> builder(place);
-    Value* address = epilogue.store->getPointerOperand();
-    builder.CreateAlignedStore(epilogue.sum, address, epilogue.store->getAlign());
+    for (Value* each : wanted) raise(each, *place);
+    Instruction* parked = epilogue.store->clone();
+    parked->setOperand(0, epilogue.sum);
+    parked->insertBefore(place);
     reload(epilogue, previous, *place);
   }
 
@@ -162,16 +172,18 @@ class Block : public StraightLine {
     Instruction* first = nullptr;
     for (llvm::User* user : epilogue.sum->users()) {
       auto* each = llvm::cast<Instruction>(user);
-      if (!llvm::isa<llvm::StoreInst>(each) && (first == nullptr || each->comesBefore(first))) first = each;
+      if (!is_store(*each) && (first == nullptr || each->comesBefore(first))) first = each;
     }
     if (!place->comesBefore(first)) place = first;
     llvm::IRBuilder<> builder(place);
     // LLVM would take the stored value, if it saw that the address is the same.
-    Value* pointer = epilogue.store->getPointerOperand();
+    Value* pointer = epilogue.store->getOperand(1);
     auto* type = llvm::FunctionType::get(pointer->getType(), {pointer->getType()}, false);
     Value* hidden = builder.CreateCall(llvm::InlineAsm::get(type, "", "=r,0", false), {pointer});
-    Value* load = builder.CreateAlignedLoad(epilogue.sum->getType(), hidden, epilogue.store->getAlign());
-    epilogue.sum->replaceUsesWithIf(load, [](const llvm::Use& use) { return !llvm::isa<llvm::StoreInst>(use.getUser()); });
+    const auto* lanes = masked(*epilogue.store);
+    Value* load = lanes == nullptr ? static_cast<Value*>(builder.CreateAlignedLoad(epilogue.sum->getType(), hidden, llvm::cast<llvm::StoreInst>(epilogue.store)->getAlign()))
+                                   : builder.CreateMaskedLoad(epilogue.sum->getType(), hidden, lanes->getParamAlign(1).valueOrOne(), lanes->getArgOperand(3));
+    epilogue.sum->replaceUsesWithIf(load, [](const llvm::Use& use) { return !is_store(*llvm::cast<Instruction>(use.getUser())); });
   }
 
   std::vector<Epilogue> epilogues_;
