@@ -162,17 +162,25 @@ class BlockOrder : public StraightLine {
     return result;
   }
 
-  // Many sums to each of which something else is added would wait with all that is loaded for it.
+  // Many sums to each of which something else is added would wait with all that is loaded for it, and fill the registers for so long
+  // that LLVM finds no place for some.
   void raise_stores_that_fit() {
+    int own = 0, largest = 1;   // loads for one sum
+    for (const Instruction* each : order_) {
+      const int registers = pressure_.registers(*each);
+      largest = std::max(largest, registers);
+      own += registers > 0 && llvm::isa<llvm::LoadInst>(each) && each->hasOneUse();
+    }
+    const int room = target_.vector_registers - (own >= kSpare && !broadcasts() ? kSpare * largest : 0);
     const std::vector<double> before = keys_;
     raise_stores();
     std::vector<Instruction*> raised;
     for (const size_t i : sorted_by_keys()) raised.push_back(order_[i]);
-    const auto fits = [&](const std::vector<Instruction*>& order) {
+    const auto most = [&](const std::vector<Instruction*>& order) {
       const std::vector<int> live = pressure_.before_each(block_, order);
-      return *std::max_element(live.begin(), live.end()) <= target_.vector_registers;
+      return *std::max_element(live.begin(), live.end());
     };
-    if (!fits(raised) && fits(order_)) keys_ = before;
+    if (most(raised) > room && (room < target_.vector_registers || most(order_) <= room)) keys_ = before;
   }
 
   // What is made of a sum behind it comes as soon as the sum is there, so that its store waits for nothing.

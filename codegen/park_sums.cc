@@ -181,8 +181,14 @@ class Block : public StraightLine {
     auto* type = llvm::FunctionType::get(pointer->getType(), {pointer->getType()}, false);
     Value* hidden = builder.CreateCall(llvm::InlineAsm::get(type, "", "=r,0", false), {pointer});
     const auto* lanes = masked(*epilogue.store);
-    Value* load = lanes == nullptr ? static_cast<Value*>(builder.CreateAlignedLoad(epilogue.sum->getType(), hidden, llvm::cast<llvm::StoreInst>(epilogue.store)->getAlign()))
-                                   : builder.CreateMaskedLoad(epilogue.sum->getType(), hidden, lanes->getParamAlign(1).valueOrOne(), lanes->getArgOperand(3));
+    llvm::Type* type_of_sum = epilogue.sum->getType();
+    Value* load = nullptr;
+    if (lanes != nullptr) {
+      const auto align = llvm::cast<llvm::ConstantInt>(lanes->getArgOperand(2))->getMaybeAlignValue().valueOrOne();
+      load = builder.CreateMaskedLoad(type_of_sum, hidden, align, lanes->getArgOperand(3));
+    } else {
+      load = builder.CreateAlignedLoad(type_of_sum, hidden, llvm::cast<llvm::StoreInst>(epilogue.store)->getAlign());
+    }
     epilogue.sum->replaceUsesWithIf(load, [](const llvm::Use& use) { return !is_store(*llvm::cast<Instruction>(use.getUser())); });
   }
 
