@@ -43,6 +43,7 @@ class Block : public StraightLine {
     }
     if (epilogues_.size() < 2 || fits()) return;
     for (size_t i = 1; i < epilogues_.size(); ++i) park(epilogues_[i], epilogues_[i - 1]);
+    for (Instruction* each : marks_) each->eraseFromParent();
   }
 
  private:
@@ -90,6 +91,8 @@ class Block : public StraightLine {
         auto* made = llvm::cast<Instruction>(each);
         result.operations.push_back(made);
         waiting.append(made->op_begin(), made->op_end());
+      } else if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(each); load != nullptr && conflict(store, *load)) {
+        return false;   // it may be of the place where the sum would wait
       } else if (pressure_.registers(*each) > 0 && !llvm::isa<llvm::Constant, llvm::LoadInst>(each)) {
         auto* made = llvm::dyn_cast<Instruction>(each);
         if (made == nullptr || (is_here(made) && !is_product(*made))) return false;
@@ -101,15 +104,20 @@ class Block : public StraightLine {
     result.sum = *sums.begin();
     if (result.sum->getType() != store.getOperand(0)->getType()) return false;
     add_loaded(result);
+    // A loop that the sum comes from hands it to its next trip, too.
     return std::all_of(result.sum->user_begin(), result.sum->user_end(), [&](const llvm::User* user) {
-      return llvm::is_contained(result.operations, user);
+      return llvm::is_contained(result.operations, user) || (!is_here(result.sum) && is_beside(*result.sum, *user));
     });
+  }
+
+  // Whether the value is used where it is made.
+  static bool is_beside(const Instruction& value, const llvm::User& user) {
+    return llvm::cast<Instruction>(user).getParent() == value.getParent();
   }
 
   // Goes on behind additions of what is loaded, so that a bias need not stay for all sums.
   void add_loaded(Epilogue& epilogue) const {
-    while (epilogue.sum->hasOneUse()) {
-      auto* user = llvm::cast<Instruction>(*epilogue.sum->user_begin());
+    while (Instruction* user = only_user(*epilogue.sum)) {
       if (!llvm::is_contained(epilogue.operations, user) || user->getType() != epilogue.sum->getType() || user->getNumOperands() != 2) return;
       auto* load = llvm::dyn_cast<llvm::LoadInst>(user->getOperand(user->getOperand(0) == epilogue.sum ? 1 : 0));
       if (load == nullptr || !may_come_first(*load)) return;
@@ -117,6 +125,17 @@ class Block : public StraightLine {
       epilogue.leading.push_back(user);
       epilogue.sum = user;
     }
+  }
+  // Of this block; null where there are several.
+  Instruction* only_user(const Instruction& value) const {
+    Instruction* result = nullptr;
+    for (const llvm::Use& use : value.uses()) {
+      auto* user = llvm::cast<Instruction>(use.getUser());
+      if (!is_here(user)) continue;
+      if (result != nullptr) return nullptr;
+      result = user;
+    }
+    return result;
   }
   bool may_come_first(const llvm::LoadInst& load) const {
     return !load.isVolatile() && std::none_of(order_.begin(), order_.end(), [&](const Instruction* each) {
@@ -139,7 +158,10 @@ class Block : public StraightLine {
     return std::all_of(made->op_begin(), made->op_end(), [&](const llvm::Use& use) { return can_raise(use.get()); });
   }
 
-  void park(Epilogue& epilogue, const Epilogue& previous) const {
+  // The block's begin, or what was stored there.
+  Instruction* behind_others() const { return parked_at_begin_ != nullptr ? parked_at_begin_->getNextNode() : &*block_.getFirstInsertionPt(); }
+
+  void park(Epilogue& epilogue, const Epilogue& previous) {
     llvm::SmallVector<Value*, 4> wanted(epilogue.store->op_begin() + 1, epilogue.store->op_end());   // the address, and a mask
     if (!llvm::all_of(wanted, [&](const Value* each) { return can_raise(each); })) return;
     for (const Instruction* each : epilogue.leading) {
@@ -147,7 +169,12 @@ class Block : public StraightLine {
     }
     // Right behind the sum's last product, if it is of this block.
     Instruction* last = epilogue.leading.empty() ? epilogue.sum : llvm::cast<Instruction>(other_operand(epilogue));
-    Instruction* place = is_here(last) ? last->getNextNode() : &*block_.getFirstInsertionPt();
+    // All of it comes in front of a mark, since the instruction that stands there may be one that moves.
+    Instruction* next = is_here(last) ? last->getNextNode() : behind_others();
+    auto* place = llvm::BinaryOperator::CreateAdd(llvm::ConstantInt::get(llvm::Type::getInt32Ty(block_.getContext()), 0),
+                                                  llvm::ConstantInt::get(llvm::Type::getInt32Ty(block_.getContext()), 0), "", next);
+    parked_at_begin_ = is_here(last) ? parked_at_begin_ : place;
+    marks_.push_back(place);
     // An addition of the epilogues before may stand there already.
     for (Instruction* each : epilogue.leading) {
       if (llvm::isa<llvm::LoadInst>(each) && is_here(each)) raise(each, *place);
@@ -168,13 +195,12 @@ class Block : public StraightLine {
 
   void reload(const Epilogue& epilogue, const Epilogue& previous, const Instruction& parked) const {
     Instruction* place = previous.operations[previous.operations.size() - std::min(kAhead, previous.operations.size())];
-    if (place->comesBefore(&parked)) place = previous.store;
     Instruction* first = nullptr;
     for (llvm::User* user : epilogue.sum->users()) {
       auto* each = llvm::cast<Instruction>(user);
-      if (!is_store(*each) && (first == nullptr || each->comesBefore(first))) first = each;
+      if (llvm::is_contained(epilogue.operations, each) && (first == nullptr || each->comesBefore(first))) first = each;
     }
-    if (!place->comesBefore(first)) place = first;
+    if (place->comesBefore(&parked) || !place->comesBefore(first)) place = first;
     llvm::IRBuilder<> builder(place);
     // LLVM would take the stored value, if it saw that the address is the same.
     Value* pointer = epilogue.store->getOperand(1);
@@ -189,10 +215,12 @@ class Block : public StraightLine {
     } else {
       load = builder.CreateAlignedLoad(type_of_sum, hidden, llvm::cast<llvm::StoreInst>(epilogue.store)->getAlign());
     }
-    epilogue.sum->replaceUsesWithIf(load, [](const llvm::Use& use) { return !is_store(*llvm::cast<Instruction>(use.getUser())); });
+    epilogue.sum->replaceUsesWithIf(load, [&](const llvm::Use& use) { return llvm::is_contained(epilogue.operations, use.getUser()); });
   }
 
   std::vector<Epilogue> epilogues_;
+  std::vector<Instruction*> marks_;
+  Instruction* parked_at_begin_ = nullptr;
 };
 
 }  // namespace
