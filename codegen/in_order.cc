@@ -14,6 +14,7 @@
 
 #include "codegen/fit_registers.h"
 #include "codegen/interleave.h"
+#include "codegen/park_sums.h"
 #include "codegen/preload.h"
 #include "codegen/register_pressure.h"
 
@@ -47,7 +48,7 @@ class BlockOrder : public StraightLine {
     measure();
     keys_.resize(order_.size());
     for (size_t i = 0; i < order_.size(); ++i) keys_[i] = static_cast<double>(i);
-    if (!in_turns) raise_stores();
+    if (!in_turns) raise_stores_that_fit();
     hoist_loads();
     hoist_widening();
     spread_touches();
@@ -161,6 +162,27 @@ class BlockOrder : public StraightLine {
     return result;
   }
 
+  // Many sums to each of which something else is added would wait with all that is loaded for it, and fill the registers for so long
+  // that LLVM finds no place for some.
+  void raise_stores_that_fit() {
+    int own = 0, largest = 1;   // loads for one sum
+    for (const Instruction* each : order_) {
+      const int registers = pressure_.registers(*each);
+      largest = std::max(largest, registers);
+      own += registers > 0 && llvm::isa<llvm::LoadInst>(each) && each->hasOneUse();
+    }
+    const int room = target_.vector_registers - (own >= kSpare && !broadcasts() ? kSpare * largest : 0);
+    const std::vector<double> before = keys_;
+    raise_stores();
+    std::vector<Instruction*> raised;
+    for (const size_t i : sorted_by_keys()) raised.push_back(order_[i]);
+    const auto most = [&](const std::vector<Instruction*>& order) {
+      const std::vector<int> live = pressure_.before_each(block_, order);
+      return *std::max_element(live.begin(), live.end());
+    };
+    if (most(raised) > room && (room < target_.vector_registers || most(order_) <= room)) keys_ = before;
+  }
+
   // What is made of a sum behind it comes as soon as the sum is there, so that its store waits for nothing.
   void raise_stores() {
     for (size_t i = 0; i < order_.size(); ++i) {
@@ -189,7 +211,9 @@ class BlockOrder : public StraightLine {
       default: return call.getType()->getScalarSizeInBits() == 16;
     }
   }
+  // The upper halves of joined vectors stay where they are: all at the beginning, they would take twice the registers.
   bool finishes(const Instruction& made) const {
+    if (is_upper_part(made)) return false;
     const auto* call = llvm::dyn_cast<llvm::CallBase>(&made);
     return place_.contains(&made) && (call == nullptr || makes_bytes(*call)) && !made.mayReadOrWriteMemory();
   }
@@ -274,10 +298,15 @@ class BlockOrder : public StraightLine {
     }
   }
 
+  std::vector<size_t> sorted_by_keys() const {
+    std::vector<size_t> result(order_.size());
+    for (size_t i = 0; i < result.size(); ++i) result[i] = i;
+    std::stable_sort(result.begin(), result.end(), [&](size_t a, size_t b) { return keys_[a] < keys_[b]; });
+    return result;
+  }
+
   void rearrange() {
-    std::vector<size_t> sorted(order_.size());
-    for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
-    std::stable_sort(sorted.begin(), sorted.end(), [&](size_t a, size_t b) { return keys_[a] < keys_[b]; });
+    std::vector<size_t> sorted = sorted_by_keys();
     delay_wide_loads(sorted);
     for (const size_t i : sorted) order_[i]->moveBefore(block_.getTerminator());
     if (std::any_of(order_.begin(), order_.end(), [](const Instruction* each) { return is_strided(*each); })) delay_touches();
@@ -344,6 +373,7 @@ class BlockOrder : public StraightLine {
 bool runs_in_order(const Target& target) { return !target.reorders && target.vector_bits > 0; }
 
 void order_for_core(llvm::Function& function, const Target& target) {
+  park_sums(function, target);
   fit_registers(function, target);
   const auto in_turns = interleave_chains(function, target);
   preload_sums(function, target);

@@ -164,7 +164,7 @@ class LoopInvariants : public llvm::MachineFunctionPass {
     masks_ = uses_masks(function);
     bool changed = false;
     for (MachineBasicBlock& block : function) {
-      if (loops.getLoopFor(&block) != nullptr && pressure.most(block, kVector) > room_for_vectors()) changed |= split_splats(block);
+      if (loops.getLoopFor(&block) != nullptr) changed |= split_splats(block, loops);
     }
     if (changed) pressure.measure();
     for (MachineLoop* loop : loops) changed |= visit(*loop);
@@ -210,8 +210,9 @@ class LoopInvariants : public llvm::MachineFunctionPass {
     return results == 1;
   }
 
-  // Makes splats of a block where registers are full anew for each use, which a loop's can leave as one again.
-  bool split_splats(MachineBasicBlock& block) {
+  // Makes a block's splats anew for each use where registers are full, which a loop's can leave as one again: in this block, or in one
+  // behind it that runs no more often, where LLVM has found that a block in front of it makes the same.
+  bool split_splats(MachineBasicBlock& block, const llvm::MachineLoopInfo& loops) {
     bool changed = false;
     // Those that are there now: of two before one use, the new ones would be found again and again.
     llvm::SmallVector<MachineInstr*, 32> splats;
@@ -223,13 +224,14 @@ class LoopInvariants : public llvm::MachineFunctionPass {
       const Register value = each.getOperand(0).getReg();
       llvm::SmallSetVector<MachineInstr*, 8> uses;
       for (MachineInstr& use : registers_->use_nodbg_instructions(value)) {
-        if (!use.isPHI() && use.getParent() == &block) uses.insert(&use);
+        const bool is_full = pressure_->most(*use.getParent(), kVector) > room_for_vectors();
+        if (!use.isPHI() && is_full && loops.getLoopDepth(use.getParent()) <= loops.getLoopDepth(&block)) uses.insert(&use);
       }
       for (MachineInstr* use : uses) {
         const Register own = registers_->createVirtualRegister(registers_->getRegClass(value));
         MachineInstr* made = block.getParent()->CloneMachineInstr(&each);
         made->getOperand(0).setReg(own);
-        block.insert(use->getIterator(), made);
+        use->getParent()->insert(use->getIterator(), made);
         use->substituteRegister(value, own, 0, *target_);
         changed = true;
       }

@@ -36,6 +36,12 @@ bool multiplies_scalar(const Value& value) {
   return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::riscv_vwmacc && !call->getArgOperand(1)->getType()->isVectorTy();
 }
 
+bool is_upper_part(const Value& value) {
+  const auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(&value);
+  int first = 0;
+  return shuffle != nullptr && shuffle->isExtractSubvectorMask(first) && first > 0;
+}
+
 bool changes_kind(const Value& value) {
   const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&value);
   return call != nullptr && (call->getIntrinsicID() == llvm::Intrinsic::vector_insert || call->getIntrinsicID() == llvm::Intrinsic::vector_extract);

@@ -26,6 +26,8 @@ constexpr int kScalarsAhead = 22;
 bool is_splat(const llvm::Value& value);
 // A product of short numbers whose one operand is the same for all lanes: a scalar register.
 bool multiplies_scalar(const llvm::Value& value);
+// The upper part of a vector: an instruction moves it down in registers for all of the vector.
+bool is_upper_part(const llvm::Value& value);
 // Takes no instruction: the lanes of a vector of one kind as one of the other.
 bool changes_kind(const llvm::Value& value);
 // Whether the instruction only brings a line near: a load into no register.
@@ -48,6 +50,7 @@ class Pressure {
   int registers(const llvm::Value& value) const {
     const auto* type = llvm::dyn_cast<llvm::VectorType>(value.getType());
     if (type == nullptr || is_splat(value)) return 0;
+    if (is_upper_part(value)) return registers(*llvm::cast<llvm::User>(value).getOperand(0));
     // LLVM counts scalable vectors in parts of 64 bits.
     const llvm::TypeSize size = type->getPrimitiveSizeInBits();
     const double bits = static_cast<double>(size.getKnownMinValue()) * (size.isScalable() ? target_.vector_bits / 64 : 1);

@@ -362,12 +362,44 @@ class WinogradScheduler {
   }
 
   template <class Member>
-  void fuse(const std::vector<std::vector<Loops>*>& groups, Member member, const std::string& name) {
+  void fuse(const std::vector<const std::vector<Loops>*>& groups, Member member, const std::string& name) {
     std::string line = "fuse";
     for (const std::vector<Loops>* group : groups) {
       for (const Loops& loops : *group) line += " " + loops.*member;
     }
     b_.apply(line, " as ", name);
+  }
+
+  // Whether a tile's values take groups of registers on a core that runs in order: they do not fit then, and would be saved.
+  bool by_passes(const Loops& loops) const {
+    const Target& target = b_.target();
+    const int64_t lanes = b_.statement(loops.statement).iterators.back().extent.constant();
+    return !target.reorders && target.vector_bits > 0 && lanes * 32 > target.vector_bits;
+  }
+
+  // Registers of a transform, whose first `along_columns` statements are those that end with the pass along columns: a tile has them, or
+  // each column and then each row, between which it is in memory.
+  void tile_transform(std::vector<Loops>& group, size_t along_columns, const std::string& name) {
+    if (!by_passes(group.front())) {
+      b_.apply("register_tile ", name, "_x");
+      return;
+    }
+    std::vector<Loops> columns, rows;
+    for (size_t i = 0; i < group.size(); ++i) {
+      if (i < along_columns) b_.apply("order ", group[i].v, " ", group[i].u);
+      (i < along_columns ? columns : rows).push_back(group[i]);
+      (i < along_columns ? group[i].v : group[i].u).clear();   // a loop, which stays one
+    }
+    for (const bool along : {true, false}) {
+      const auto member = along ? &Loops::v : &Loops::u;
+      const std::vector<Loops>& pass = along ? columns : rows;
+      std::string loop = pass.front().*member;
+      if (pass.size() > 1) {
+        loop = name + (along ? "_v" : "_u");
+        fuse({&pass}, member, loop);
+      }
+      b_.apply("register_tile ", loop);
+    }
   }
 
   void order() {
@@ -415,13 +447,16 @@ class WinogradScheduler {
     fuse({&outputs_}, &Loops::blocks, "out_f");
     fuse({&outputs_}, &Loops::y, "out_y");
     fuse({&outputs_}, &Loops::x, "out_x");
-    for (const char* tile : {"in_x", "point_t", "out_x"}) b_.apply("register_tile ", tile);
+    tile_transform(inputs_, inputs_.size() - 1, "in");
+    b_.apply("register_tile point_t");
+    tile_transform(outputs_, 1, "out");
     for (const std::vector<Loops>* group : {&inputs_, &products_, &outputs_}) {
       for (const Loops& loops : *group) {
         const bool product = group == &products_;
         b_.apply("vectorize ", loops.lane);
-        b_.apply("unroll ", product ? loops.blocks : loops.v);
-        b_.apply("unroll ", product ? loops.x : loops.u);
+        for (const std::string& name : {product ? loops.blocks : loops.v, product ? loops.x : loops.u}) {
+          if (!name.empty()) b_.apply("unroll ", name);
+        }
       }
     }
     const std::string innermost = sums.substr(sums.rfind(' ') + 1);

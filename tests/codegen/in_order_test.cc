@@ -215,5 +215,63 @@ TEST(InOrder, ChainsThatFillTheRegistersStayBehindEachOther) {
   EXPECT_EQ(order.find("a0 b0"), std::string::npos) << order;
 }
 
+// `count` sums of the block, each of which goes through operations that need a register for each of them, and is stored.
+std::string long_epilogues(int count, int operations) {
+  std::string body = "  %e = load float, ptr %in\n  %i = insertelement <16 x float> poison, float %e, i64 0\n"
+                     "  %splat = shufflevector <16 x float> %i, <16 x float> poison, <16 x i32> zeroinitializer\n"
+                     "  %w = load <16 x float>, ptr %weights\n";
+  for (int i = 0; i < count; ++i) {
+    const std::string n = std::to_string(i);
+    body += "  %a" + n + " = load volatile <16 x float>, ptr %in\n";
+    body += "  %s" + n + " = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %w, <16 x float> %splat, <16 x float> %a" + n + ")\n";
+  }
+  for (int i = 0; i < count; ++i) {
+    const std::string n = std::to_string(i);
+    std::string last = "s" + n;
+    for (int k = 0; k < operations; ++k) {
+      const std::string name = "x" + n + "_" + std::to_string(k);
+      body += "  %" + name + " = fmul <16 x float> %" + last + ", %s" + n + "\n";
+      last = name;
+    }
+    body += "  %o" + n + " = getelementptr i8, ptr %out, i64 " + std::to_string(64 * i) + "\n";
+    body += "  store <16 x float> %" + last + ", ptr %o" + n + "\n";
+  }
+  return body;
+}
+
+TEST(InOrder, SumsWaitWhereTheirResultsGo) {
+  // 14 sums are 28 registers of 32 at 256 bits: all but the first are stored, and loaded when the results before them are there.
+  const std::string order = order_of(long_epilogues(14, 12));
+  EXPECT_EQ(count_of(order, "store"), 14 + 13) << order;
+  EXPECT_EQ(count_of(order, "again"), 13) << order;
+  EXPECT_LT(order.find("store"), order.find("x0_0")) << order;
+  // Few sums, and short epilogues, stay in registers.
+  EXPECT_EQ(count_of(order_of(long_epilogues(4, 12)), "again"), 0);
+  EXPECT_EQ(count_of(order_of(long_epilogues(14, 3)), "store"), 14);
+}
+
+TEST(InOrder, UpperHalvesStayBehindLowerOnes) {
+  // Six vectors of four registers: their upper halves would take as many again, all at once.
+  std::string body, after;
+  const auto lanes = [](int first) {
+    std::string result = "<16 x i32> <";
+    for (int i = 0; i < 16; ++i) result += (i > 0 ? ", i32 " : "i32 ") + std::to_string(first + i);
+    return result + ">";
+  };
+  for (int i = 0; i < 6; ++i) body += "  %v" + std::to_string(i) + " = load volatile <32 x float>, ptr %in\n";
+  for (const char half : {'l', 'u'}) {
+    for (int i = 0; i < 6; ++i) {
+      const std::string n = std::to_string(i), name = half + n;
+      body += "  %" + name + " = shufflevector <32 x float> %v" + n + ", <32 x float> poison, " + lanes(half == 'u' ? 16 : 0) + "\n";
+      body += "  %f" + name + " = fadd <16 x float> %" + name + ", %" + name + "\n";
+      body += "  %p" + name + " = getelementptr i8, ptr %out, i64 " + std::to_string(64 * i + (half == 'u' ? 4096 : 0)) + "\n";
+      body += "  store <16 x float> %f" + name + ", ptr %p" + name + "\n";
+    }
+  }
+  const std::string order = order_of(body);
+  EXPECT_LT(order.find("fl5"), order.find("u0 ")) << order;
+  EXPECT_LT(order.find("fu0"), order.find("u3 ")) << order;
+}
+
 }  // namespace
 }  // namespace tc

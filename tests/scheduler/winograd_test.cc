@@ -269,6 +269,19 @@ TEST(Winograd, FormsAreReadBack) {
   EXPECT_EQ(str(again.finish()), str(chosen.finish()));
 }
 
+// A tile's values are groups of registers where a block of channels is longer than one.
+TEST(Winograd, TilesAreTransformedAlongColumnsAndThenRowsInOrder) {
+  const auto by_passes = [](const char* target) {
+    const auto trace = winograd({.rows = 24, .columns = 24, .block = 16}, parse_target(target)).trace();
+    const auto has = [&](const char* line) { return std::find(trace.begin(), trace.end(), line) != trace.end(); };
+    EXPECT_NE(has("register_tile macc_rows_u"), has("register_tile in_x"));
+    EXPECT_NE(has("register_tile macc_back_v"), has("register_tile out_x"));
+    return has("register_tile macc_rows_u");
+  };
+  for (const char* target : {"rv64gcv", "rv64gcv_zvl256b"}) EXPECT_TRUE(by_passes(target)) << target;
+  for (const char* target : {"rv64gcv_zvl512b", "x86-64-v3", "x86-64-v4", "aarch64"}) EXPECT_FALSE(by_passes(target)) << target;
+}
+
 TEST(Winograd, TheToleranceDecides) {
   const Convolution large{.channels = 64, .features = 64, .rows = 28, .columns = 28, .block = 16};
   auto chosen = [&](const Convolution& convolution, double tolerance) {

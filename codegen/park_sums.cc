@@ -1,0 +1,233 @@
+#include "codegen/park_sums.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "codegen/register_pressure.h"
+
+namespace tc {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Instruction;
+using llvm::Value;
+
+// Operations of an epilogue whose values need registers of their own, at least.
+constexpr size_t kLong = 8;
+// Operations of the epilogue before, during which a sum is loaded.
+constexpr size_t kAhead = 4;
+
+// What lies between a sum and the store of what is made of it.
+struct Epilogue {
+  Instruction* store = nullptr;                        // of all lanes, or of those of a mask
+  Instruction* sum = nullptr;                          // with all that is loaded added, where that comes first
+  std::vector<Instruction*> leading;                   // from the sum's last product to there, with their loads
+  llvm::SmallVector<Instruction*, 64> operations;      // behind the sum, in their order
+};
+
+class Block : public StraightLine {
+ public:
+  using StraightLine::StraightLine;
+
+  void run() {
+    for (Instruction* each : order_) {
+      if (!is_store(*each) || pressure_.registers(*each->getOperand(0)) == 0) continue;
+      if (Epilogue found; is_long(*each, found)) epilogues_.push_back(std::move(found));
+    }
+    if (epilogues_.size() < 2 || fits()) return;
+    for (size_t i = 1; i < epilogues_.size(); ++i) park(epilogues_[i], epilogues_[i - 1]);
+    for (Instruction* each : marks_) each->eraseFromParent();
+  }
+
+ private:
+  // Whether registers are left for a constant, which is a value where it is added to a product, and for what masks take.
+  bool fits() const {
+    int largest = 1;
+    for (const Instruction* each : order_) largest = std::max(largest, pressure_.registers(*each));
+    return leaves_free(2 * largest);
+  }
+
+  static const llvm::IntrinsicInst* masked(const Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+    return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::masked_store ? call : nullptr;
+  }
+  // Of the first operand where the second one says.
+  static bool is_store(const Instruction& instruction) {
+    const auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
+    return (store != nullptr && !store->isVolatile()) || masked(instruction) != nullptr;
+  }
+
+  bool is_here(const Value* value) const { return place_.contains(llvm::dyn_cast<Instruction>(value)); }
+
+  static bool is_product(const Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+    return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd &&
+           std::any_of(call->arg_begin(), call->arg_end(), [](const llvm::Use& use) { return is_splat(*use.get()); });
+  }
+
+  // What an epilogue is made of: arithmetic of this block that is no step of a sum.
+  bool computes(const Value* value) const {
+    const auto* made = llvm::dyn_cast<Instruction>(value);
+    return is_here(value) && made->getType()->isVectorTy() && !made->mayReadOrWriteMemory() && !is_product(*made) && !is_upper_part(*made);
+  }
+
+  // Finds the one sum that the stored value is made of.
+  bool is_long(Instruction& store, Epilogue& result) const {
+    result.store = &store;
+    llvm::SmallPtrSet<const Value*, 32> seen;
+    llvm::SmallVector<Value*, 64> waiting = {store.getOperand(0)};
+    llvm::SmallPtrSet<Instruction*, 4> sums;
+    while (!waiting.empty()) {
+      Value* each = waiting.pop_back_val();
+      if (!seen.insert(each).second) continue;
+      if (computes(each)) {
+        auto* made = llvm::cast<Instruction>(each);
+        result.operations.push_back(made);
+        waiting.append(made->op_begin(), made->op_end());
+      } else if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(each); load != nullptr && conflict(store, *load)) {
+        return false;   // it may be of the place where the sum would wait
+      } else if (pressure_.registers(*each) > 0 && !llvm::isa<llvm::Constant, llvm::LoadInst>(each)) {
+        auto* made = llvm::dyn_cast<Instruction>(each);
+        if (made == nullptr || (is_here(made) && !is_product(*made))) return false;
+        sums.insert(llvm::cast<Instruction>(each));
+      }
+    }
+    if (sums.size() != 1 || result.operations.size() < kLong) return false;
+    std::sort(result.operations.begin(), result.operations.end(), [&](const Instruction* a, const Instruction* b) { return a->comesBefore(b); });
+    result.sum = *sums.begin();
+    if (result.sum->getType() != store.getOperand(0)->getType()) return false;
+    add_loaded(result);
+    // A loop that the sum comes from hands it to its next trip, too.
+    return std::all_of(result.sum->user_begin(), result.sum->user_end(), [&](const llvm::User* user) {
+      return llvm::is_contained(result.operations, user) || (!is_here(result.sum) && is_beside(*result.sum, *user));
+    });
+  }
+
+  // Whether the value is used where it is made.
+  static bool is_beside(const Instruction& value, const llvm::User& user) {
+    return llvm::cast<Instruction>(user).getParent() == value.getParent();
+  }
+
+  // Goes on behind additions of what is loaded, so that a bias need not stay for all sums.
+  void add_loaded(Epilogue& epilogue) const {
+    while (Instruction* user = only_user(*epilogue.sum)) {
+      if (!llvm::is_contained(epilogue.operations, user) || user->getType() != epilogue.sum->getType() || user->getNumOperands() != 2) return;
+      auto* load = llvm::dyn_cast<llvm::LoadInst>(user->getOperand(user->getOperand(0) == epilogue.sum ? 1 : 0));
+      if (load == nullptr || !may_come_first(*load)) return;
+      epilogue.leading.push_back(load);
+      epilogue.leading.push_back(user);
+      epilogue.sum = user;
+    }
+  }
+  // Of this block; null where there are several.
+  Instruction* only_user(const Instruction& value) const {
+    Instruction* result = nullptr;
+    for (const llvm::Use& use : value.uses()) {
+      auto* user = llvm::cast<Instruction>(use.getUser());
+      if (!is_here(user)) continue;
+      if (result != nullptr) return nullptr;
+      result = user;
+    }
+    return result;
+  }
+  bool may_come_first(const llvm::LoadInst& load) const {
+    return !load.isVolatile() && std::none_of(order_.begin(), order_.end(), [&](const Instruction* each) {
+      return !is_touch(*each) && conflict(*each, load);
+    });
+  }
+
+  // Moves what computes the value, an address, in front of the place.
+  void raise(Value* value, Instruction& place) const {
+    auto* made = llvm::dyn_cast<Instruction>(value);
+    if (made == nullptr || made->getParent() != &block_ || llvm::isa<llvm::PHINode>(made) || made->comesBefore(&place)) return;
+    for (llvm::Use& use : made->operands()) raise(use.get(), place);
+    made->moveBefore(&place);
+  }
+  // Whether that is arithmetic alone.
+  bool can_raise(const Value* value) const {
+    const auto* made = llvm::dyn_cast<Instruction>(value);
+    if (made == nullptr || !place_.contains(made)) return true;
+    if (made->mayReadOrWriteMemory()) return false;
+    return std::all_of(made->op_begin(), made->op_end(), [&](const llvm::Use& use) { return can_raise(use.get()); });
+  }
+
+  // The block's begin, or what was stored there.
+  Instruction* behind_others() const { return parked_at_begin_ != nullptr ? parked_at_begin_->getNextNode() : &*block_.getFirstInsertionPt(); }
+
+  void park(Epilogue& epilogue, const Epilogue& previous) {
+    llvm::SmallVector<Value*, 4> wanted(epilogue.store->op_begin() + 1, epilogue.store->op_end());   // the address, and a mask
+    if (!llvm::all_of(wanted, [&](const Value* each) { return can_raise(each); })) return;
+    for (const Instruction* each : epilogue.leading) {
+      if (llvm::isa<llvm::LoadInst>(each) && !can_raise(each->getOperand(0))) return;
+    }
+    // Right behind the sum's last product, if it is of this block.
+    Instruction* last = epilogue.leading.empty() ? epilogue.sum : llvm::cast<Instruction>(other_operand(epilogue));
+    // All of it comes in front of a mark, since the instruction that stands there may be one that moves.
+    Instruction* next = is_here(last) ? last->getNextNode() : behind_others();
+    auto* place = llvm::BinaryOperator::CreateAdd(llvm::ConstantInt::get(llvm::Type::getInt32Ty(block_.getContext()), 0),
+                                                  llvm::ConstantInt::get(llvm::Type::getInt32Ty(block_.getContext()), 0), "", next);
+    parked_at_begin_ = is_here(last) ? parked_at_begin_ : place;
+    marks_.push_back(place);
+    // An addition of the epilogues before may stand there already.
+    for (Instruction* each : epilogue.leading) {
+      if (llvm::isa<llvm::LoadInst>(each) && is_here(each)) raise(each, *place);
+      if (!llvm::isa<llvm::LoadInst>(each)) raise(each, *place);
+    }
+    for (Value* each : wanted) raise(each, *place);
+    Instruction* parked = epilogue.store->clone();
+    parked->setOperand(0, epilogue.sum);
+    parked->insertBefore(place);
+    reload(epilogue, previous, *place);
+  }
+
+  // The sum of products in front of what is loaded.
+  static Value* other_operand(const Epilogue& epilogue) {
+    const Instruction& first = *epilogue.leading[1];
+    return first.getOperand(first.getOperand(0) == epilogue.leading[0] ? 1 : 0);
+  }
+
+  void reload(const Epilogue& epilogue, const Epilogue& previous, const Instruction& parked) const {
+    Instruction* place = previous.operations[previous.operations.size() - std::min(kAhead, previous.operations.size())];
+    Instruction* first = nullptr;
+    for (llvm::User* user : epilogue.sum->users()) {
+      auto* each = llvm::cast<Instruction>(user);
+      if (llvm::is_contained(epilogue.operations, each) && (first == nullptr || each->comesBefore(first))) first = each;
+    }
+    if (place->comesBefore(&parked) || !place->comesBefore(first)) place = first;
+    llvm::IRBuilder<> builder(place);
+    // LLVM would take the stored value, if it saw that the address is the same.
+    Value* pointer = epilogue.store->getOperand(1);
+    auto* type = llvm::FunctionType::get(pointer->getType(), {pointer->getType()}, false);
+    Value* hidden = builder.CreateCall(llvm::InlineAsm::get(type, "", "=r,0", false), {pointer});
+    const auto* lanes = masked(*epilogue.store);
+    llvm::Type* type_of_sum = epilogue.sum->getType();
+    Value* load = nullptr;
+    if (lanes != nullptr) {
+      const auto align = llvm::cast<llvm::ConstantInt>(lanes->getArgOperand(2))->getMaybeAlignValue().valueOrOne();
+      load = builder.CreateMaskedLoad(type_of_sum, hidden, align, lanes->getArgOperand(3));
+    } else {
+      load = builder.CreateAlignedLoad(type_of_sum, hidden, llvm::cast<llvm::StoreInst>(epilogue.store)->getAlign());
+    }
+    epilogue.sum->replaceUsesWithIf(load, [&](const llvm::Use& use) { return llvm::is_contained(epilogue.operations, use.getUser()); });
+  }
+
+  std::vector<Epilogue> epilogues_;
+  std::vector<Instruction*> marks_;
+  Instruction* parked_at_begin_ = nullptr;
+};
+
+}  // namespace
+
+void park_sums(llvm::Function& function, const Target& target) {
+  const Pressure pressure(function, target);
+  for (BasicBlock& block : function) Block(block, pressure, target).run();
+}
+
+}  // namespace tc
