@@ -117,8 +117,8 @@ void KernelContext::find_strides(const Buffer& buffer, BufferSlot& slot) {
 }
 
 // void NAME(buffer pointers..., const int64_t* parameters, uint8_t* scratch, i32 thread, i32
-// threads); binds parameters, pointers and strides in the entry block. Where the kernel has loops that alternate, the number of its
-// run stands behind the parameters.
+// threads); binds parameters, pointers and strides in the entry block. A kernel with loops that alternate
+// takes one more number behind its parameters: that of its run, which goes backwards where it is odd.
 void KernelContext::declare_function() {
   llvm::LLVMContext& context = unit.context();
   llvm::Type* pointer = llvm::PointerType::getUnqual(context);

@@ -193,7 +193,8 @@ class Joiner {
   bool joins_in_part() const {
     llvm::DenseSet<const llvm::BasicBlock*> apart;   // that have products which are no pair
     for (Instruction& each : llvm::instructions(function_)) {
-      if (is_half(*each.getType()) && product_of(each) && !second_.contains(&each) && !first_.contains(&each)) apart.insert(each.getParent());
+      const auto product = is_half(*each.getType()) ? product_of(each) : std::nullopt;
+      if (product && product->sum != nullptr && !second_.contains(&each) && !first_.contains(&each)) apart.insert(each.getParent());
     }
     return std::any_of(second_.begin(), second_.end(), [&](const auto& each) { return apart.contains(each.first->getParent()); });
   }

@@ -201,13 +201,14 @@ class KernelEmitter {
     const bool may_be_empty = part || high.low < low.high;
     const int64_t unroll = node.copies();
     const bool alternating = node.mark("alternate") != nullptr;
+    TC_CHECK(!alternating || unroll == 1, "of loop ", node.variable, ", which alternates and is unrolled");
     auto emit = [&](llvm::Value* first, llvm::Value* last, Interval interval, int64_t copies,
                     bool empty) {
-      llvm::Value* both = alternating ? context_.add(first, last) : nullptr;   // of a trip and the one as far from the other end
+      llvm::Value* mirror = alternating ? context_.add(first, last) : nullptr;   // trips t and mirror - t change places
       return context_
           .loop({node.variable, first, last, copies, empty}, {},
                 [&](llvm::Value* value, llvm::BasicBlock*, const std::vector<llvm::Value*>&) {
-                  if (alternating) value = builder_.CreateSelect(context_.backwards, builder_.CreateNSWSub(both, value), value);
+                  if (alternating) value = builder_.CreateSelect(context_.backwards, builder_.CreateNSWSub(mirror, value), value);
                   for (int64_t i = 0; i < copies; ++i) {
                     bind(context_.add(value, context_.i64(i)),
                          {interval.low + i, interval.high + i});

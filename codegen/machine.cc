@@ -23,7 +23,7 @@
 #include "codegen/in_order.h"
 #include "codegen/join_vectors.h"
 #include "codegen/loop_invariants.h"
-#include "codegen/masked_loads.h"
+#include "codegen/masked_accesses.h"
 #include "codegen/maxima.h"
 #include "codegen/overlap_sums.h"
 #include "codegen/sums_in_place.h"
@@ -174,7 +174,7 @@ void Unit::optimise() {
     if (runs_in_order(target_)) expand_maxima(function);
     passes.run(function, functions);
     if (target_.arch == Arch::X86_64 && target_.vector_registers >= 32) overlap_sums(function);
-    if (target_.arch == Arch::X86_64 && target_.vector_registers < 32) narrow_masked_loads(function);
+    if (target_.arch == Arch::X86_64 && target_.vector_registers < 32) split_masked_accesses(function);
     if (runs_in_order(target_)) join_vectors(function, target_);
     if (runs_in_order(target_)) order_for_core(function, target_);
   }

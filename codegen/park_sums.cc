@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "codegen/register_pressure.h"
+#include "ir/error.h"
 
 namespace tc {
 namespace {
@@ -21,7 +22,7 @@ using llvm::Value;
 
 // Operations of an epilogue whose values need registers of their own, at least.
 constexpr size_t kLong = 8;
-// Operations of the epilogue before, during which a sum is loaded.
+// A sum is loaded again so many operations before the end of the epilogue in front of its own.
 constexpr size_t kAhead = 4;
 
 // What lies between a sum and the store of what is made of it.
@@ -37,9 +38,14 @@ class Block : public StraightLine {
   using StraightLine::StraightLine;
 
   void run() {
+    llvm::SmallPtrSet<const Value*, 32> used;   // sums and places of those that are found
     for (Instruction* each : order_) {
       if (!is_store(*each) || pressure_.registers(*each->getOperand(0)) == 0) continue;
-      if (Epilogue found; is_long(*each, found)) epilogues_.push_back(std::move(found));
+      Epilogue found;
+      if (!find_epilogue(*each, found) || used.contains(found.sum) || used.contains(each->getOperand(1))) continue;
+      used.insert(found.sum);
+      used.insert(each->getOperand(1));
+      epilogues_.push_back(std::move(found));
     }
     if (epilogues_.size() < 2 || fits()) return;
     for (size_t i = 1; i < epilogues_.size(); ++i) park(epilogues_[i], epilogues_[i - 1]);
@@ -58,13 +64,13 @@ class Block : public StraightLine {
     const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
     return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::masked_store ? call : nullptr;
   }
-  // Of the first operand where the second one says.
+  // Whether it stores its first operand at its second one, all lanes or those of a mask.
   static bool is_store(const Instruction& instruction) {
     const auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
     return (store != nullptr && !store->isVolatile()) || masked(instruction) != nullptr;
   }
 
-  bool is_here(const Value* value) const { return place_.contains(llvm::dyn_cast<Instruction>(value)); }
+  bool in_this_block(const Value* value) const { return place_.contains(llvm::dyn_cast<Instruction>(value)); }
 
   static bool is_product(const Instruction& instruction) {
     const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
@@ -75,11 +81,11 @@ class Block : public StraightLine {
   // What an epilogue is made of: arithmetic of this block that is no step of a sum.
   bool computes(const Value* value) const {
     const auto* made = llvm::dyn_cast<Instruction>(value);
-    return is_here(value) && made->getType()->isVectorTy() && !made->mayReadOrWriteMemory() && !is_product(*made) && !is_upper_part(*made);
+    return in_this_block(value) && made->getType()->isVectorTy() && !made->mayReadOrWriteMemory() && !is_product(*made) && !is_upper_part(*made);
   }
 
   // Finds the one sum that the stored value is made of.
-  bool is_long(Instruction& store, Epilogue& result) const {
+  bool find_epilogue(Instruction& store, Epilogue& result) const {
     result.store = &store;
     llvm::SmallPtrSet<const Value*, 32> seen;
     llvm::SmallVector<Value*, 64> waiting = {store.getOperand(0)};
@@ -95,7 +101,7 @@ class Block : public StraightLine {
         return false;   // it may be of the place where the sum would wait
       } else if (pressure_.registers(*each) > 0 && !llvm::isa<llvm::Constant, llvm::LoadInst>(each)) {
         auto* made = llvm::dyn_cast<Instruction>(each);
-        if (made == nullptr || (is_here(made) && !is_product(*made))) return false;
+        if (made == nullptr || (in_this_block(made) && !is_product(*made))) return false;
         sums.insert(llvm::cast<Instruction>(each));
       }
     }
@@ -104,14 +110,33 @@ class Block : public StraightLine {
     result.sum = *sums.begin();
     if (result.sum->getType() != store.getOperand(0)->getType()) return false;
     add_loaded(result);
+    // Lanes that a mask leaves out are not stored, and so hold nothing when the sum is loaded: nothing else may use them.
+    if (masked(store) != nullptr && !is_used_alone(result)) return false;
     // A loop that the sum comes from hands it to its next trip, too.
     return std::all_of(result.sum->user_begin(), result.sum->user_end(), [&](const llvm::User* user) {
-      return llvm::is_contained(result.operations, user) || (!is_here(result.sum) && is_beside(*result.sum, *user));
+      return llvm::is_contained(result.operations, user) || (!in_this_block(result.sum) && in_same_block(*result.sum, *user));
+    });
+  }
+
+  // Whether the operations serve the store alone, lane by lane.
+  static bool is_used_alone(const Epilogue& epilogue) {
+    return llvm::all_of(epilogue.operations, [&](const Instruction* each) {
+      if (llvm::isa<llvm::ShuffleVectorInst>(each) && !is_splat(*each)) return false;
+      return llvm::all_of(each->users(), [&](const llvm::User* user) { return user == epilogue.store || llvm::is_contained(epilogue.operations, user); });
+    });
+  }
+
+  // Whether nothing else reads or writes the result's place between the sum and the store. Results of a tile have places of their own.
+  bool is_free(const Epilogue& epilogue, const Instruction& from) const {
+    return llvm::none_of(order_, [&](const Instruction* each) {
+      if (is_touch(*each) || each->comesBefore(&from) || !each->comesBefore(epilogue.store)) return false;
+      const bool is_result = llvm::any_of(epilogues_, [&](const Epilogue& other) { return other.store == each; });
+      return !is_result && conflict(*each, *epilogue.store);
     });
   }
 
   // Whether the value is used where it is made.
-  static bool is_beside(const Instruction& value, const llvm::User& user) {
+  static bool in_same_block(const Instruction& value, const llvm::User& user) {
     return llvm::cast<Instruction>(user).getParent() == value.getParent();
   }
 
@@ -131,7 +156,7 @@ class Block : public StraightLine {
     Instruction* result = nullptr;
     for (const llvm::Use& use : value.uses()) {
       auto* user = llvm::cast<Instruction>(use.getUser());
-      if (!is_here(user)) continue;
+      if (!in_this_block(user)) continue;
       if (result != nullptr) return nullptr;
       result = user;
     }
@@ -150,7 +175,7 @@ class Block : public StraightLine {
     for (llvm::Use& use : made->operands()) raise(use.get(), place);
     made->moveBefore(&place);
   }
-  // Whether that is arithmetic alone.
+  // Whether it can: only operations that touch no memory.
   bool can_raise(const Value* value) const {
     const auto* made = llvm::dyn_cast<Instruction>(value);
     if (made == nullptr || !place_.contains(made)) return true;
@@ -159,7 +184,7 @@ class Block : public StraightLine {
   }
 
   // The block's begin, or what was stored there.
-  Instruction* behind_others() const { return parked_at_begin_ != nullptr ? parked_at_begin_->getNextNode() : &*block_.getFirstInsertionPt(); }
+  Instruction* next_place_at_begin() const { return parked_at_begin_ != nullptr ? parked_at_begin_->getNextNode() : &*block_.getFirstInsertionPt(); }
 
   void park(Epilogue& epilogue, const Epilogue& previous) {
     llvm::SmallVector<Value*, 4> wanted(epilogue.store->op_begin() + 1, epilogue.store->op_end());   // the address, and a mask
@@ -168,16 +193,17 @@ class Block : public StraightLine {
       if (llvm::isa<llvm::LoadInst>(each) && !can_raise(each->getOperand(0))) return;
     }
     // Right behind the sum's last product, if it is of this block.
-    Instruction* last = epilogue.leading.empty() ? epilogue.sum : llvm::cast<Instruction>(other_operand(epilogue));
+    Instruction* last = epilogue.leading.empty() ? epilogue.sum : llvm::cast<Instruction>(sum_before_additions(epilogue));
     // All of it comes in front of a mark, since the instruction that stands there may be one that moves.
-    Instruction* next = is_here(last) ? last->getNextNode() : behind_others();
+    Instruction* next = in_this_block(last) ? last->getNextNode() : next_place_at_begin();
+    if (!is_free(epilogue, *next)) return;
     auto* place = llvm::BinaryOperator::CreateAdd(llvm::ConstantInt::get(llvm::Type::getInt32Ty(block_.getContext()), 0),
                                                   llvm::ConstantInt::get(llvm::Type::getInt32Ty(block_.getContext()), 0), "", next);
-    parked_at_begin_ = is_here(last) ? parked_at_begin_ : place;
+    parked_at_begin_ = in_this_block(last) ? parked_at_begin_ : place;
     marks_.push_back(place);
     // An addition of the epilogues before may stand there already.
     for (Instruction* each : epilogue.leading) {
-      if (llvm::isa<llvm::LoadInst>(each) && is_here(each)) raise(each, *place);
+      if (llvm::isa<llvm::LoadInst>(each) && in_this_block(each)) raise(each, *place);
       if (!llvm::isa<llvm::LoadInst>(each)) raise(each, *place);
     }
     for (Value* each : wanted) raise(each, *place);
@@ -188,7 +214,7 @@ class Block : public StraightLine {
   }
 
   // The sum of products in front of what is loaded.
-  static Value* other_operand(const Epilogue& epilogue) {
+  static Value* sum_before_additions(const Epilogue& epilogue) {
     const Instruction& first = *epilogue.leading[1];
     return first.getOperand(first.getOperand(0) == epilogue.leading[0] ? 1 : 0);
   }
@@ -200,6 +226,7 @@ class Block : public StraightLine {
       auto* each = llvm::cast<Instruction>(user);
       if (llvm::is_contained(epilogue.operations, each) && (first == nullptr || each->comesBefore(first))) first = each;
     }
+    TC_CHECK(first != nullptr);
     if (place->comesBefore(&parked) || !place->comesBefore(first)) place = first;
     llvm::IRBuilder<> builder(place);
     // LLVM would take the stored value, if it saw that the address is the same.

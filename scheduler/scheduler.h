@@ -88,8 +88,9 @@ std::vector<std::vector<std::string>> algorithm_traces(const Schedule& start, in
 Schedule default_schedule(Kernel kernel, const Target& target, int threads,
                           const std::vector<std::string>& layout_lines = {}, double tolerance = 0);
 
-// The line that follows on the schedule of a kernel that a loop of the plan runs again and again: a loop over its largest constant
-// alternates ("alternate LOOP"). None where that constant stays in the second cache, or the loop's iterations need each other.
+// The line that follows on the schedule of a kernel that a loop of the plan runs again and again: the outermost loop over its largest constant
+// alternates ("alternate LOOP"). None where that constant stays in the second cache, the loop's iterations need each other, or it has
+// a mark that `alternate` does not go with.
 std::optional<std::string> alternation(const Schedule& schedule);
 
 // What a trace computes instead of the kernel's own statements.

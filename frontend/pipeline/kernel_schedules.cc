@@ -250,7 +250,8 @@ void KernelSchedules::add_versions(const Kernel& kernel, const std::vector<std::
     for (const std::vector<std::string>& trace : {by_default.trace(), with_narrow_panels(by_default.trace()), entry.trace}) {
       Schedule schedule(kernel, target);
       if (schedule.replay(trace) || schedule.check()) continue;
-      if (repeated) alternate(schedule);
+      // The call passes the number of the run where the kernel itself takes it.
+      if (repeated && alternates(result_.plan.kernels.at(static_cast<size_t>(entry.index)))) alternate(schedule);
       ScheduledKernel finished = schedule.finish();
       finished.scratch_by_sizes = result_.plan.kernels.at(static_cast<size_t>(entry.index)).scratch_by_sizes;
       if (!finished.scratch_by_sizes) limit_sizes(finished);

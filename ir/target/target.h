@@ -95,8 +95,9 @@ struct Target {
   std::vector<std::pair<int, int>> tiles;
 
   int lanes(DType dtype) const;    // of one native vector; 1 on scalar targets
-  // `width`, or `least_block` where that holds all of `size`, or half of the width where `halves` holds and the last vector of a dimension of `size` would have no more lanes than
-  // that, which makes up for reading other operands more often.
+  // Lanes of the vectors of a dimension of `size`: `least_block` where that holds all of it, or where vectors of `width` would have a third more lanes and `least_block`
+  // fills a register; half of the width where `halves` holds and the last vector would have no more lanes than that, which makes up for reading other operands more
+  // often; else `width`.
   int64_t width_for(int64_t size, int64_t width) const;
 };
 

@@ -7,16 +7,16 @@
 namespace tc {
 namespace {
 
-// The constant of most bytes; -1 where there is none, or its size is not known.
-int largest_constant(const Kernel& kernel, int64_t& bytes) {
+// The constant of most bytes, of those with more than `least`; -1 where there is none, or sizes are not known.
+int largest_constant(const Kernel& kernel, int64_t least) {
   int largest = -1;
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     const Buffer& buffer = kernel.buffers[i];
     if (buffer.scope != Scope::Constant) continue;
     int64_t size = size_of(buffer.dtype);
     for (const Affine& extent : buffer.shape) size *= extent.is_constant() ? extent.constant() : 0;
-    if (size <= bytes) continue;
-    bytes = size;
+    if (size <= least) continue;
+    least = size;
     largest = static_cast<int>(i);
   }
   return largest;
@@ -24,13 +24,13 @@ int largest_constant(const Kernel& kernel, int64_t& bytes) {
 
 }  // namespace
 
-// The caches keep what was read last: whoever reads more than they hold, always from the same end, finds none of it there. Backwards, as
-// much as the second cache holds is there. Up to half of it stays there beside the rest anyway.
+// A cache that keeps what was read last, and is smaller than the constant, holds nothing that the next run reads first where each run
+// begins at the same end. Read backwards, the constant's part that was read last is still there. Constants up to half of the second
+// cache stay there anyway.
 std::optional<std::string> alternation(const Schedule& schedule) {
   const ScheduleState& state = ScheduleAccess::state(schedule);
   const Kernel& kernel = state.kernel->kernel;
-  int64_t bytes = state.target.l2_bytes / 2;
-  const int constant = largest_constant(kernel, bytes);
+  const int constant = largest_constant(kernel, state.target.l2_bytes / 2);
   if (constant < 0) return std::nullopt;
   std::optional<std::string> line;
   visit_tree(state.tree, [&](const TreeNode& node, const std::vector<const TreeNode*>&) {

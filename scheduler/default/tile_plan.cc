@@ -346,12 +346,12 @@ static int64_t steps_of_doubled(int64_t extent) {
   return kFewest;
 }
 
-// Whether the steps of a block of channels are one stretch: where no window's taps are copied too, and where registers suffice. Those of a
-// sum of few blocks whose results leave the second cache, so that it touches the lines that it stores, would be saved.
+// Whether the steps of a block of channels are unrolled as a whole: there is no window, and the code stays small. Not for sums of at most four
+// blocks whose results are larger than the second cache: with touches of the lines that are stored, sums would be spilled.
 bool TilePlanner::is_block_in_one_stretch(const std::vector<std::string>& sums, double copies) const {
   constexpr double kFewBlocks = 4;
   const auto block = static_cast<double>(facts_.target().block);
-  if (!in_order() || columns_.empty() || facts_.extent(sums.back(), 0) != facts_.target().block || copies * block > kMostCopies) return false;
+  if (!in_order() || columns_.empty() || has_doubled_lanes(facts_, choice_.lanes) || facts_.extent(sums.back(), 0) != facts_.target().block || copies * block > kMostCopies) return false;
   double steps = 1;
   for (const std::string& name : sums) {
     if (facts_.is_window(name, columns_)) return false;
