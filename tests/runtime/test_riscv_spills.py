@@ -41,6 +41,8 @@ KERNELS = {
     "3x3": lambda: convolution(64, 64, 28, 3),
     "3x3 stride 2": lambda: convolution(32, 64, 28, 3, strides=[2, 2]),
     "1x1": lambda: convolution(64, 128, 14, 1),
+    "1x1 with a residual": lambda: model({"x": [1, 384, 14, 14], "z": [1, 64, 14, 14]}, [
+        ("Conv", "x w b", "c", {}), ("Add", "c z", "y", {})], w=draw(64, 384, 1, 1), b=draw(64)),
     "5x5": lambda: convolution(16, 32, 14, 5),
     "first layer 7x7": lambda: convolution(3, 64, 56, 7, strides=[2, 2]),
     "first layer 3x3": lambda: convolution(3, 32, 56, 3, strides=[2, 2]),
