@@ -64,6 +64,10 @@ class BlockOrder : public StraightLine {
     return load != nullptr && !load->isVolatile();
   }
 
+  // Registers that stay free beside groups of the size. Where a block of channels is a single register, LLVM takes a few more: it moves
+  // some loads ahead of the order that it is given.
+  int spare(int size) const { return kSpare * (target_.block * 32 <= target_.vector_bits ? std::max(2, size) : size); }
+
   int largest_load() const {
     int result = 0;
     for (const Instruction* each : order_) {
@@ -123,7 +127,7 @@ class BlockOrder : public StraightLine {
       const auto most = [&](size_t at) {
         if (is_scalar) return kScalarsAhead;
         if (!fits) return target_.vector_registers;
-        return target_.vector_registers - (ahead[at] || !even ? kSpare * size : 0);
+        return target_.vector_registers - (ahead[at] || !even ? spare(size) : 0);
       };
       // A chosen address ends a block of the machine's: LLVM makes a branch of it.
       if (llvm::isa<llvm::SelectInst>(load->getOperand(0))) continue;
@@ -171,7 +175,7 @@ class BlockOrder : public StraightLine {
       largest = std::max(largest, registers);
       own += registers > 0 && llvm::isa<llvm::LoadInst>(each) && each->hasOneUse();
     }
-    const int room = target_.vector_registers - (own >= kSpare && !broadcasts() ? kSpare * largest : 0);
+    const int room = target_.vector_registers - (own >= kSpare && !broadcasts() ? spare(largest) : 0);
     const std::vector<double> before = keys_;
     raise_stores();
     std::vector<Instruction*> raised;

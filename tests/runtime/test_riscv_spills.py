@@ -41,6 +41,10 @@ KERNELS = {
     "3x3": lambda: convolution(64, 64, 28, 3),
     "3x3 stride 2": lambda: convolution(32, 64, 28, 3, strides=[2, 2]),
     "1x1": lambda: convolution(64, 128, 14, 1),
+    "1x1 with a residual": lambda: model({"x": [1, 32, 28, 28]}, [
+        ("Conv", "x v b", "c", {}), ("Conv", "c w d", "e", {}), ("Relu", "e", "r", {}), ("Conv", "r u b", "p", {}),
+        ("Add", "p c", "y", {})],
+        v=draw(32, 32, 1, 1), w=draw(192, 32, 1, 1), d=draw(192), u=draw(32, 192, 1, 1), b=draw(32)),
     "5x5": lambda: convolution(16, 32, 14, 5),
     "first layer 7x7": lambda: convolution(3, 64, 56, 7, strides=[2, 2]),
     "first layer 3x3": lambda: convolution(3, 32, 56, 3, strides=[2, 2]),
@@ -91,6 +95,7 @@ def spills(assembly, registers=VECTORS):
 # border hold all values that branches loaded, where a vector is one register (5x5 at 512 and 1024 bits); average pooling in the file's
 # layout loads under branches too. Of the others a few groups of several lifetimes find no place next to each other, though their number fits.
 SPILLING = {
+    "1x1 with a residual": [0, 0, 0, 4],
     "5x5": [0, 12, 38, 38],
     "first layer 3x3": [0, 2, 2, 0],
     "first layer 7x7": [0, 0, 0, 2],
