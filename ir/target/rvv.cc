@@ -84,15 +84,13 @@ Target vector(int bits) {
   return target;
 }
 
-// A row of riscv_cores.h as costs: a vector of VLEN bits takes VLEN / DLEN cycles of each unit. Cores that reorder have tiles of their own only where
-// blocks are groups of four registers: a depthwise convolution of 5x5 takes half of the cycles with them on the model of a P670, and three times as
-// many on that of an X100, since they save registers.
+// A row of riscv_cores.h as costs: a vector of VLEN bits takes VLEN / DLEN cycles of each unit. Cores that reorder get the code of those that do not, whose
+// tiles count all registers: on the models of a P670 and a C920v2 only a depthwise convolution of 5x5 is slower with it (docs/riscv.md).
 Target of_core(const RiscvCore& core) {
   Target target = vector(core.vector_bits);
   target.name = core.name;
   target.features += "," + std::string(core.features);
   const double vectors = static_cast<double>(core.datapath_bits) / core.vector_bits;
-  target.reorders = core.window > 0 && core.vector_bits == 128;
   target.multiply_adds = vectors * core.vector_units;
   target.loads = target.stores = vectors;
   target.latency = core.latency.vector;
