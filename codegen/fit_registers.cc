@@ -81,17 +81,11 @@ class FitBlock : public StraightLine {
   // Whether the block is there for the instruction: it has an effect, or its value lives on. Sums of a tile take their steps together,
   // since they share what is loaded.
   bool is_root(const Instruction& instruction) const {
-    if (is_step(instruction)) return true;
+    if (multiplies_broadcast(instruction)) return true;
     if (instruction.mayHaveSideEffects() || instruction.isVolatile()) return true;
     return std::any_of(instruction.user_begin(), instruction.user_end(), [&](const llvm::User* user) {
       return !place_.contains(llvm::cast<Instruction>(user));
     });
-  }
-
-  static bool is_step(const Instruction& instruction) {
-    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
-    return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd &&
-           std::any_of(call->arg_begin(), call->arg_end(), [](const llvm::Use& use) { return is_splat(*use.get()); });
   }
 
   void order_depth_first() {

@@ -72,16 +72,10 @@ class Block : public StraightLine {
 
   bool in_this_block(const Value* value) const { return place_.contains(llvm::dyn_cast<Instruction>(value)); }
 
-  static bool is_product(const Instruction& instruction) {
-    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
-    return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd &&
-           std::any_of(call->arg_begin(), call->arg_end(), [](const llvm::Use& use) { return is_splat(*use.get()); });
-  }
-
   // What an epilogue is made of: arithmetic of this block that is no step of a sum.
   bool computes(const Value* value) const {
     const auto* made = llvm::dyn_cast<Instruction>(value);
-    return in_this_block(value) && made->getType()->isVectorTy() && !made->mayReadOrWriteMemory() && !is_product(*made) && !is_upper_part(*made);
+    return in_this_block(value) && made->getType()->isVectorTy() && !made->mayReadOrWriteMemory() && !multiplies_broadcast(*made) && !is_upper_part(*made);
   }
 
   // Finds the one sum that the stored value is made of.
@@ -101,7 +95,7 @@ class Block : public StraightLine {
         return false;   // it may be of the place where the sum would wait
       } else if (pressure_.registers(*each) > 0 && !llvm::isa<llvm::Constant, llvm::LoadInst>(each)) {
         auto* made = llvm::dyn_cast<Instruction>(each);
-        if (made == nullptr || (in_this_block(made) && !is_product(*made))) return false;
+        if (made == nullptr || (in_this_block(made) && !multiplies_broadcast(*made))) return false;
         sums.insert(llvm::cast<Instruction>(each));
       }
     }

@@ -36,6 +36,12 @@ bool multiplies_scalar(const Value& value) {
   return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::riscv_vwmacc && !call->getArgOperand(1)->getType()->isVectorTy();
 }
 
+bool multiplies_broadcast(const Instruction& instruction) {
+  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+  return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd &&
+         std::any_of(call->arg_begin(), call->arg_end(), [](const llvm::Use& use) { return is_splat(*use.get()); });
+}
+
 bool is_upper_part(const Value& value) {
   const auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(&value);
   int first = 0;

@@ -26,6 +26,8 @@ constexpr int kScalarsAhead = 22;
 bool is_splat(const llvm::Value& value);
 // A product of short numbers whose one operand is the same for all lanes: a scalar register.
 bool multiplies_scalar(const llvm::Value& value);
+// A multiply-add of floats whose one factor is the same for all lanes: a step of a sum.
+bool multiplies_broadcast(const llvm::Instruction& instruction);
 // The upper part of a vector: an instruction moves it down in registers for all of the vector.
 bool is_upper_part(const llvm::Value& value);
 // Takes no instruction: the lanes of a vector of one kind as one of the other.

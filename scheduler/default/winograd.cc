@@ -370,7 +370,7 @@ class WinogradScheduler {
     b_.apply(line, " as ", name);
   }
 
-  // Whether a tile's values take groups of registers on a core that runs in order: they do not fit then, and would be saved.
+  // Whether a tile's values take groups of registers on a core that runs in order: they do not fit then, and would be spilled.
   bool by_passes(const Loops& loops) const {
     const Target& target = b_.target();
     const int64_t lanes = b_.statement(loops.statement).iterators.back().extent.constant();
