@@ -17,6 +17,7 @@
 #include "codegen/park_sums.h"
 #include "codegen/preload.h"
 #include "codegen/register_pressure.h"
+#include "ir/loop.h"
 
 namespace tc {
 namespace {
@@ -76,7 +77,7 @@ class BlockOrder : public StraightLine {
     return result;
   }
 
-  // A matrix times a vector: no vector that is loaded has two products.
+  // A matrix times a vector: no vector that is loaded has two products, or two that hold three have three.
   bool streams() const {
     size_t loads = 0, products = 0;
     for (const Instruction* each : order_) {
@@ -86,7 +87,7 @@ class BlockOrder : public StraightLine {
       products += call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd;
     }
     constexpr int kWide = 4;   // registers: smaller vectors have several streams
-    return broadcasts() && products >= kFewProducts && loads >= products && largest_load() >= kWide;
+    return broadcasts() && products >= kFewProducts && loads * kValuesInWords >= products * kWordsOfValues && largest_load() >= kWide;
   }
 
   // When the value is needed, in this trip or in the next one; less than nothing where it is not.

@@ -9,6 +9,7 @@ namespace tc {
 namespace {
 
 constexpr int64_t kRegisterPart = 64;   // bits of what LLVM counts scalable vectors in
+constexpr int kLeaveTail = 3;           // what lies behind the lanes may become anything
 
 // LLVM's scalable vector that has the lanes of a fixed one in its first elements.
 llvm::Type* scalable(const Target& target, llvm::Type* element, int lanes) {
@@ -70,9 +71,16 @@ llvm::Value* add_short_products(Builder& builder, const Target& target, llvm::Va
   }
   llvm::Value *to = to_scalable(builder, target, sums), *apart = to_scalable(builder, target, b);
   llvm::Value* with = a->getType()->isVectorTy() ? to_scalable(builder, target, a) : a;
-  constexpr int kLeaveTail = 3;   // what lies behind the lanes may become anything
   llvm::Value* made = builder.CreateIntrinsic(llvm::Intrinsic::riscv_vwmacc, {to->getType(), with->getType(), apart->getType(), builder.getInt64Ty()},
                                               {to, with, apart, builder.getInt64(static_cast<uint64_t>(lanes)), builder.getInt64(kLeaveTail)});
+  return to_fixed(builder, made, lanes);
+}
+
+llvm::Value* add_multiple(Builder& builder, const Target& target, llvm::Value* sum, llvm::Value* value, llvm::Value* factor) {
+  const int lanes = lanes_of(sum);
+  llvm::Value *to = to_scalable(builder, target, sum), *from = to_scalable(builder, target, value);
+  llvm::Value* made = builder.CreateIntrinsic(llvm::Intrinsic::riscv_vmacc, {to->getType(), factor->getType(), builder.getInt64Ty()},
+                                              {to, factor, from, builder.getInt64(static_cast<uint64_t>(lanes)), builder.getInt64(kLeaveTail)});
   return to_fixed(builder, made, lanes);
 }
 

@@ -12,6 +12,9 @@ bool has_riscv_vectors(const Target& target, int lanes);
 // Sums of 32 bits plus products of two numbers of 16 bits, one of which may be the same for all lanes: a scalar.
 llvm::Value* add_short_products(Builder& builder, const Target& target, llvm::Value* sums, llvm::Value* a, llvm::Value* b);
 
+// Integers of 32 bits plus multiples of others by a scalar.
+llvm::Value* add_multiple(Builder& builder, const Target& target, llvm::Value* sum, llvm::Value* value, llvm::Value* factor);
+
 // What the expression is, of its number.
 llvm::Value* round_to_bytes(Builder& builder, const Target& target, const RoundedByte& how, llvm::Value* numbers);
 

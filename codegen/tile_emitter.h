@@ -230,6 +230,7 @@ class TileEmitter {
   // tile_values.cc: expressions.
   Value evaluate(const ExprPtr& expr, const Guard& guard);
   Value compute(const ExprPtr& expr, const Guard& guard);
+  std::optional<Value> sum_of_multiples(const Expr& sum, const Guard& guard);
   std::optional<Value> upper_product(const Expr& cast, const Guard& guard);
   Value evaluate_select(const Expr& expr, const Guard& guard);
   Value evaluate_compare(const Expr& expr, const Guard& guard);

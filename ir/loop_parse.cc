@@ -201,6 +201,7 @@ class Parser {
     cursor_.expect("fill");
     made.fill = float_number();
     if (cursor_.try_token("terms")) made.terms = cursor_.identifier();
+    if (cursor_.try_token("words")) made.words = cursor_.identifier();
     if (cursor_.try_token("scaled")) made.scaled = identifier_list();
     kernel_.packings.push_back(made);
   }

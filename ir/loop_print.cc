@@ -205,6 +205,7 @@ std::string str(const Packing& packing) {
   }
   result += "] at [" + join(packing.index) + "] fill " + number_text(packing.fill);
   if (!packing.terms.empty()) result += " terms " + packing.terms;
+  if (!packing.words.empty()) result += " words " + packing.words;
   for (size_t i = 0; i < packing.scaled.size(); ++i) result += (i ? ", " : " scaled [") + packing.scaled[i];
   return packing.scaled.empty() ? result : result + "]";
 }

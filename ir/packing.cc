@@ -1,5 +1,6 @@
 // Constants as kernels take them: placed, combined, divided into terms or digits.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -257,16 +258,25 @@ Tensor scales_of_sums(const Packing& packing, const Tensor& values) {
   return result;
 }
 
+// The number that the largest magnitude of those with one scale becomes; of i8, digits so many.
+double largest_number(const Packing& packing, int64_t digits) { return packing.words.empty() ? largest_of_digits(digits) : kLargestInWords; }
+
 Tensor scales_of(const Packing& packing, DType dtype, int64_t digits, const Tensor& values) {
   if (dtype == DType::I16) return scales_of_sums(packing, values);
   GroupNumbers numbers = scale_numbers(packing, values.shape);
   Tensor result(DType::F32, numbers.groups_shape());
   auto* scales = result.data<float>();
-  const auto largest = static_cast<float>(largest_of_digits(digits));
+  const auto largest = static_cast<float>(largest_number(packing, digits));
   const auto* from = values.data<float>();
   for (const float* end = from + values.count(); from != end; ++from) raise(scales[numbers.next()], std::abs(*from));
   for (int64_t i = 0; i < result.count(); ++i) scales[i] /= largest;
   return result;
+}
+
+// A value as a whole number in units of the scale. Of zeros the scale is zero; what is infinite makes the scale infinite, or NaN.
+int64_t whole_number(float value, float scale) {
+  const double quotient = static_cast<double>(value) / static_cast<double>(scale);
+  return std::isfinite(quotient) ? std::llrint(quotient) : 0;
 }
 
 // Values, which have one element along the iterator of their terms, divided by their scales: digits to
@@ -281,12 +291,7 @@ Tensor digits_of(const Packing& packing, DType dtype, const std::vector<int64_t>
   const auto *from = values.data<float>(), *scale_of = scales.data<float>();
   std::vector<int64_t> rest(static_cast<size_t>(along.inner));
   for (int64_t o = 0; o < along.outer; ++o) {
-    for (int64_t& whole : rest) {
-      const auto scale = static_cast<double>(scale_of[numbers.next()]);
-      const double quotient = static_cast<double>(*from++) / scale;
-      // Of zeros the scale is zero; what is infinite makes the scale infinite, or NaN.
-      whole = std::isfinite(quotient) ? std::llrint(quotient) : 0;
-    }
+    for (int64_t& whole : rest) whole = whole_number(*from++, scale_of[numbers.next()]);
     for (const int64_t whole : rest) {
       if (number != nullptr) *number++ = static_cast<int16_t>(whole);
     }
@@ -297,6 +302,40 @@ Tensor digits_of(const Packing& packing, DType dtype, const std::vector<int64_t>
         *target++ = static_cast<int8_t>(static_cast<uint8_t>(above & 255));
       }
     }
+  }
+  return result;
+}
+
+// Numbers below 2^31 in magnitude, each rounded to what the two words hold of it.
+std::array<uint32_t, 2> words_of_numbers(int64_t first, int64_t middle, int64_t last) {
+  constexpr int kLowBits = 32 - kUpperPartUp;
+  constexpr int64_t kLow = (int64_t{1} << kLowBits) - 1, kHalf = int64_t{1} << (kLowBits - 1);
+  const auto with_low = [&](int64_t number, int64_t low) { return static_cast<uint32_t>((((number - low + kHalf) >> kLowBits) << kLowBits) + low); };
+  const int64_t bits = (middle + (int64_t{1} << (kLowerPartUp - 1))) >> kLowerPartUp;
+  const uint32_t second = with_low(last, bits & kLow);
+  // What the last number's low bits add when the second word goes up is taken from the upper part.
+  const int64_t upper = ((bits >> kLowBits) - (second >> kLowBits)) & kLow;
+  return {with_low(first, upper), second};
+}
+
+// Values, of which there are three along the iterator of their words.
+Tensor words_of(const Packing& packing, const std::vector<int64_t>& shape, const Tensor& values) {
+  const size_t dim = position_of(packing, packing.words);
+  const Along along(values.shape, dim);
+  const Tensor scales = scales_of(packing, DType::I32, 0, values);
+  GroupNumbers numbers = scale_numbers(packing, values.shape);
+  Tensor result(DType::I32, shape);
+  auto* to = result.data<int32_t>();
+  const auto *from = values.data<float>(), *scale_of = scales.data<float>();
+  std::vector<int64_t> whole(static_cast<size_t>(kValuesInWords * along.inner));
+  const auto inner = static_cast<size_t>(along.inner);
+  for (int64_t o = 0; o < along.outer; ++o) {
+    for (int64_t& each : whole) each = whole_number(*from++, scale_of[numbers.next()]);
+    for (size_t i = 0; i < inner; ++i) {
+      const auto words = words_of_numbers(whole[i], whole[inner + i], whole[2 * inner + i]);
+      for (size_t word = 0; word < words.size(); ++word) to[word * inner + i] = static_cast<int32_t>(words[word]);
+    }
+    to += kWordsOfValues * along.inner;
   }
   return result;
 }
@@ -313,7 +352,7 @@ std::vector<int64_t> shape_of(const Packing& packing, const Kernel& kernel) {
   return shape;
 }
 
-// Elements as the packing places them, not yet divided into terms: one along their iterator.
+// Elements as the packing places them, not yet divided into terms or put in words: one along the iterator of terms, three along that of words.
 Tensor placed(const Packing& packing, const Kernel& kernel, const Tensor& original) {
   std::vector<int64_t> shape = shape_of(packing, kernel);
   TC_CHECK(original.dtype == packing.original_dtype(buffer_of(packing, kernel).dtype), "for packed buffer '", packing.buffer, "'");
@@ -323,6 +362,7 @@ Tensor placed(const Packing& packing, const Kernel& kernel, const Tensor& origin
   TC_CHECK(packing.index.size() == packing.original_shape.size(), "for packed buffer '",
            packing.buffer, "'");
   if (!packing.terms.empty()) shape[position_of(packing, packing.terms)] = 1;
+  if (!packing.words.empty()) shape[position_of(packing, packing.words)] = kValuesInWords;
   Tensor result(original.dtype, shape);
   if (packing.combinations.empty()) {
     Packer(packing, original, result).run();
@@ -396,20 +436,21 @@ Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original
   if (!packing.scales_of.empty()) {
     const Packing* digits = packing_of(kernel, packing.scales_of);
     TC_CHECK(digits != nullptr, "a packing of '", packing.scales_of, "' for its scales");
-    const int64_t count = shape_of(*digits, kernel).at(position_of(*digits, digits->terms));
+    const int64_t count = digits->terms.empty() ? 0 : shape_of(*digits, kernel).at(position_of(*digits, digits->terms));
     Tensor scales = scales_of(*digits, buffer_of(*digits, kernel).dtype, count, placed(*digits, kernel, original));
     scales.shape = shape_of(packing, kernel);
     return scales;
   }
   Tensor result = placed(packing, kernel, original);
-  if (packing.terms.empty()) return result;
   const std::vector<int64_t> shape = shape_of(packing, kernel);
+  if (!packing.words.empty()) return words_of(packing, shape, result);
+  if (packing.terms.empty()) return result;
   const DType dtype = buffer_of(packing, kernel).dtype;
   return packing.scaled.empty() ? terms_of(packing, dtype, shape, result) : digits_of(packing, dtype, shape, result);
 }
 
 bool keeps_order(const Packing& packing, const Kernel& kernel) {
-  if (!packing.combinations.empty() || !packing.terms.empty() || !packing.scales_of.empty()) return false;
+  if (!packing.combinations.empty() || !packing.terms.empty() || !packing.words.empty() || !packing.scales_of.empty()) return false;
   const std::vector<int64_t> shape = shape_of(packing, kernel);
   if (checked_count(shape) != checked_count(packing.original_shape)) return false;
   // From each packed element to the next it is one element in the original, and none is outside of it.
@@ -444,6 +485,7 @@ std::string recipe(const Packing& packing, const Kernel& kernel) {
     for (const Affine& index : each.index) result += " " + index.substitute(numbers).str();
     result += text(" fill ", each.fill);
     if (!each.terms.empty()) result += text(" terms ", position_of(each, each.terms));
+    if (!each.words.empty()) result += text(" words ", position_of(each, each.words));
     for (const std::string& iterator : each.scaled) result += text(" scaled ", position_of(each, iterator));
     return result + combinations_text(each);
   };

@@ -107,6 +107,21 @@ class Verifier {
     }
   }
 
+  void check_words(const Packing& packing, const Buffer& buffer) {
+    bool fits = buffer.dtype == DType::I32 && packing.terms.empty() && packing.combinations.empty();
+    int64_t found = 0;
+    for (size_t d = 0; d < packing.iterators.size(); ++d) {
+      const bool scaled = std::count(packing.scaled.begin(), packing.scaled.end(), packing.iterators[d]) == 1;
+      if (packing.iterators[d] != packing.words) continue;
+      fits = fits && scaled && buffer.shape[d] == Affine(kWordsOfValues);
+      ++found;
+    }
+    for (const std::string& iterator : packing.scaled) {
+      fits = fits && std::count(packing.iterators.begin(), packing.iterators.end(), iterator) == 1;
+    }
+    require(fits && found == 1, "the packing of '", packing.buffer, "' has no dimension '", packing.words, "' of two words of i32 with scales");
+  }
+
   void check_scales(const Packing& packing, const Buffer& buffer) {
     const Packing* digits = packing_of(kernel_, packing.scales_of);
     require(digits != nullptr && !digits->scaled.empty(), "the packing of '", packing.buffer, "' has no digits in '",
@@ -115,7 +130,8 @@ class Verifier {
     int64_t wanted = 1, is = 1;
     for (size_t d = 0; d < digits->iterators.size() && d < packed.size(); ++d) {
       const bool scaled = std::count(digits->scaled.begin(), digits->scaled.end(), digits->iterators[d]) > 0;
-      if (scaled && packed[d].is_constant()) wanted *= packed[d].constant();
+      if (scaled && digits->iterators[d] == digits->words) wanted *= kValuesInWords;
+      else if (scaled && packed[d].is_constant()) wanted *= packed[d].constant();
     }
     for (const Affine& size : buffer.shape) is = size.is_constant() ? is * size.constant() : -1;
     const bool fits = buffer.dtype == DType::F32 && is == wanted;
@@ -140,6 +156,7 @@ class Verifier {
               packing.buffer, "' needs one index per dimension of the original");
       for (const Affine& affine : packing.index) check_variables(affine, iterators, "index");
       if (!packing.terms.empty()) check_terms(packing, buffer);
+      if (!packing.words.empty()) check_words(packing, buffer);
       std::vector<int64_t> shape = packing.original_shape;
       for (const Combination& each : packing.combinations) {
         require(is_float(buffer.dtype) && each.dimension < shape.size(), "the packing of '",

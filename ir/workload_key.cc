@@ -52,6 +52,7 @@ std::string workload_key(const Kernel& kernel) {
     std::map<std::string, Affine> names;
     for (size_t j = 0; j < packing.iterators.size(); ++j) {
       if (packing.iterators[j] == packing.terms) packing.terms = numbered("i", j);
+      if (packing.iterators[j] == packing.words) packing.words = numbered("i", j);
       std::replace(packing.scaled.begin(), packing.scaled.end(), packing.iterators[j], numbered("i", j));
       names[packing.iterators[j]] = Affine::variable(numbered("i", j));
       packing.iterators[j] = numbered("i", j);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ir/target/byte_products.h"
+#include "scheduler/algebra/algorithms.h"
 
 namespace tc {
 namespace {
@@ -363,6 +364,20 @@ Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice) {
   // A matrix times a vector: one sum of four registers hides its latency, and the others hold what is loaded ahead.
   if (taken.columns.empty() && has_doubled_lanes(facts, taken.lanes) && !taken.over_reduction) taken.tile.vectors = 1;
   return taken;
+}
+
+bool pays_in_words(const ReductionFacts& facts, const Choice& choice, const ReductionKnobs& knobs) {
+  const Target& target = facts.target();
+  if (knobs.words == 1 || facts.reduction().tolerance < kWordsError * kLayers || target.vector_bits == 0 || !target.longer.empty()) return false;
+  const Expr& value = *facts.sum().value;
+  const bool product = value.kind == Expr::Kind::Binary && value.binary == BinaryOp::Mul && value.dtype == DType::F32 &&
+                       value.operands[0]->kind == Expr::Kind::Load && value.operands[1]->kind == Expr::Kind::Load;
+  if (!product || choice.over_reduction || !choice.columns.empty() || facts.reduction_class() != ReductionClass::MatrixVector) return false;
+  const double caches = static_cast<double>(target.l2_bytes) * facts.reduction().builder.threads();
+  const std::vector<Access> loads = loads_of(facts.sum());
+  return std::any_of(loads.begin(), loads.end(), [&](const Access& load) {
+    return facts.packable(load) && depends_on(load, choice.vector) && facts.bytes_of(load) > caches;
+  });
 }
 
 std::string in_words(const Choice& choice) {

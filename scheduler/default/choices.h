@@ -6,6 +6,7 @@
 
 #include "scheduler/cost/tile_cost.h"
 #include "scheduler/default/facts.h"
+#include "scheduler/default/knobs.h"
 
 namespace tc {
 
@@ -38,5 +39,9 @@ std::vector<ReductionChoice> choices_of(const ReductionFacts& facts);
 // The choice with the tile that a plan has without knobs: the cheapest one, or a smaller one where that is known to be
 // better than the closed forms have it.
 Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice);
+
+// Whether the constant of a matrix times a vector is stored in words, three numbers in two: two thirds as many bytes pay for the operations that
+// make floats of them where the constant comes from beyond the second caches of all threads.
+bool pays_in_words(const ReductionFacts& facts, const Choice& choice, const ReductionKnobs& knobs);
 
 }  // namespace tc

@@ -22,6 +22,7 @@ struct ReductionKnobs {
   int64_t apart = 0;             // the epilogue: 1 in the tile, 2 in loops of its own
   int64_t outside = 0;           // 1: the outermost loop that sums is outside of the tile
   int64_t isolate = 0;           // 1: loops are not isolated
+  int64_t words = 0;             // a constant in words, three numbers in two: 1 never
   int64_t parallel = 0;          // 1 or 2 loops
 };
 struct StatementKnobs {
@@ -67,7 +68,8 @@ inline constexpr KnobName<ReductionKnobs> kReductionKnobNames[] = {
     {&ReductionKnobs::unroll, "copies of the sum"},              {&ReductionKnobs::windows, "loops over windows"},
     {&ReductionKnobs::outer_order, "order of outer loops"},      {&ReductionKnobs::outer_block, "block of outer loops"},
     {&ReductionKnobs::apart, "epilogue"},                        {&ReductionKnobs::outside, "sums outside of the tile"},
-    {&ReductionKnobs::isolate, "isolated loops"},                {&ReductionKnobs::parallel, "parallel loops"}};
+    {&ReductionKnobs::isolate, "isolated loops"},                {&ReductionKnobs::words, "numbers of 21 bits"},
+    {&ReductionKnobs::parallel, "parallel loops"}};
 inline constexpr KnobName<RowKnobs> kRowKnobNames[] = {{&RowKnobs::rows, "rows of a trip"},
                                                        {&RowKnobs::isolate, "isolated loops"},
                                                        {&RowKnobs::parallel, "parallel loops"}};

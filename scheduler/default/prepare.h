@@ -13,6 +13,7 @@ struct ReductionKernel {
   std::string init, sum;               // names of the statements that set the accumulators and that add to them
   std::vector<std::string> tails;      // the epilogue: elementwise statements, in their order
   bool least_error = false;            // long sums of floats are formed in blocks
+  double tolerance = 0;                // what an algorithm's error may be
 
   const Statement& statement() const { return builder.statement(sum); }
   // A name that no iterator of the sum has: the base, or with a number from 2.

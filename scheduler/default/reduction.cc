@@ -11,9 +11,10 @@ std::string str(const PlannedReduction& planned) {
   return in_words(planned.choice) + "\n" + (planned.iterators ? str(*planned.iterators) : "") + str(planned.loops);
 }
 
-PreparedReduction::PreparedReduction(const TraceBuilder& start, bool least_error)
+PreparedReduction::PreparedReduction(const TraceBuilder& start, bool least_error, double tolerance)
     : reduction_(prepare_reduction(start)), choices_(choices_of(facts())) {
   reduction_.least_error = least_error;
+  reduction_.tolerance = tolerance;
   for (size_t i = 0; i < choices_.size(); ++i) {
     TileChoice& tile = choices_[i].choice.tile;
     tile = choose_tile(choices_[i].problem, start.target());
@@ -37,10 +38,13 @@ PlannedReduction PreparedReduction::plan(const ReductionChoice& which, const Red
   if (choice.over_reduction) {
     loops = plan_partial_sums(facts, choice, knobs);
   } else {
+    const bool words = pays_in_words(facts, choice, knobs);
+    if (words) choice.tile.vectors = kValuesInWords;
     const LaneLayout layout = lay_out_lanes(reduction, choice);
     iterators = plan_iterators(facts, choice, layout, knobs);
     write(reduction, *iterators);
     for (const std::string& line : constant_packings(facts, *iterators, choice, knobs)) reduction.builder.attempt(line);
+    if (words && iterators->vector_count == kValuesInWords) reduction.builder.attempt("algorithm ", reduction.sum, " int21 ", iterators->vectors);
     loops = plan_tile_loops(facts, *iterators, choice, knobs);
   }
   write(reduction, loops, choice.lanes);

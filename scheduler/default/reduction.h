@@ -23,8 +23,8 @@ std::string str(const PlannedReduction& planned);
 // A reduction after the rewrites that every choice begins with, and all its choices.
 class PreparedReduction {
  public:
-  // `least_error`: long sums are formed in blocks.
-  explicit PreparedReduction(const TraceBuilder& start, bool least_error = false);
+  // `least_error`: long sums are formed in blocks. `tolerance`: of the network, which constants in words have to keep.
+  explicit PreparedReduction(const TraceBuilder& start, bool least_error = false, double tolerance = 0);
 
   ReductionFacts facts() const { return ReductionFacts(reduction_); }
   const std::vector<ReductionChoice>& choices() const { return choices_; }   // `ReductionKnobs::choice` counts from 1

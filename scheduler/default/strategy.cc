@@ -216,7 +216,7 @@ const Value& StrategyInput::Once<Value>::get(const Make& make) {
 }
 
 const PreparedReduction& StrategyInput::reduction() const {
-  return reduction_.get([&] { return PreparedReduction(builder(), tolerance_ <= 0); });
+  return reduction_.get([&] { return PreparedReduction(builder(), tolerance_ <= 0, tolerance_); });
 }
 
 const AlgorithmChoices<WinogradKnobs>& StrategyInput::winograd() const {

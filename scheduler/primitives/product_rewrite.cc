@@ -8,6 +8,12 @@ ProductRewrite::ProductRewrite(const ScheduleState& state, size_t statement)
     : state_(state), kernel_(state.kernel->kernel), which_(statement), macc_(kernel_.statements.at(statement)) {}
 
 void ProductRewrite::find_operands() {
+  find_product();
+  const std::string& name = buffer(constant_.buffer).name;
+  if (packing_of(kernel_, name) != nullptr) refuse("constant ", name, " is packed already");
+}
+
+void ProductRewrite::find_product() {
   const Expr& value = *macc_.value;
   const bool product = macc_.reduction == Reduction::Sum && value.kind == Expr::Kind::Binary &&
                        value.binary == BinaryOp::Mul && value.dtype == DType::F32 &&
@@ -26,7 +32,27 @@ void ProductRewrite::find_operands() {
     visit_accesses(statement, [&](const Access& access, bool) { reads += access.buffer == constant_.buffer; });
   }
   if (reads != 1) refuse("constant ", name, " is read at ", reads, " places, not at one");
-  if (packing_of(kernel_, name) != nullptr) refuse("constant ", name, " is packed already");
+}
+
+int ProductRewrite::insert_scales() {
+  const int place = constant_.buffer + 1;
+  Buffer scales;
+  scales.name = buffer(constant_.buffer).name + "_scales";
+  for (int number = 2; kernel_.buffer_index(scales.name) >= 0; ++number) {
+    scales.name = text(buffer(constant_.buffer).name, "_scales", number);
+  }
+  scales.scope = Scope::Constant;
+  kernel_.buffers.insert(kernel_.buffers.begin() + place, std::move(scales));
+  for (Statement& statement : kernel_.statements) {
+    edit_accesses(statement, [&](const Access& each) {
+      Access moved = each;
+      moved.buffer += each.buffer >= place;
+      return moved;
+    });
+  }
+  macc_ = kernel_.statements[which_];
+  find_product();
+  return place;
 }
 
 void ProductRewrite::refuse_dynamic() const {

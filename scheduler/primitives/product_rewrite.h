@@ -16,6 +16,10 @@ class ProductRewrite {
   // Finds the input and the constant that the statement multiplies in f32 and sums up; refuses where it
   // does something else, or where the constant is read elsewhere or packed.
   void find_operands();
+  // The same of a constant that may be packed.
+  void find_product();
+  // Inserts a constant for the scales of the constant's numbers, behind it among the arguments; returns its place.
+  int insert_scales();
   // Refuses where operands or result are indexed by data.
   void refuse_dynamic() const;
 

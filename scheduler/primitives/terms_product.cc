@@ -28,7 +28,7 @@ class TermsRewrite : BandedProduct {
 
   Kernel run() {
     find_operands();
-    if (algorithm_.digits) add_scales();
+    if (algorithm_.digits) scales_ = insert_scales();
     analyse();
     if (format_.accumulator == DType::I32) refuse_overflow();
     pack_constant();
@@ -53,27 +53,6 @@ class TermsRewrite : BandedProduct {
   bool ordered() const { return algorithm_.sums() > 1; }
 
   // --- buffers ---------------------------------------------------------------------------------
-
-  // A constant for the scales of the constant's digits, behind it among the arguments.
-  void add_scales() {
-    scales_ = constant_.buffer + 1;
-    Buffer scales;
-    scales.name = buffer(constant_.buffer).name + "_scales";
-    for (int number = 2; kernel_.buffer_index(scales.name) >= 0; ++number) {
-      scales.name = text(buffer(constant_.buffer).name, "_scales", number);
-    }
-    scales.scope = Scope::Constant;
-    kernel_.buffers.insert(kernel_.buffers.begin() + scales_, std::move(scales));
-    for (Statement& statement : kernel_.statements) {
-      edit_accesses(statement, [&](const Access& each) {
-        Access moved = each;
-        moved.buffer += each.buffer >= scales_;
-        return moved;
-      });
-    }
-    macc_ = kernel_.statements[which_];
-    find_operands();
-  }
 
   // Sums of products of one order: of digits of up to 128 each, in 31 bits.
   void refuse_overflow() const {

@@ -236,6 +236,7 @@ struct ScheduleSpace::State {
     add(&K::apart, {0, 1, 2}, 3, 0.05);
     outside = add(&K::outside, {0, 1}, 2, large ? 0.05 : 0.15);
     add(&K::isolate, {0, 1}, 2, 0.04);
+    if (pays_in_words(input.reduction().facts(), choices().at(static_cast<size_t>(taken - 1)).choice, {})) add(&K::words, {0, 1}, 2, 0.05);
     if (threads > 1) add(&K::parallel, {0, 1, 2}, 3, 0.02);
     default_point.resize(axes.size(), 0);
     default_point[choice] = index_of(choice, taken);

@@ -1,0 +1,84 @@
+// A row times a matrix whose constant is stored in words, three numbers of 21 bits in two, compiled and run.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/error.h"
+#include "scheduler/algebra/algorithms.h"
+#include "tests/codegen_harness.h"
+#include "tests/scheduler_kernels.h"
+
+namespace tc::testing {
+namespace {
+
+constexpr double kEnough = 20 * kWordsError;   // the least tolerance that allows words
+
+// Matrices that the second cache does not hold, as if it were small.
+Target with_small_cache(const std::string& name) {
+  Target target = parse_target(name);
+  target.l2_bytes = 8192;
+  return target;
+}
+
+TEST(WordsNative, ErrorsAreBelowTheBound) {
+  for (const char* name : {"x86-64-v3", "native"}) {
+    const Target target = with_small_cache(name);
+    std::string why;
+    if (!runs_here(target, &why)) continue;
+    for (const auto& [features, channels] : {std::pair(1200, 400), std::pair(1000, 96), std::pair(97, 300), std::pair(144, 64)}) {
+      const Kernel kernel = biased_product(1, features, channels);
+      for (int threads : {1, 2}) {
+        const Schedule schedule = default_schedule(kernel, target, threads, {}, kEnough);
+        EXPECT_EQ(algorithm_of(schedule.trace()).text, "int21") << name << " " << features;
+        auto run = [&](const ScheduledKernel& scheduled, Tensors& tensors) { run_compiled(scheduled, target, {}, tensors, threads); };
+        EXPECT_EQ(difference(kernel, schedule, 7, {}, run, 2 * kWordsError), "") << name << " " << features;
+      }
+    }
+  }
+}
+
+TEST(WordsNative, NeedTheToleranceAndAMatrixFromAfar) {
+  const Kernel kernel = biased_product(1, 1200, 400);
+  const auto algorithm = [&](const Target& target, double tolerance) {
+    return algorithm_of(default_schedule(kernel, target, 1, {}, tolerance).trace()).text;
+  };
+  const Target small = with_small_cache("x86-64-v3");
+  EXPECT_EQ(algorithm(small, kEnough), "int21");
+  EXPECT_EQ(algorithm(small, 0.99 * kEnough), "");
+  EXPECT_EQ(algorithm(small, 0), "");
+  Target large = small;
+  large.l2_bytes = 4 * 1200 * 400;
+  EXPECT_EQ(algorithm(large, kEnough), "");
+  large.l2_bytes -= 1;
+  EXPECT_EQ(algorithm(large, kEnough), "int21");
+  EXPECT_EQ(algorithm_of(default_schedule(kernel, large, 2, {}, kEnough).trace()).text, "");   // two cores' caches hold it
+}
+
+// Each of three numbers of a feature comes back from two words with half of the last of its bits as the largest error.
+TEST(WordsNative, PackingHoldsThreeNumbersInTwoWords) {
+  constexpr int kDepth = 7, kLanes = 4;
+  const Kernel kernel = parse_kernel(
+      "kernel words\n  constant K i32[7, 2, 4]\n  constant S f32[3, 4]\n  output O f32[4]\n"
+      "  packing K[k, v, l] of [7, 12] at [k, 4*v + l] fill 0 words v scaled [v, l]\n  packing S scales of K\n"
+      "  o[l:4]: O[l] = f32(K[0, 0, l]) * S[0, l]\n");
+  EXPECT_EQ(str(parse_kernel(str(kernel))), str(kernel));
+  Tensor original(DType::F32, {kDepth, 3 * kLanes});
+  for (int64_t i = 0; i < original.count(); ++i) original.data<float>()[i] = static_cast<float>(std::sin(static_cast<double>(37 * i + 1)) * (i % 5 == 0 ? 100 : 1));
+  const Tensor words = pack(kernel.packings[0], kernel, original), scales = pack(kernel.packings[1], kernel, original);
+  ASSERT_EQ(words.count(), kDepth * 2 * kLanes);
+  ASSERT_EQ(scales.count(), 3 * kLanes);
+  for (int k = 0; k < kDepth; ++k) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const auto word = [&](int number) { return static_cast<uint32_t>(words.data<int32_t>()[(2 * k + number) * kLanes + lane]); };
+      const uint32_t numbers[] = {word(0), (word(0) << kUpperPartUp) + (word(1) << kLowerPartUp), word(1)};
+      for (int v = 0; v < 3; ++v) {
+        const double scale = scales.data<float>()[v * kLanes + lane];
+        const double value = original.data<float>()[k * 3 * kLanes + v * kLanes + lane];
+        EXPECT_LE(std::abs(static_cast<int32_t>(numbers[v]) * scale - value), 1.001 * scale * 1024) << k << " " << v << " " << lane;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tc::testing
