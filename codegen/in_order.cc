@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/choose_addresses.h"
 #include "codegen/fit_registers.h"
 #include "codegen/interleave.h"
 #include "codegen/park_sums.h"
@@ -70,7 +71,7 @@ class BlockOrder : public StraightLine {
 
   // Registers that stay free beside groups of the size. Where a block of channels is a single register, LLVM takes a few more: it moves
   // some loads ahead of the order that it is given.
-  int spare(int size) const { return kSpare * (target_.block * 32 <= target_.vector_bits ? std::max(2, size) : size); }
+  int spare(int size) const { return kSpare * (blocks_are_registers() ? std::max(2, size) : size); }
 
   int largest_load() const {
     int result = 0;
@@ -145,7 +146,9 @@ class BlockOrder : public StraightLine {
       const auto most = [&](size_t at) {
         if (is_scalar) return kScalarsAhead;
         if (!fits) return target_.vector_registers;
-        return target_.vector_registers - ((ahead[at] || !even) && kind != Stream::Words ? spare(size) : 0);
+        if (kind == Stream::Words) return target_.vector_registers;
+        if (ahead[at] || !even) return target_.vector_registers - spare(size);
+        return target_.vector_registers - free_beside_sums();
       };
       // A chosen address ends a block of the machine's: LLVM makes a branch of it.
       if (llvm::isa<llvm::SelectInst>(load->getOperand(0))) continue;
@@ -395,6 +398,8 @@ class BlockOrder : public StraightLine {
 bool runs_in_order(const Target& target) { return !target.reorders && target.vector_bits > 0; }
 
 void order_for_core(llvm::Function& function, const Target& target) {
+  choose_addresses(function, target);
+  run_through_borders(function, target);
   park_sums(function, target);
   fit_registers(function, target);
   const auto in_turns = interleave_chains(function, target);

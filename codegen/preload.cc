@@ -130,7 +130,7 @@ class Preload : public StraightLine {
     int largest = 0;
     for (const Instruction* each : order_) largest = std::max(largest, pressure_.registers(*each));
     // A group stays free: where all are full, LLVM finds no place for each in which it could stay from trip to trip.
-    int vector_room = target_.vector_registers - largest - std::max(vectors.front(), vectors.back());
+    int vector_room = target_.vector_registers - largest - free_beside_sums() - std::max(vectors.front(), vectors.back());
     int scalar_room = kScalarsAhead - std::max(scalars.front(), scalars.back());
     for (Instruction* each : order_) {
       auto* load = llvm::dyn_cast<llvm::LoadInst>(each);

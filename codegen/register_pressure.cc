@@ -64,8 +64,8 @@ bool conflict(const Instruction& a, const Instruction& b) {
   if (!a.mayWriteToMemory() && !b.mayWriteToMemory()) return false;
   const Value *first = accessed(a), *second = accessed(b);
   if (first == nullptr || second == nullptr) return true;
-  first = llvm::getUnderlyingObject(first);
-  second = llvm::getUnderlyingObject(second);
+  first = llvm::getUnderlyingObject(first, /*MaxLookup=*/0);
+  second = llvm::getUnderlyingObject(second, /*MaxLookup=*/0);
   // Of two arguments or objects one has to be known to be apart from all others: scratch memory is not.
   const auto known = [](const Value* object) { return llvm::isIdentifiedObject(object) || llvm::isa<llvm::Argument>(object); };
   if (first == second || !known(first) || !known(second)) return true;

@@ -198,6 +198,11 @@ class StraightLine {
     return result;
   }
 
+  bool blocks_are_registers() const { return target_.block * 32 <= target_.vector_bits; }
+  // Registers that stay free where weights are loaded ahead of a sum's products. Of groups the weights of two steps take turns; of single registers there
+  // are several, in whose turns LLVM's allocator finds no place for some.
+  int free_beside_sums() const { return blocks_are_registers() ? 2 : 0; }
+
   llvm::BasicBlock& block_;
   const Pressure& pressure_;
   const Target& target_;

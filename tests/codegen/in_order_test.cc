@@ -16,7 +16,7 @@ namespace tc {
 namespace {
 
 // What a function consists of after the pass: the names of values, `store` and `touch`, and `again` for a second load of one.
-std::string order_of(const std::string& body) {
+std::string order_of(const std::string& body, const char* target = "rv64gcv_zvl256b") {
   llvm::LLVMContext context;
   llvm::SMDiagnostic error;
   const std::string text =
@@ -27,7 +27,7 @@ std::string order_of(const std::string& body) {
   const std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, error, context);
   if (module == nullptr) return error.getMessage().str();
   llvm::Function& function = *module->getFunction("kernel");
-  order_for_core(function, parse_target("rv64gcv_zvl256b"));
+  order_for_core(function, parse_target(target));
   std::string result;
   for (const llvm::Instruction& each : function.getEntryBlock()) {
     const auto* load = llvm::dyn_cast<llvm::LoadInst>(&each);
@@ -124,6 +124,41 @@ TEST(InOrder, WhatAStoreMayChangeIsNotLoadedAgain) {
   std::string body = rounds(20, "xy");
   for (size_t at = body.find("ptr %out"); at != std::string::npos; at = body.find("ptr %out", at)) body.replace(at, 8, "ptr %in");
   EXPECT_EQ(count_of(order_of(body), "again"), 0);
+}
+
+TEST(InOrder, AddressesOfManyStepsAreOfTheirBuffer) {
+  std::string body = rounds(20, "xy");
+  std::string steps = "%far";
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = "%far" + std::to_string(i);
+    body = "  " + steps + " = getelementptr i8, ptr " + (i == 7 ? "%out" : name) + ", i64 64\n" + body;
+    steps = name;
+  }
+  for (size_t at = body.find(", ptr %out\n"); at != std::string::npos; at = body.find(", ptr %out\n", at)) body.replace(at, 10, ", ptr %far");
+  EXPECT_GE(count_of(order_of(body), "again"), 5);
+}
+
+// Where a block of channels is one register, two stay free beside sums and weights.
+TEST(InOrder, SingleRegistersLeaveTwoFree) {
+  const auto sums = [](int count) {
+    std::string body = "  %e = load float, ptr %in\n  %i = insertelement <32 x float> poison, float %e, i64 0\n"
+                       "  %splat = shufflevector <32 x float> %i, <32 x float> poison, <32 x i32> zeroinitializer\n";
+    const auto number = [](char letter, int i) { return letter + std::to_string(i); };
+    for (int i = 0; i < count; ++i) body += "  %" + number('a', i) + " = load volatile <32 x float>, ptr %in\n";
+    for (const char step : {'u', 'v'}) {
+      const std::string place = std::string("place_") + step, weights = std::string("weights_") + step;
+      body += "  %" + place + " = getelementptr i8, ptr %weights, i64 " + (step == 'u' ? "128" : "256") + "\n";
+      body += "  %" + weights + " = load <32 x float>, ptr %" + place + "\n";
+      for (int i = 0; i < count; ++i) {
+        body += "  %" + number(step, i) + " = call <32 x float> @llvm.fmuladd.v32f32(<32 x float> %" + weights + ", <32 x float> %splat, <32 x float> %" +
+                number(step == 'u' ? 'a' : 'u', i) + ")\n";
+      }
+    }
+    for (int i = 0; i < count; ++i) body += "  store volatile <32 x float> %" + number('v', i) + ", ptr %out\n";
+    return order_of(body, "rv64gcv_zvl1024b");
+  };
+  EXPECT_GT(sums(29).find("weights_v"), sums(29).find("u27 "));
+  EXPECT_LT(sums(28).find("weights_v"), sums(28).find("u27 "));
 }
 
 TEST(InOrder, TouchesAreSpread) {

@@ -137,6 +137,11 @@ TEST(Preload, VectorsThatFindNoRegistersAreLoadedByTheirOwnTrip) {
   EXPECT_EQ(result.own, 9);
 }
 
+TEST(Preload, SingleRegistersLeaveThreeFree) {
+  // Of 32: with the weights 28 sums take 29, and those of one more leave two.
+  EXPECT_EQ(preloaded(sums(28, "%last"), "rv64gcv_zvl1024b").own + 1, preloaded(sums(29, "%last"), "rv64gcv_zvl1024b").own - 1);
+}
+
 TEST(Preload, NoLoadPassesAWriteOfItsBuffer) {
   const Result result = preloaded(sums(14, "%last", "  store float 1.0, ptr %row\n"));
   EXPECT_EQ(result.problem, "");
