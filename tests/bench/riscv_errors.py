@@ -10,7 +10,7 @@ Each network of the zoo and each file of the folder of models becomes static exe
 The reference of the zoo is PyTorch in float64, of an ONNX file the interpreter in float64 (`tc verify` has the same), of a TorchScript
 archive PyTorch, in float64 if it can be made so, and of a file of TensorFlow Lite its reference kernels, from which integers may differ
 by no step. Where ONNX Runtime, in float32 like tc, is itself farther than half of the limit from float64, a model loses digits whatever runs it, and how
-many is another number for each input: errors are then the largest of four inputs, and the limit is twice the largest of ONNX Runtime's.
+many is another number for each input: errors are then the largest of four inputs, and the limit is twice the largest of ONNX Runtime's, at most 1e-3.
 
 Exit status 1: an error is above its limit. Networks that take more than some minutes of emulation have to be named, or all are asked for by --full.
 """
@@ -46,6 +46,8 @@ ARCHIVES = {"func.script.dat": [(3, 4), (3, 4)], "l1000_100_10.script.dat": [(2,
             "scripted.script.dat": [(6,)], "list_out.dat": [(3, 4), (3, 4)], "tuple_out.dat": [(3, 4), (3, 4)]}
 # Errors relative to the largest output.
 LIMIT = 1e-4
+# What float32 may lose whatever runs it: ONNX Runtime's functions err by more in some models (its sigmoids in YuNet by 1e-2), which allows tc nothing.
+MOST = 1e-3
 # Inputs that are drawn beside the first one for a model that loses digits whatever runs it.
 DRAWN = 3
 # Of integers none may differ, but where convolutions quantise floats while they run: there another order of sums before it is another integer.
@@ -91,8 +93,7 @@ def onnx_case(name):
     expected, wide = evaluate(graph, typed(inputs), file.outputs)
     case = Case(str(path), options, inputs, {key: expected[key] for key in file.outputs}, FLOAT16.get(name, LIMIT))
     if wide and peer and 2 * peer_error(peer, expected) > case.limit:
-        case.limit = 2 * peer_error(peer, expected)
-        add_drawn(case, data, graph)
+        add_drawn(case, data, graph, peer_error(peer, expected))
     return case
 
 
@@ -105,15 +106,17 @@ def peer_error(outputs, expected):
     return max(worst_error(array, expected[key]) for key, array in outputs.items())
 
 
-def add_drawn(case, data, graph):
-    """Further inputs, uniform between the ends of the first one's, of a model whose error is another one for each input."""
+def add_drawn(case, data, graph, error):
+    """Further inputs, uniform between the ends of the first one's, of a model whose error is another one for each input; ONNX Runtime's is
+    `error` for the first one. Sets the limit."""
     for seed in range(1, DRAWN + 1):
         random = numpy.random.default_rng(seed)
         inputs = {key: random.uniform(array.min(), array.max(), array.shape).astype(array.dtype) for key, array in case.inputs.items()}
         expected, _ = evaluate(graph, typed(inputs), list(case.expected))
         peer = Peer().run(data, typed(inputs), list(case.expected))
         case.others.append((inputs, expected))
-        case.limit = max(case.limit, 2 * peer_error(peer, expected))
+        error = max(error, peer_error(peer, expected))
+    case.limit = max(case.limit, min(2 * error, MOST))
 
 
 def zoo_case(name):
