@@ -31,6 +31,37 @@ def test_a_wrong_output_is_told(capsys, monkeypatch):
     assert capsys.readouterr().out.endswith("not so: mnist-8/model.onnx\n")
 
 
+def test_a_wrong_output_of_a_further_input_is_told(capsys, monkeypatch):
+    case = riscv_errors.case_of("mnist-8/model.onnx")
+    case.others = [(case.inputs, {key: array * 1.001 for key, array in case.expected.items()})]
+    monkeypatch.setattr(riscv_errors, "case_of", lambda _: case)
+    monkeypatch.setattr(riscv_errors, "TARGETS", {"128": ("rv64gcv", (128,))})
+    monkeypatch.setattr("sys.argv", ["riscv_errors", "mnist-8/model.onnx"])
+    assert riscv_errors.main() == 1
+    assert "| 1.0e-03 |" in capsys.readouterr().out
+
+
+# ONNX Runtime errs by more each time, so that the last input gives the limit.
+@pytest.mark.parametrize("shares, limit", [((1.0001, 1.0002, 1.0003, 1.0004), 8e-4), ((1.01, 1.01, 1.01, 1.02), riscv_errors.MOST)])
+def test_a_model_that_loses_digits_has_more_inputs(monkeypatch, shares, limit):
+    assert not riscv_errors.case_of("mnist-8/model.onnx").others
+    share = iter(shares)
+    evaluate = riscv_errors.evaluate
+
+    def wide(*arguments):
+        found, is_wide = evaluate(*arguments)
+        factor = next(share)
+        return {key: array * factor for key, array in found.items()}, is_wide
+
+    monkeypatch.setattr(riscv_errors, "evaluate", wide)
+    case = riscv_errors.case_of("mnist-8/model.onnx")
+    assert len(case.others) == riscv_errors.DRAWN and case.limit == pytest.approx(limit, rel=0.02)
+    (name, first), = case.inputs.items()
+    drawn = [inputs[name] for inputs, _ in case.others]
+    assert all(array.shape == first.shape and first.min() <= array.min() and array.max() <= first.max() for array in drawn)
+    assert not (drawn[0] == drawn[1]).all()
+
+
 def test_instructions_of_a_network(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["riscv_lengths", "--lengths", "128,256", "nsnet2_step"])
     assert riscv_lengths.main() == 0
