@@ -450,7 +450,7 @@ TEST(Flops, CountsTheConstrainedDomain) {
 TEST(Pack, BlocksChannelsAndFillsTheRest) {
   Kernel kernel;
   kernel.buffers = {{"P", DType::F32, {2, 3, 4}, Scope::Constant, ""}};
-  Packing packing{"P", {"fo", "c", "fi"}, {6, 3}, {v("fo") * 4 + v("fi"), v("c")}, 0.5, {}, "", {}, ""};
+  Packing packing{"P", {"fo", "c", "fi"}, {6, 3}, {v("fo") * 4 + v("fi"), v("c")}, 0.5, {}, "", "", {}, ""};
   Tensor original = filled({6, 3}, 11);
   Tensor packed = pack(packing, kernel, original);
   EXPECT_EQ(packed.shape, (std::vector<int64_t>{2, 3, 4}));

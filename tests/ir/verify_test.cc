@@ -126,9 +126,9 @@ TEST(Verify, SelectGuardsLoads) {
 
 TEST(Verify, Packings) {
   Kernel kernel = sound();
-  kernel.packings = {{"O", {"i"}, {3}, {v("i")}, 0, {}, "", {}, ""}};
+  kernel.packings = {{"O", {"i"}, {3}, {v("i")}, 0, {}, "", "", {}, ""}};
   EXPECT_EQ(error_of(kernel), "packing of 'O', which is no constant buffer");
-  kernel.packings = {{"K", {"i"}, {3, 1}, {v("i")}, 0, {}, "", {}, ""}};
+  kernel.packings = {{"K", {"i"}, {3, 1}, {v("i")}, 0, {}, "", "", {}, ""}};
   EXPECT_EQ(error_of(kernel), "the packing of 'K' needs one index per dimension of the original");
 }
 

@@ -87,3 +87,15 @@ def test_a_block_of_channels_is_one_stretch(tmp_path, target, block):
 def test_sums_stay_in_their_registers(tmp_path):
     text = assembly_of(tmp_path, convolution(128, 128, 56, 3, groups=128))
     assert "vfmacc.vv" in text and "vfmadd.vv" not in text, text
+
+
+# pays_in_words (scheduler/default/choices.cc): of a matrix that the second cache does not hold, two loads bring three vectors of weights, of which the
+# middle one takes a multiply-add of integers (add_multiple in codegen/riscv_vectors.cc).
+@pytest.mark.parametrize("features, tolerance, words", [(1200, 1e-4, True), (1200, 0, False), (96, 1e-4, False)])
+def test_weights_of_a_large_matrix_are_words(tmp_path, features, tolerance, words):
+    path = tmp_path / "model.onnx"
+    onnx.save(model({"x": [1, 400]}, [("MatMul", "x w", "y", {})], w=draw(400, features)), path)
+    text = max((kernel.schedule().assembly for kernel in tc.kernels(path, "rv64gcv_zvl256b", threads=1, tolerance=tolerance)), key=len)
+    sums, conversions, products = (len(re.findall(rf"\t{name}\t", text)) for name in (r"vmacc\.vx", r"vfcvt\.f\.x\.v", r"vfm(?:acc|add)\.vf"))
+    assert products > 0 and (sums > 0) == words and (conversions > 0) == words, (sums, conversions, products)
+    assert not words or 2 * sums < conversions <= 3 * sums and products >= 0.9 * conversions, (sums, conversions, products)

@@ -59,6 +59,7 @@ KERNELS = {
     "global pooling": lambda: model({"x": [1, 64, 14, 14]}, [("GlobalAveragePool", "x", "y", {})]),
     "matrix product": lambda: model({"x": [64, 96]}, [("MatMul", "x w", "y", {})], w=draw(96, 128)),
     "matrix x vector": lambda: model({"x": [1, 96]}, [("MatMul", "x w", "y", {})], w=draw(96, 128)),
+    "matrix x vector in words": lambda: model({"x": [1, 400]}, [("MatMul", "x w", "y", {})], w=draw(400, 1200)),
     "product of inputs": lambda: model({"x": [4, 32, 64], "z": [4, 64, 32]}, [("MatMul", "x z", "y", {})]),
     "softmax": lambda: model({"x": [16, 96]}, [("Softmax", "x", "y", {})]),
     "layer norm": lambda: model({"x": [16, 96]}, [("LayerNormalization", "x s b", "y", {})], s=draw(96), b=draw(96)),

@@ -20,6 +20,13 @@ Target in_order() {
   return target;
 }
 
+Kernel row_times_matrix(int64_t features, int64_t channels) {
+  return parse_kernel(text("kernel \"row times matrix\"\n  input I f32[", channels, "]\n  constant K f32[", channels, ", ", features,
+                           "]\n  constant B f32[", features, "]\n  output O f32[", features, "]\n  local T f32[", features, "]\n  init[n:", features,
+                           "]: T[n] = 0\n  macc[n:", features, ", k:", channels, "]: T[n] += I[k] * K[k, n]\n  tail[j:", features,
+                           "]: O[j] = max(T[j] + B[j], 0)\n"));
+}
+
 // The default's lines for such a core, run by this machine.
 TEST(WordsNative, ErrorsAreBelowTheBound) {
   for (const char* name : {"x86-64-v3", "native"}) {
@@ -27,9 +34,10 @@ TEST(WordsNative, ErrorsAreBelowTheBound) {
     std::string why;
     if (!runs_here(target, &why)) continue;
     for (const auto& [features, channels] : {std::pair(1200, 400), std::pair(1000, 96), std::pair(97, 300), std::pair(144, 64)}) {
-      const Kernel kernel = biased_product(1, features, channels);
+      const Kernel kernel = row_times_matrix(features, channels);
       Schedule schedule(kernel, target);
-      for (const std::string& line : default_schedule(kernel, in_order(), 1, {}, kEnough).trace()) schedule.apply(line);
+      const Schedule chosen = default_schedule(kernel, in_order(), 1, {}, kEnough);
+      for (const std::string& line : chosen.trace()) schedule.apply(line);
       EXPECT_EQ(algorithm_of(schedule.trace()).text, "int21") << name << " " << features;
       auto run = [&](const ScheduledKernel& scheduled, Tensors& tensors) { run_compiled(scheduled, target, {}, tensors, 1); };
       EXPECT_EQ(difference(kernel, schedule, 7, {}, run, 2 * kWordsError), "") << name << " " << features;
@@ -38,7 +46,7 @@ TEST(WordsNative, ErrorsAreBelowTheBound) {
 }
 
 TEST(WordsNative, NeedTheToleranceAndAMatrixFromAfar) {
-  const Kernel kernel = biased_product(1, 1200, 400);
+  const Kernel kernel = row_times_matrix(1200, 400);
   const auto algorithm = [&](const Target& target, double tolerance, int threads = 1) {
     return algorithm_of(default_schedule(kernel, target, threads, {}, tolerance).trace()).text;
   };
@@ -62,6 +70,7 @@ TEST(WordsNative, PackingHoldsThreeNumbersInTwoWords) {
       "  packing K[k, v, l] of [7, 12] at [k, 4*v + l] fill 0 words v scaled [v, l]\n  packing S scales of K\n"
       "  o[l:4]: O[l] = f32(K[0, 0, l]) * S[0, l]\n");
   EXPECT_EQ(str(parse_kernel(str(kernel))), str(kernel));
+  EXPECT_EQ(recipe(kernel.packings[0], kernel), "i32 7 2 4 at i0 4*i1 + i2 fill 0 words 1 scaled 1 scaled 2");
   Tensor original(DType::F32, {kDepth, 3 * kLanes});
   for (int64_t i = 0; i < original.count(); ++i) original.data<float>()[i] = static_cast<float>(std::sin(static_cast<double>(37 * i + 1)) * (i % 5 == 0 ? 100 : 1));
   const Tensor words = pack(kernel.packings[0], kernel, original), scales = pack(kernel.packings[1], kernel, original);
@@ -78,6 +87,33 @@ TEST(WordsNative, PackingHoldsThreeNumbersInTwoWords) {
       }
     }
   }
+}
+
+TEST(WordsNative, PackingsThatAreNoWordsAreTold) {
+  const std::string sound =
+      "kernel words\n  constant K i32[7, 2, 4]\n  constant S f32[3, 4]\n  output O f32[4]\n"
+      "  packing K[k, v, l] of [7, 12] at [k, 4*v + l] fill 0 words v scaled [v, l]\n  packing S scales of K\n"
+      "  o[l:4]: O[l] = f32(K[0, 0, l]) * S[0, l]\n";
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    std::string changed = sound;
+    changed.replace(changed.find(from), from.size(), to);
+    try {
+      verify(parse_kernel(changed));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused("words v", "words v"), "");
+  const auto told = [](const std::string& counter) {
+    return "kernel 'words': the packing of 'K' has no dimension '" + counter + "' of two words of i32 with scales";
+  };
+  EXPECT_EQ(refused("words v", "words k"), told("k"));
+  EXPECT_EQ(refused("words v", "words x"), told("x"));
+  EXPECT_EQ(refused("[7, 2, 4]", "[7, 3, 4]"), told("v"));
+  EXPECT_EQ(refused("scaled [v, l]", "scaled [l]"), told("v"));
+  EXPECT_EQ(refused("K i32", "K i64"), told("v"));
+  EXPECT_EQ(refused("S f32[3, 4]", "S f32[2, 4]"), "kernel 'words': buffer 'S' does not hold as many numbers as 'K' has scales");
 }
 
 }  // namespace
