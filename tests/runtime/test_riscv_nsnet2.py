@@ -104,4 +104,4 @@ def test_steps_begin_with_the_weights_that_the_second_cache_holds(wanted):
     # were more misses than these lines.
     lines = 100 * 2 * 13 * 400 * 2 * 32 * 4 // 64
     print(f"{wanted['second_level_misses'] / lines:.2f} of the lines that the steps' weights have come from memory")
-    assert wanted["second_level_misses"] <= 0.85 * lines
+    assert wanted["second_level_misses"] <= 0.82 * lines

@@ -116,5 +116,16 @@ TEST(WordsNative, PackingsThatAreNoWordsAreTold) {
   EXPECT_EQ(refused("S f32[3, 4]", "S f32[2, 4]"), "kernel 'words': buffer 'S' does not hold as many numbers as 'K' has scales");
 }
 
+// Sums that another kernel reads would not be multiplied by their scales.
+TEST(WordsNative, SumsThatLeaveTheKernelAreRefused) {
+  Schedule schedule(parse_kernel("kernel bare\n  input I f32[5]\n  constant K f32[5, 24]\n  output O f32[24]\n  init[n:24]: O[n] = 0\n"
+                                 "  macc[n:24, k:5]: O[n] += I[k] * K[k, n]\n"),
+                    parse_target("rv64gcv"));
+  for (const char* line : {"strip macc_n 8 as b l", "pack K : k b l"}) EXPECT_EQ(schedule.apply(line), std::nullopt);
+  const auto refused = schedule.apply("algorithm macc int21 b");
+  ASSERT_TRUE(refused);
+  EXPECT_NE(refused->find("what statement macc writes is not private to the kernel"), std::string::npos) << *refused;
+}
+
 }  // namespace
 }  // namespace tc::testing
