@@ -37,18 +37,24 @@ class Chooser {
     }
     for (llvm::SelectInst* each : choices) {
       each->replaceAllUsesWith(chosen(*each->getTrueValue(), *each->getFalseValue(), *mask(*each->getCondition(), false), *each));
-      each->eraseFromParent();
     }
+    // Not before: what is known of one may have been asked of another.
+    for (llvm::SelectInst* each : choices) each->eraseFromParent();
   }
 
-  // The address of the element, plus what leads to the other one where the mask has ones. So it stays an address of the buffer to all who ask
-  // what an access may read or write; the other memory is never both written and read.
+  // root + ((other - root - offset) & mask) + offset: the address of the element, or of the other where the mask has ones. It stays derived from
+  // the buffer's pointer, so that `conflict` still tells buffers apart.
   Value* chosen(Value& element, Value& other, Value& mask, Instruction& place) {
     llvm::APInt offset(64, 0);
     Value* root = element.stripAndAccumulateConstantOffsets(layout_, offset, /*AllowNonInbounds=*/true);
     llvm::IRBuilder<> builder(&place);
     Value* distance = builder.CreateSub(distance_to(other, *root), builder.getInt(offset));
     return builder.CreatePtrAdd(builder.CreatePtrAdd(root, builder.CreateAnd(distance, &mask)), builder.getInt(offset));
+  }
+
+  void forget(const Value& value) {
+    std::erase_if(masks_, [&](const auto& each) { return each.first.first == &value; });
+    std::erase_if(distances_, [&](const auto& each) { return each.first.first == &value || each.first.second == &value; });
   }
 
   // All ones where the condition is as said.
@@ -120,7 +126,8 @@ class Borders {
     return same && std::all_of(block.begin(), std::prev(block.end()), [&](Instruction& each) {
              if (llvm::getLoadStorePointerOperand(&each) == nullptr) return llvm::isSafeToSpeculativelyExecute(&each);
              const llvm::DataLayout& layout = each.getModule()->getDataLayout();
-             return layout.getTypeStoreSize(llvm::getLoadStoreType(&each)).getKnownMinValue() <= kLargestAccess && !each.isAtomic();
+             const llvm::TypeSize size = layout.getTypeStoreSize(llvm::getLoadStoreType(&each));
+             return !size.isScalable() && size.getFixedValue() <= kLargestAccess && !each.isAtomic();
            });
   }
 
@@ -132,7 +139,10 @@ class Borders {
     for (Instruction& each : block) {
       if (!each.isTerminator()) moved.push_back(&each);
     }
-    for (Instruction* each : moved) each->moveBefore(branch);
+    for (Instruction* each : moved) {
+      each->moveBefore(branch);
+      each->dropPoisonGeneratingFlags();   // which held inside of the border
+    }
     Value* mask = chooser_.mask(*branch->getCondition(), branch->getSuccessor(1) == &block);
     for (Instruction* each : moved) {
       Value* address = llvm::getLoadStorePointerOperand(each);
@@ -146,6 +156,7 @@ class Borders {
       each->setOperand(llvm::isa<llvm::StoreInst>(each) ? 1 : 0, result);
       each->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
     }
+    for (llvm::PHINode& phi : behind->phis()) chooser_.forget(phi);   // of one operand by then, which takes its place
     llvm::ReplaceInstWithInst(branch, llvm::BranchInst::Create(behind));
     behind->removePredecessor(&block, /*KeepOneInputPHIs=*/true);
     block.eraseFromParent();

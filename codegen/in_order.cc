@@ -81,7 +81,7 @@ class BlockOrder : public StraightLine {
     return result;
   }
 
-  // A matrix times a vector: no vector that is loaded has two products, or of words two have three.
+  // A matrix times a vector: each loaded vector serves one product; or, in words, two loaded vectors serve three.
   enum class Stream { None, Vectors, Words };
   Stream stream() const {
     size_t loads = 0, products = 0, conversions = 0;

@@ -105,11 +105,26 @@ class Block : public StraightLine {
     if (result.sum->getType() != store.getOperand(0)->getType()) return false;
     add_loaded(result);
     // Lanes that a mask leaves out are not stored, and so hold nothing when the sum is loaded: nothing else may use them.
-    if (masked(store) != nullptr && !is_used_alone(result)) return false;
+    // So it is where the address is chosen by a mask: several stores may then go to the same place (codegen/choose_addresses.h).
+    if ((masked(store) != nullptr || is_chosen(store)) && !is_used_alone(result)) return false;
     // A loop that the sum comes from hands it to its next trip, too.
     return std::all_of(result.sum->user_begin(), result.sum->user_end(), [&](const llvm::User* user) {
       return llvm::is_contained(result.operations, user) || (!in_this_block(result.sum) && in_same_block(*result.sum, *user));
     });
+  }
+
+  // Whether a mask is part of what the address of the store is made of.
+  static bool is_chosen(const Instruction& store) {
+    const Value* address = llvm::getLoadStorePointerOperand(&store);
+    while (const auto* moved = llvm::dyn_cast_or_null<llvm::GEPOperator>(address)) {
+      const bool by_mask = llvm::any_of(moved->indices(), [](const llvm::Use& index) {
+        const auto* made = llvm::dyn_cast<llvm::BinaryOperator>(index.get());
+        return made != nullptr && made->getOpcode() == Instruction::And;
+      });
+      if (by_mask) return true;
+      address = moved->getPointerOperand();
+    }
+    return false;
   }
 
   // Whether the operations serve the store alone, lane by lane.

@@ -320,6 +320,7 @@ std::array<uint32_t, 2> words_of_numbers(int64_t first, int64_t middle, int64_t 
 
 // Values, of which there are three along the iterator of their words.
 Tensor words_of(const Packing& packing, const std::vector<int64_t>& shape, const Tensor& values) {
+  constexpr auto kMost = static_cast<int64_t>(kLargestInWords);
   const size_t dim = position_of(packing, packing.words);
   const Along along(values.shape, dim);
   const Tensor scales = scales_of(packing, DType::I32, 0, values);
@@ -330,7 +331,8 @@ Tensor words_of(const Packing& packing, const std::vector<int64_t>& shape, const
   std::vector<int64_t> whole(static_cast<size_t>(kValuesInWords * along.inner));
   const auto inner = static_cast<size_t>(along.inner);
   for (int64_t o = 0; o < along.outer; ++o) {
-    for (int64_t& each : whole) each = whole_number(*from++, scale_of[numbers.next()]);
+    // A scale that is no normal number is not exact: what is larger than the largest number is cut.
+    for (int64_t& each : whole) each = std::clamp<int64_t>(whole_number(*from++, scale_of[numbers.next()]), -kMost, kMost);
     for (size_t i = 0; i < inner; ++i) {
       const auto words = words_of_numbers(whole[i], whole[inner + i], whole[2 * inner + i]);
       for (size_t word = 0; word < words.size(); ++word) to[word * inner + i] = static_cast<int32_t>(words[word]);
@@ -494,7 +496,7 @@ std::string recipe(const Packing& packing, const Kernel& kernel) {
 }
 
 bool packs_alike(const Packing& a, const Kernel& of_a, const Packing& b, const Kernel& of_b) {
-  const auto plain = [](const Packing& packing) { return packing.terms.empty() && packing.scaled.empty() && packing.scales_of.empty(); };
+  const auto plain = [](const Packing& packing) { return packing.terms.empty() && packing.words.empty() && packing.scales_of.empty(); };
   if (!plain(a) || !plain(b)) return recipe(a, of_a) == recipe(b, of_b);
   return buffer_of(a, of_a).dtype == buffer_of(b, of_b).dtype && a.fill == b.fill && a.original_shape == b.original_shape &&
          combinations_text(a) == combinations_text(b) && first_of(a) == first_of(b) && loops_of(a, of_a) == loops_of(b, of_b);

@@ -157,6 +157,8 @@ class Verifier {
       for (const Affine& affine : packing.index) check_variables(affine, iterators, "index");
       if (!packing.terms.empty()) check_terms(packing, buffer);
       if (!packing.words.empty()) check_words(packing, buffer);
+      require(packing.scaled.empty() || !packing.terms.empty() || !packing.words.empty(), "the packing of '", packing.buffer,
+              "' has scales, but neither terms nor words");
       std::vector<int64_t> shape = packing.original_shape;
       for (const Combination& each : packing.combinations) {
         require(is_float(buffer.dtype) && each.dimension < shape.size(), "the packing of '",

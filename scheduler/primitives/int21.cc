@@ -21,6 +21,7 @@ class WordsRewrite : ProductRewrite {
     refuse_dynamic();
     find_packing();
     result_ = macc_.write.buffer;
+    refuse_other_writers();
     const int before = constant_.buffer;
     scales_ = insert_scales();
     result_ += result_ > before;
@@ -31,23 +32,33 @@ class WordsRewrite : ProductRewrite {
   }
 
  private:
-  Packing& packing() { return *packing_; }
-
   // The iterators by which the constant is packed, the counter of three among them.
   void find_packing() {
     const std::string& name = buffer(constant_.buffer).name;
-    const auto found = std::find_if(kernel_.packings.begin(), kernel_.packings.end(), [&](const Packing& each) { return each.buffer == name; });
-    if (found == kernel_.packings.end()) refuse("constant ", name, " is not packed");
-    if (!found->terms.empty() || !found->scaled.empty() || !found->combinations.empty()) refuse("constant ", name, " is packed as the algorithm needs it");
-    packing_ = &*found;
+    const Packing* packing = packing_of(kernel_, name);
+    if (packing == nullptr) refuse("constant ", name, " is not packed");
+    const bool plain = packing->terms.empty() && packing->words.empty() && packing->scales_of.empty() && packing->combinations.empty();
+    if (!plain) refuse("constant ", name, " is packed as the algorithm needs it");
+    packing_ = static_cast<size_t>(packing - kernel_.packings.data());
     for (size_t d = 0; d < constant_.index.size(); ++d) {
-      if (constant_.index[d].affine.as_variable() != packing_->iterators[d]) refuse("constant ", name, " is packed by other iterators than those of ", macc_.name);
-      if (packing_->iterators[d] == counter_) place_ = d;
-      if (depends_on(macc_.write, packing_->iterators[d])) features_.push_back(packing_->iterators[d]);
+      const std::string& iterator = packing->iterators[d];
+      if (constant_.index[d].affine.as_variable() != iterator) refuse("constant ", name, " is packed by other iterators than those of ", macc_.name);
+      if (iterator == counter_) place_ = d;
+      if (depends_on(macc_.write, iterator)) features_.push_back(iterator);
     }
     const bool counts = std::count(features_.begin(), features_.end(), counter_) == 1;
     if (!counts || extent(counter_) != kValuesInWords) refuse("iterator ", counter_, " does not count three vectors of ", name);
     if (buffer(macc_.write.buffer).scope != Scope::Local) refuse("what statement ", macc_.name, " writes is not private to the kernel");
+  }
+
+  // What others wrote there would be multiplied by the scales, too.
+  void refuse_other_writers() const {
+    for (size_t i = 0; i < kernel_.statements.size(); ++i) {
+      const Statement& other = kernel_.statements[i];
+      if (i == which_ || other.write.buffer != result_) continue;
+      const bool zero = i < which_ && other.reduction == Reduction::None && other.value->kind == Expr::Kind::Const && other.value->number == 0;
+      if (!zero) refuse("statement ", other.name, " writes more than zeros to what statement ", macc_.name, " adds up");
+    }
   }
 
   // The dimensions of the result that count features, which the scales have too: the features of each are all of one
@@ -65,7 +76,8 @@ class WordsRewrite : ProductRewrite {
         size *= extent(features_[next]);
       }
       if (next == first) continue;
-      if (counted != index) next = features_.size() + 1;
+      const Affine& held = buffer(result_).shape[d];
+      if (counted != index || !held.is_constant() || held.constant() > size) next = features_.size() + 1;
       result.push_back(d);
       kernel_.buffers[static_cast<size_t>(scales_)].shape.push_back(Affine(size));
     }
@@ -78,12 +90,12 @@ class WordsRewrite : ProductRewrite {
     constant.dtype = DType::I32;
     constant.shape[place_] = Affine(kWordsOfValues);
     constant.logical = "three numbers in two words";
-    packing_->words = counter_;
-    packing_->scaled = features_;
+    kernel_.packings[packing_].words = counter_;
+    kernel_.packings[packing_].scaled = features_;
     Packing of_scales;
     of_scales.buffer = buffer(scales_).name;
     of_scales.scales_of = constant.name;
-    kernel_.packings.push_back(std::move(of_scales));   // packing_ is not valid any more
+    kernel_.packings.push_back(std::move(of_scales));
   }
 
   // The words' shares of each of the three: by how much they go up.
@@ -117,7 +129,7 @@ class WordsRewrite : ProductRewrite {
   }
 
   const std::string counter_;
-  Packing* packing_ = nullptr;
+  size_t packing_ = 0;                  // of the kernel's packings
   size_t place_ = 0;                    // of the counter in the packing
   std::vector<std::string> features_;   // of the packing's iterators
   int result_ = -1, scales_ = -1;       // buffers

@@ -77,7 +77,7 @@ void pack_constant(ScheduleState& state, Kernel& kernel, int which, const std::v
   }
   const auto old = std::find_if(kernel.packings.begin(), kernel.packings.end(),
                                 [&](const Packing& packing) { return packing.buffer == buffer.name; });
-  if (old != kernel.packings.end() && (!old->terms.empty() || !old->scales_of.empty())) {
+  if (old != kernel.packings.end() && (!old->terms.empty() || !old->words.empty() || !old->scales_of.empty())) {
     refuse("constant ", buffer.name, " is packed as the algorithm needs it");
   }
   Packing packing;

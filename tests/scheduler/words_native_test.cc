@@ -113,18 +113,40 @@ TEST(WordsNative, PackingsThatAreNoWordsAreTold) {
   EXPECT_EQ(refused("[7, 2, 4]", "[7, 3, 4]"), told("v"));
   EXPECT_EQ(refused("scaled [v, l]", "scaled [l]"), told("v"));
   EXPECT_EQ(refused("K i32", "K i64"), told("v"));
+  EXPECT_EQ(refused("words v scaled", "scaled"), "kernel 'words': the packing of 'K' has scales, but neither terms nor words");
   EXPECT_EQ(refused("S f32[3, 4]", "S f32[2, 4]"), "kernel 'words': buffer 'S' does not hold as many numbers as 'K' has scales");
 }
 
-// Sums that another kernel reads would not be multiplied by their scales.
-TEST(WordsNative, SumsThatLeaveTheKernelAreRefused) {
-  Schedule schedule(parse_kernel("kernel bare\n  input I f32[5]\n  constant K f32[5, 24]\n  output O f32[24]\n  init[n:24]: O[n] = 0\n"
-                                 "  macc[n:24, k:5]: O[n] += I[k] * K[k, n]\n"),
-                    parse_target("rv64gcv"));
-  for (const char* line : {"strip macc_n 8 as b l", "pack K : k b l"}) EXPECT_EQ(schedule.apply(line), std::nullopt);
-  const auto refused = schedule.apply("algorithm macc int21 b");
-  ASSERT_TRUE(refused);
-  EXPECT_NE(refused->find("what statement macc writes is not private to the kernel"), std::string::npos) << *refused;
+// What is written there beside the sums would be multiplied by their scales, or sums that another kernel reads would not be.
+TEST(WordsNative, SumsThatAreWrittenElsewhereAreRefused) {
+  const auto refused = [](const std::string& buffers, const std::string& first, const std::string& last) {
+    Schedule schedule(parse_kernel("kernel row\n  input I f32[5]\n  constant K f32[5, 24]\n  constant B f32[24]\n" + buffers + "  init[n:24]: T[n] = " + first +
+                                   "\n  macc[n:24, k:5]: T[n] += I[k] * K[k, n]\n" + last),
+                      parse_target("rv64gcv"));
+    for (const char* line : {"strip macc_n 8 as b l", "pack K : k b l"}) EXPECT_EQ(schedule.apply(line), std::nullopt);
+    return schedule.apply("algorithm macc int21 b").value_or("accepted");
+  };
+  const std::string local = "  output O f32[24]\n  local T f32[24]\n", copy = "  copy[j:24]: O[j] = T[j]\n";
+  EXPECT_EQ(refused(local, "0", copy), "accepted");
+  EXPECT_NE(refused("  output T f32[24]\n", "0", "").find("what statement macc writes is not private to the kernel"), std::string::npos);
+  EXPECT_NE(refused(local, "B[n]", copy).find("statement init writes more than zeros to what statement macc adds up"), std::string::npos);
+  EXPECT_NE(refused(local, "0", "  tail[j:24]: T[j] = max(T[j], 0)\n" + copy).find("statement tail writes more than zeros to what"), std::string::npos);
+}
+
+// The scale of such weights is no normal number.
+TEST(WordsNative, TinyWeightsKeepTheirSigns) {
+  const Kernel kernel = parse_kernel(
+      "kernel words\n  constant K i32[1, 2, 1]\n  constant S f32[3, 1]\n  output O f32[1]\n"
+      "  packing K[k, v, l] of [1, 3] at [k, v + l] fill 0 words v scaled [v, l]\n  packing S scales of K\n  o[l:1]: O[l] = f32(K[0, 0, l]) * S[0, l]\n");
+  for (const float value : {1e-33F, -1e-33F, 4.1e-36F, -1e-38F}) {
+    Tensor original(DType::F32, {1, 3});
+    for (int64_t i = 0; i < 3; ++i) original.data<float>()[i] = value;
+    const Tensor words = pack(kernel.packings[0], kernel, original), scales = pack(kernel.packings[1], kernel, original);
+    for (int v : {0, 2}) {
+      const double found = static_cast<double>(words.data<int32_t>()[v / 2]) * scales.data<float>()[v];
+      EXPECT_LE(std::abs(found - value), std::abs(value) > 1e-35 ? 2e-3 * std::abs(value) : std::abs(value)) << value;
+    }
+  }
 }
 
 }  // namespace
