@@ -1,5 +1,5 @@
-// Code without branches at borders, for processors that execute instructions in order and have no conditional moves: behind a branch a new block begins, and
-// blocks are too short to order. What one of them loads lives through the others, and could not be loaded again.
+// Code without branches at borders, for processors that execute instructions in order and have no conditional moves. Each branch splits the code into blocks
+// too short to reorder; and what one block loads stays in registers through the others, since fit_registers loads again only within a block.
 #pragma once
 
 #include <llvm/IR/Function.h>

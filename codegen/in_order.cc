@@ -71,7 +71,7 @@ class BlockOrder : public StraightLine {
 
   // Registers that stay free beside groups of the size. Where a block of channels is a single register, LLVM takes a few more: it moves
   // some loads ahead of the order that it is given.
-  int spare(int size) const { return kSpare * (blocks_are_registers() ? std::max(2, size) : size); }
+  int spare(int size) const { return kSpare * (block_is_one_register() ? std::max(2, size) : size); }
 
   int largest_load() const {
     int result = 0;

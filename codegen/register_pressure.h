@@ -198,10 +198,10 @@ class StraightLine {
     return result;
   }
 
-  bool blocks_are_registers() const { return target_.block * 32 <= target_.vector_bits; }
-  // Registers that stay free where weights are loaded ahead of a sum's products. Of groups the weights of two steps take turns; of single registers there
-  // are several, in whose turns LLVM's allocator finds no place for some.
-  int free_beside_sums() const { return blocks_are_registers() ? 2 : 0; }
+  bool block_is_one_register() const { return target_.block * 32 <= target_.vector_bits; }
+  // Registers that stay free where weights are loaded ahead of a sum's products. In groups the weights of two steps alternate and need none; single
+  // registers hold those of several steps, and LLVM's allocator needs two more to place them.
+  int free_beside_sums() const { return block_is_one_register() ? 2 : 0; }
 
   llvm::BasicBlock& block_;
   const Pressure& pressure_;

@@ -185,11 +185,12 @@ struct Combination {
 // - Of i16 the only term is a whole number. The scales are such that the magnitudes of the numbers along the
 //   iterators behind `terms` that are not in `scaled` add up to no more than kLargestSum.
 //
-// Where `words` is not empty, three values lie in two words: `words` is the iterator that counts the three, of whose
-// dimension the buffer, of i32, has two. The original is f32. Of values that agree in the iterators `scaled` the
-// largest magnitude divided by kLargestInWords is the scale. In units of it, modulo 2^32 and up to 2^10, value 0 is
-// word 0, value 2 is word 1, and value 1 is word 0 * 2^21 + word 1 * 2^10: the upper 21 bits of a word are of its own
-// value, and the lower 11 of both words make value 1, less what the rest of word 1 adds to it.
+// Where `words` is not empty, three values lie in two words of i32: `words` is the iterator that counts the values, and
+// the buffer has two elements along its dimension. The original is f32. Of values that agree in the iterators `scaled` the
+// largest magnitude divided by kLargestInWords is the scale; in units of it, modulo 2^32, value 0 is word 0, value 2
+// is word 1 (errors of at most 2^10), and value 1 is word 0 * 2^21 + word 1 * 2^10 (at most 2^9). The upper 21 bits of
+// a word belong to its own value. The lower 11 bits of word 1 are the low half of value 1; those of word 0 are its
+// high half minus what word 1 * 2^10 already adds there.
 //
 // Where `scales_of` is not empty, the buffer is f32 and holds the scales of that packed constant, in the
 // order of its `scaled`, the last innermost; nothing else is set.
@@ -278,11 +279,11 @@ double largest_of_digits(int64_t digits);
 // Whole numbers of 16 bits of which no sum of products leaves 32 bits: the largest of one operand, and what the
 // other's magnitudes may add up to.
 constexpr double kLargestFactor = 16383, kLargestSum = 131000;
-// Of packings in words: the largest number, to which no rounding adds so much that 32 bits would not hold it, how many values lie in
-// how many words, and how far the parts of the middle value have to go up.
+// Of packings in words: the largest magnitude of a number (rounding up by 2^10 still fits 32 bits), how many values lie
+// in how many words, and how far up each word goes to make the middle value.
 constexpr double kLargestInWords = 2147479552;   // 2^31 - 2^12
 constexpr int64_t kValuesInWords = 3, kWordsOfValues = 2;
-constexpr int kUpperPartUp = 21, kLowerPartUp = 10;
+constexpr int kFirstWordShift = 21, kSecondWordShift = 10;
 // How the constant is packed, or null.
 const Packing* packing_of(const Kernel& kernel, const std::string& buffer);
 // The argument of the kernel before all rewrites that the constant is made from: itself, or what it holds

@@ -308,10 +308,10 @@ Tensor digits_of(const Packing& packing, DType dtype, const std::vector<int64_t>
 
 // Numbers below 2^31 in magnitude, each rounded to what the two words hold of it.
 std::array<uint32_t, 2> words_of_numbers(int64_t first, int64_t middle, int64_t last) {
-  constexpr int kLowBits = 32 - kUpperPartUp;
+  constexpr int kLowBits = 32 - kFirstWordShift;
   constexpr int64_t kLow = (int64_t{1} << kLowBits) - 1, kHalf = int64_t{1} << (kLowBits - 1);
   const auto with_low = [&](int64_t number, int64_t low) { return static_cast<uint32_t>((((number - low + kHalf) >> kLowBits) << kLowBits) + low); };
-  const int64_t bits = (middle + (int64_t{1} << (kLowerPartUp - 1))) >> kLowerPartUp;
+  const int64_t bits = (middle + (int64_t{1} << (kSecondWordShift - 1))) >> kSecondWordShift;
   const uint32_t second = with_low(last, bits & kLow);
   // What the last number's low bits add when the second word goes up is taken from the upper part.
   const int64_t upper = ((bits >> kLowBits) - (second >> kLowBits)) & kLow;

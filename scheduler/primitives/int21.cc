@@ -111,7 +111,7 @@ class WordsRewrite : ProductRewrite {
       at.index[place_].affine = Affine(number);
       return binary(BinaryOp::Mul, load(DType::I32, at.buffer, at.index), factor);
     };
-    const ExprPtr number = binary(BinaryOp::Add, word(0, share(1, int64_t{1} << kUpperPartUp, 0)), word(1, share(0, int64_t{1} << kLowerPartUp, 1)));
+    const ExprPtr number = binary(BinaryOp::Add, word(0, share(1, int64_t{1} << kFirstWordShift, 0)), word(1, share(0, int64_t{1} << kSecondWordShift, 1)));
     sum.value = binary(BinaryOp::Mul, load(DType::F32, input_.buffer, input_.index), cast(DType::F32, number));
   }
 

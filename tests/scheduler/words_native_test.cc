@@ -79,7 +79,7 @@ TEST(WordsNative, PackingHoldsThreeNumbersInTwoWords) {
   for (int k = 0; k < kDepth; ++k) {
     for (int lane = 0; lane < kLanes; ++lane) {
       const auto word = [&](int number) { return static_cast<uint32_t>(words.data<int32_t>()[(2 * k + number) * kLanes + lane]); };
-      const uint32_t numbers[] = {word(0), (word(0) << kUpperPartUp) + (word(1) << kLowerPartUp), word(1)};
+      const uint32_t numbers[] = {word(0), (word(0) << kFirstWordShift) + (word(1) << kSecondWordShift), word(1)};
       for (int v = 0; v < 3; ++v) {
         const double scale = scales.data<float>()[v * kLanes + lane];
         const double value = original.data<float>()[k * 3 * kLanes + v * kLanes + lane];
