@@ -36,6 +36,15 @@ def worst_error(actual, expected):
     return float(numpy.nanmax(numpy.abs(actual.astype(numpy.float64) - expected)) / scale)
 
 
+def onnxruntime_session(model):
+    """ONNX Runtime on one model. Without VNNI its products of unsigned and signed bytes are cut at 16 bits unless it is told to be precise."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
 def verdict(failed):
     """The exit status of a command that prints a table: 1, and a line with the rows' names, where some do not hold what they have to."""
     if failed:

@@ -4,11 +4,12 @@ Integers may lie one step beside ONNX Runtime's, which takes other ways to round
 """
 
 import numpy
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tc
+
+from ..support import onnxruntime_session
 
 MOST_BESIDE = 0.02     # share of the elements that lie one step beside
 
@@ -33,7 +34,7 @@ def compare(operator, inputs, constants, outputs=1, tolerance=1e-5, most_beside=
     inputs = [(name, None if array is None else numpy.asarray(array)) for name, array in inputs]
     model = model_of(operator, inputs, constants, outputs, **attributes)
     feed = {name: array for name, array in inputs if array is not None and name not in constants}
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    session = onnxruntime_session(model)
     expected = session.run(None, feed)
     found = list(tc.compile(model, threads=1, log=False).run(feed).values())
     for own, other in zip(found, expected):

@@ -4,7 +4,6 @@ listed and has no case here fails."""
 
 import numpy
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -13,7 +12,7 @@ from tc.arguments import options_of
 from tc.native import compiler
 from tc.sources import source_of
 
-from ..support import ROOT, worst_error
+from ..support import ROOT, onnxruntime_session, worst_error
 from . import quantised_cases
 from . import test_transformers as transformers
 
@@ -439,7 +438,7 @@ def test_row(line):
     results = module.run(case.inputs)
     expected = case.expected
     if expected is None:
-        session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+        session = onnxruntime_session(data)
         expected = dict(zip(results, session.run(list(results), case.inputs)))
     for name, array in results.items():
         assert array.dtype == expected[name].dtype, name
