@@ -10,7 +10,7 @@ namespace tc {
 // would want the registers that accumulators fill.
 
 void TileEmitter::begin_blocks(size_t position) {
-  if (statement_->reduction != Reduction::Sum || region_.lane_partial || region_.accumulators.empty()) return;
+  if (statement_->reduction != Reduction::Sum || region_.accumulators.empty()) return;
   const bool blocks = std::any_of(tile_->loops.begin() + static_cast<std::ptrdiff_t>(position), tile_->loops.end(),
                                   [](const TileLoop& loop) { return loop.sum_block > 0; });
   if (!blocks || reads_itself()) return;

@@ -2,6 +2,7 @@
 #include "scheduler/default/builder.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "scheduler/core/rewriting.h"
 
@@ -128,6 +129,21 @@ void pad_constants(TraceBuilder& builder, const std::string& sum, int64_t block)
       }
     }
   }
+}
+
+std::optional<SumBlock> block_of_long_sum(const std::vector<TraceBuilder::Loop>& loops) {
+  constexpr double kLongSum = 1024;
+  double terms = 1;
+  for (const TraceBuilder::Loop& loop : loops) terms *= static_cast<double>(loop.extent.value_or(0));
+  if (terms < kLongSum) return std::nullopt;
+  const double block = std::sqrt(terms);
+  double inside = 1;   // terms of one trip
+  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
+    const double all = inside * static_cast<double>(*loop->extent);
+    if (all > block) return SumBlock{loop->name, static_cast<int64_t>(std::ceil(block / inside))};
+    inside = all;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tc

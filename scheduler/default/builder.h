@@ -74,6 +74,15 @@ void pad_constants(TraceBuilder& builder, const std::string& sum, int64_t block)
 // The list after a move: 0 none, k <= n the k-th to the front, n < k <= 2n the (k-n)-th to the end.
 std::vector<std::string> moved(std::vector<std::string> list, int64_t move);
 
+// The part of a long sum that is summed up apart (`sum_blocks`): so many trips of a loop.
+struct SumBlock {
+  std::string loop;
+  int64_t trips = 1;
+};
+// For loops that add up one term a trip, outermost first: about as many terms in a block as there are blocks, which has the least
+// error. None where the sum is short or its length is not known.
+std::optional<SumBlock> block_of_long_sum(const std::vector<TraceBuilder::Loop>& loops);
+
 // Lanes along the best iterator of the statement's own loops, reductions inside one leaf.
 void schedule_statement(TraceBuilder& builder, const std::string& statement,
                         const StatementKnobs& knobs = {}, bool isolate = true);

@@ -53,6 +53,11 @@ LoopPlan plan_partial_sums(const ReductionFacts& facts, const Choice& choice, co
   plan.order.insert(plan.order.end(), inside.begin(), inside.end());
   plan.order.push_back(plan.lanes);
   for (const std::string& name : inside) plan.unrolled.push_back({name, 0});
+  const DType type = facts.buffer(facts.sum().write).dtype;
+  if (!parts.empty() && facts.sum().reduction == Reduction::Sum && is_float(type)) {
+    const auto block = block_of_long_sum({{parts, choice.vector, true, (extent + lanes - 1) / lanes}});
+    if (block) plan.blocks = LoopPlan::Unrolling{block->loop, block->trips};
+  }
   if (knobs.unroll > 1 && !parts.empty()) plan.unrolled.push_back({parts, knobs.unroll});
   if (knobs.isolate != 0) return plan;
   if (!around.empty()) plan.isolated.push_back(around);

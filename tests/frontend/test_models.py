@@ -61,6 +61,12 @@ LIMIT = 1e-3
 LOGISTIC = {"yunet/yunet_n_320_320.onnx": ["obj_8", "obj_16"]}
 
 
+# The first normalisation of this network divides maps by a 34th of their mean: the reference has lost three digits (1.05e-3; tc is at
+# 1.5e-4, as PyTorch). It is held to the float64 evaluation.
+LOSES_DIGITS = "fast_neural_style/candy.onnx"
+LEFT_LIMIT = 3e-4
+
+
 def reference(name):
     """Inputs and outputs, by name, of the reference beside the model."""
     path = models_folder() / name
@@ -110,7 +116,14 @@ def test_agrees_on_this_machine(name):
         for key, array in exact.items():
             assert worst_error(expected[key], array.reshape(expected[key].shape)) > LIMIT, "the reference is good enough now"
         expected.update({key: array.reshape(expected[key].shape) for key, array in exact.items()})
-    check(name, module.run(inputs), expected)
+    if name == LOSES_DIGITS:
+        pytest.importorskip("torch")
+        from .style_in_float64 import outputs_in_float64
+
+        exact = outputs_in_float64(path, inputs)
+        assert all(worst_error(expected[key], array) > LIMIT for key, array in exact.items()), "the reference is good enough now"
+        expected = exact
+    check(name, module.run(inputs), expected, LEFT_LIMIT if name == LOSES_DIGITS else LIMIT)
 
 
 @pytest.mark.parametrize("name", SMALL)
