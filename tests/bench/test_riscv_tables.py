@@ -20,6 +20,18 @@ def test_errors_of_a_file(capsys, monkeypatch):
     assert len(errors) == 6 and all(0 < float(error) < 2e-6 for error in errors) and float(limit) == 1e-4
 
 
+def test_a_large_network_takes_five_runs(capsys, monkeypatch):
+    runs = []
+    run = riscv_errors.count_under_qemu
+    monkeypatch.setattr(riscv_errors, "LARGE", ("mnist-8/model.onnx",))
+    monkeypatch.setattr(riscv_errors, "count_under_qemu", lambda *given, **named: runs.append(named["vlen"]) or run(*given, **named))
+    monkeypatch.setattr("sys.argv", ["riscv_errors", "mnist-8/model.onnx"])
+    assert riscv_errors.main() == 0
+    _, *errors, limit = row_of(capsys.readouterr().out, "mnist-8/model.onnx")
+    assert runs == [128, 256, 512, 1024, 512] and float(limit) == 1e-4
+    assert max(errors[:4], key=float) == errors[5] and all(0 < float(error) < 2e-6 for error in errors)
+
+
 def test_a_wrong_output_is_told(capsys, monkeypatch):
     case = riscv_errors.case_of("mnist-8/model.onnx")
     (name, expected), = case.expected.items()
