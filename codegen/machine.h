@@ -33,19 +33,36 @@ class Unit {
   // error with the verifier's text where the module is ill-formed.
   void optimise();
 
-  std::string text() const;
+  // The module's text, and its code. To be asked for once, behind optimise().
+  std::string text();
   Bytes object();
   std::string assembly();
 
  private:
+  // How code for a processor that executes instructions in order is put in order, and given registers. No order is the best one for all
+  // loops: where vectors do not fit the registers by one, others are tried, and the one with the fewest saved vectors is taken.
+  struct Attempt {
+    int registers_less = 0;        // than the target has, which leaves the register allocator gaps between groups
+    bool swapped = false;          // the other order of values that live in one block
+  };
+
   // Whether a function of the module has it.
   bool any_function(const char* attribute) const;
+  // Our passes on the module, as `attempt_` says.
+  void transform();
+  // The module as it was before our passes, and these again.
+  void begin_again(const Attempt& attempt);
+  // Code of the attempt that saves the fewest vectors in loops, which becomes `attempt_`.
   Bytes emit(bool assembly);
+  // The same of the module as it is; `spills` becomes the number of saved vectors.
+  Bytes emit_once(bool assembly, int& spills);
 
   Target target_;
+  Attempt attempt_;
   std::unique_ptr<llvm::LLVMContext> context_;
   std::unique_ptr<llvm::TargetMachine> machine_;
   std::unique_ptr<llvm::Module> module_;
+  std::unique_ptr<llvm::Module> before_;   // the module before our passes, where there may be several attempts
 };
 
 }  // namespace tc

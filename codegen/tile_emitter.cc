@@ -405,9 +405,10 @@ llvm::Value* TileEmitter::add_product(const Accumulator& accumulator, std::pair<
   const Guard predicate = guard_for(needed);
   auto& [a, b] = product;
   if (plain_load(a, true) && !plain_load(b, true)) std::swap(a, b);
+  const bool constant = plain_load(b, true);
   // So do two loads that are both guarded.
-  const bool both = !needed.empty() && plain_load(a, false) && plain_load(b, false);
-  bool zero = both || (!needed.empty() && plain_load(a, false) && plain_load(b, true));
+  const bool both = !needed.empty() && !constant && plain_load(a, false) && plain_load(b, false);
+  bool zero = both || (!needed.empty() && constant && plain_load(a, false));
   Value left;
   if (zero) {
     left = load(a->access, a->dtype, guard, /*must_guard=*/true);
