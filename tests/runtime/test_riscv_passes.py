@@ -99,3 +99,14 @@ def test_weights_of_a_large_matrix_are_words(tmp_path, features, tolerance, word
     sums, conversions, products = (len(re.findall(rf"\t{name}\t", text)) for name in (r"vmacc\.vx", r"vfcvt\.f\.x\.v", r"vfm(?:acc|add)\.vf"))
     assert products > 0 and (sums > 0) == words and (conversions > 0) == words, (sums, conversions, products)
     assert not words or 2 * sums < conversions <= 3 * sums and products >= 0.9 * conversions, (sums, conversions, products)
+
+
+# add_product (codegen/tile_emitter.cc): where a product is left out at a border, its element is read from zeros (choose_addresses), and its
+# weights are read as they are.
+@pytest.mark.parametrize("target", ["rv64gcv_zvl256b", "rv64gcv_zvl1024b"])
+def test_weights_are_not_chosen_at_borders(tmp_path, target):
+    path = tmp_path / "model.onnx"
+    onnx.save(convolution(64, 64, 27, 5), path)
+    text = max((kernel.schedule().llvm for kernel in tc.kernels(path, target, threads=1)), key=len)
+    assert "@kernel.zeros" in text
+    assert not re.findall(r"select i1 %\S+, (?:<\d+ x float>|ptr @kernel\.zeros|ptr %\S+, ptr @kernel\.zeros).*", text)
