@@ -205,16 +205,31 @@ class GroupNumbers {
 
   int64_t next() {
     const int64_t result = number_;
-    for (size_t d = shape_.size(); d-- > 0;) {
+    advance(shape_.size());
+    return result;
+  }
+
+  // The numbers of the next elements along the last dimension: `first`, and each by `step` more than the one before. Between rows.
+  struct Row {
+    int64_t first, step, size;
+  };
+  Row next_row() {
+    const Row result{number_, steps_.back(), shape_.back()};
+    advance(shape_.size() - 1);
+    return result;
+  }
+
+ private:
+  // To the next element of the first `rank` dimensions.
+  void advance(size_t rank) {
+    for (size_t d = rank; d-- > 0;) {
       number_ += steps_[d];
       if (++index_[d] < shape_[d]) break;
       number_ -= shape_[d] * steps_[d];
       index_[d] = 0;
     }
-    return result;
   }
 
- private:
   const std::vector<int64_t> shape_;
   std::vector<int64_t> index_, steps_, groups_shape_;
   int64_t count_ = 1, number_ = 0;
@@ -268,7 +283,10 @@ Tensor scales_of(const Packing& packing, DType dtype, int64_t digits, const Tens
   auto* scales = result.data<float>();
   const auto largest = static_cast<float>(largest_number(packing, digits));
   const auto* from = values.data<float>();
-  for (const float* end = from + values.count(); from != end; ++from) raise(scales[numbers.next()], std::abs(*from));
+  for (const float* end = from + values.count(); from != end;) {
+    const GroupNumbers::Row row = numbers.next_row();
+    for (int64_t i = 0; i < row.size; ++i) raise(scales[row.first + i * row.step], std::abs(*from++));
+  }
   for (int64_t i = 0; i < result.count(); ++i) scales[i] /= largest;
   return result;
 }
@@ -318,21 +336,31 @@ std::array<uint32_t, 2> words_of_numbers(int64_t first, int64_t middle, int64_t 
   return {with_low(first, upper), second};
 }
 
+// A weight in units of its scale as a whole number. A scale that is no normal number is not exact: what is larger than the largest number is
+// cut. Of zeros the scale is zero, so that the quotient is no number; 0 then, and where it is infinite.
+int64_t number_in_words(double quotient) {
+  constexpr double kRound = 0x1.8p52;   // added and taken away, it leaves the nearest whole number
+  if (!std::isfinite(quotient)) return 0;
+  return static_cast<int64_t>(std::clamp<double>(quotient, -kLargestInWords, kLargestInWords) + kRound - kRound);
+}
+
 // Values, of which there are three along the iterator of their words.
 Tensor words_of(const Packing& packing, const std::vector<int64_t>& shape, const Tensor& values) {
-  constexpr auto kMost = static_cast<int64_t>(kLargestInWords);
-  const size_t dim = position_of(packing, packing.words);
-  const Along along(values.shape, dim);
+  const Along along(values.shape, position_of(packing, packing.words));
   const Tensor scales = scales_of(packing, DType::I32, 0, values);
+  std::vector<double> inverses(scales.data<float>(), scales.data<float>() + scales.count());
+  for (double& each : inverses) each = 1 / each;
   GroupNumbers numbers = scale_numbers(packing, values.shape);
   Tensor result(DType::I32, shape);
   auto* to = result.data<int32_t>();
-  const auto *from = values.data<float>(), *scale_of = scales.data<float>();
+  const auto* from = values.data<float>();
   std::vector<int64_t> whole(static_cast<size_t>(kValuesInWords * along.inner));
   const auto inner = static_cast<size_t>(along.inner);
   for (int64_t o = 0; o < along.outer; ++o) {
-    // A scale that is no normal number is not exact: what is larger than the largest number is cut.
-    for (int64_t& each : whole) each = std::clamp<int64_t>(whole_number(*from++, scale_of[numbers.next()]), -kMost, kMost);
+    for (auto* number = whole.data(); number != whole.data() + whole.size();) {
+      const GroupNumbers::Row row = numbers.next_row();
+      for (int64_t i = 0; i < row.size; ++i) *number++ = number_in_words(static_cast<double>(*from++) * inverses[static_cast<size_t>(row.first + i * row.step)]);
+    }
     for (size_t i = 0; i < inner; ++i) {
       const auto words = words_of_numbers(whole[i], whole[inner + i], whole[2 * inner + i]);
       for (size_t word = 0; word < words.size(); ++word) to[word * inner + i] = static_cast<int32_t>(words[word]);
