@@ -33,15 +33,15 @@ class Chooser {
     for (Instruction& each : llvm::instructions(function_)) {
       auto* choice = llvm::dyn_cast<llvm::SelectInst>(&each);
       if (choice == nullptr || !choice->getType()->isPointerTy() || !choice->getCondition()->getType()->isIntegerTy(1)) continue;
-      const bool zeros = llvm::isa<llvm::GlobalVariable>(choice->getTrueValue());
-      if (zeros != llvm::isa<llvm::GlobalVariable>(choice->getFalseValue())) choices.push_back(choice);
+      const bool zeros_if_true = llvm::isa<llvm::GlobalVariable>(choice->getTrueValue());
+      if (zeros_if_true != llvm::isa<llvm::GlobalVariable>(choice->getFalseValue())) choices.push_back(choice);
     }
     for (llvm::SelectInst* each : choices) {
-      // LLVM turns conditions around.
-      const bool where = llvm::isa<llvm::GlobalVariable>(each->getTrueValue());
+      // LLVM may negate the condition and swap the sides.
+      const bool zeros_if_true = llvm::isa<llvm::GlobalVariable>(each->getTrueValue());
       Value *element = each->getTrueValue(), *zeros = each->getFalseValue();
-      if (where) std::swap(element, zeros);
-      each->replaceAllUsesWith(chosen(*element, *zeros, *mask(*each->getCondition(), where), *each));
+      if (zeros_if_true) std::swap(element, zeros);
+      each->replaceAllUsesWith(chosen(*element, *zeros, *mask(*each->getCondition(), zeros_if_true), *each));
     }
     // Not before: what is known of one may have been asked of another.
     for (llvm::SelectInst* each : choices) each->eraseFromParent();

@@ -5,8 +5,8 @@
 
 namespace tc {
 
-// A pass that adds to `count` the whole vector registers of RISC-V which loops of a function save on the stack or bring back: instructions of
-// the code, however often they run. It has to come behind both allocators, that of vectors and that of scalars (`llvm::StackSlotColoringID`).
+// A pass that adds to `count` the instructions by which loops of a function save whole vector registers of RISC-V on the stack or bring them
+// back, however often they run and however many registers they move. It has to come behind both allocators, that of vectors and that of scalars (`llvm::StackSlotColoringID`).
 llvm::Pass* create_count_spills(int& count);
 
 }  // namespace tc

@@ -43,7 +43,7 @@ class Unit {
   // loops: where vectors do not fit the registers by one, others are tried, and the one with the fewest saved vectors is taken.
   struct Attempt {
     int registers_less = 0;        // than the target has, which leaves the register allocator gaps between groups
-    bool swapped = false;          // the other order of values that live in one block
+    bool swapped = false;          // LLVM's `greedy-reverse-local-assignment` is the inverse of what the module's loops ask for
   };
 
   // Whether a function of the module has it.
@@ -52,9 +52,9 @@ class Unit {
   void transform();
   // The module as it was before our passes, and these again.
   void begin_again(const Attempt& attempt);
-  // Code of the attempt that saves the fewest vectors in loops, which becomes `attempt_`.
+  // Code of the attempt that saves the fewest vectors in loops, which becomes `attempt_`. The module is not to be used behind it.
   Bytes emit(bool assembly);
-  // The same of the module as it is; `spills` becomes the number of saved vectors.
+  // Code of the module as it is. Where instructions run in order, adds the saves and reloads of vectors in loops to `spills`.
   Bytes emit_once(bool assembly, int& spills);
 
   Target target_;

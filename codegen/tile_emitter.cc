@@ -395,8 +395,8 @@ void TileEmitter::replace_element(Accumulator& accumulator, const Constraints& p
 llvm::Value* TileEmitter::add_product(const Accumulator& accumulator, std::pair<ExprPtr, ExprPtr> product,
                                       const Constraints& pending, Constraints& needed) {
   const Guard guard = guard_for(pending);
-  // A guarded plain load gives 0 where the instance does not exist. Times a constant, which is
-  // finite, it adds nothing: no further selection is needed.
+  // A guarded plain load gives 0 where the instance does not exist. Times a constant it adds nothing, as padding's zeros do: no further
+  // selection is needed. (A weight that is not finite makes the sum NaN there, as it does in ONNX Runtime.)
   auto plain_load = [&](const ExprPtr& expr, bool constant) {
     if (expr->kind != Expr::Kind::Load) return false;
     const Scope scope = kernel_.buffers[static_cast<size_t>(expr->access.buffer)].scope;
@@ -405,10 +405,10 @@ llvm::Value* TileEmitter::add_product(const Accumulator& accumulator, std::pair<
   const Guard predicate = guard_for(needed);
   auto& [a, b] = product;
   if (plain_load(a, true) && !plain_load(b, true)) std::swap(a, b);
-  const bool constant = plain_load(b, true);
-  // So do two loads that are both guarded.
-  const bool both = !needed.empty() && !constant && plain_load(a, false) && plain_load(b, false);
-  bool zero = both || (!needed.empty() && constant && plain_load(a, false));
+  const bool weights = plain_load(b, true);
+  // Two loads that are both guarded add nothing either.
+  const bool both = !needed.empty() && !weights && plain_load(a, false) && plain_load(b, false);
+  bool zero = both || (!needed.empty() && weights && plain_load(a, false));
   Value left;
   if (zero) {
     left = load(a->access, a->dtype, guard, /*must_guard=*/true);

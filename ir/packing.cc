@@ -209,7 +209,7 @@ class GroupNumbers {
     return result;
   }
 
-  // The numbers of the next elements along the last dimension: `first`, and each by `step` more than the one before. Between rows.
+  // The numbers of the next elements along the last dimension: `first`, and each by `step` more than the one before. Only where a row begins.
   struct Row {
     int64_t first, step, size;
   };

@@ -197,7 +197,7 @@ def errors(case):
 
 
 def errors_of_large(case):
-    """The same columns from five runs: those of one length each are the executable's that has versions for all."""
+    """Those columns from five runs, as the text above says: of the lengths one executable's that has versions for all, whose largest is the last column."""
     with tempfile.TemporaryDirectory(prefix="tc-errors-") as folder:
         built = executable_of(case, "rv64gcv+lengths", folder)
         found = []

@@ -101,8 +101,8 @@ def test_weights_of_a_large_matrix_are_words(tmp_path, features, tolerance, word
     assert not words or 2 * sums < conversions <= 3 * sums and products >= 0.9 * conversions, (sums, conversions, products)
 
 
-# add_product (codegen/tile_emitter.cc): where a product is left out at a border, its element is read from zeros (choose_addresses), and its
-# weights are read as they are.
+# add_product (codegen/tile_emitter.cc; at 1024 bits) and choose_zeros (codegen/choose_addresses.cc; at 256): where a product is left out at a border,
+# its element is read from zeros, whose address is computed, and its weights are read as they are.
 @pytest.mark.parametrize("target", ["rv64gcv_zvl256b", "rv64gcv_zvl1024b"])
 def test_weights_are_not_chosen_at_borders(tmp_path, target):
     path = tmp_path / "model.onnx"
