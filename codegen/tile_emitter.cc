@@ -405,10 +405,9 @@ llvm::Value* TileEmitter::add_product(const Accumulator& accumulator, std::pair<
   const Guard predicate = guard_for(needed);
   auto& [a, b] = product;
   if (plain_load(a, true) && !plain_load(b, true)) std::swap(a, b);
-  const bool weights = plain_load(b, true);
-  // Two loads that are both guarded add nothing either.
-  const bool both = !needed.empty() && !weights && plain_load(a, false) && plain_load(b, false);
-  bool zero = both || (!needed.empty() && weights && plain_load(a, false));
+  bool zero = !needed.empty() && plain_load(a, false) && plain_load(b, false);
+  // Where neither is a constant, both are guarded.
+  const bool both = zero && !plain_load(b, true);
   Value left;
   if (zero) {
     left = load(a->access, a->dtype, guard, /*must_guard=*/true);
