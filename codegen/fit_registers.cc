@@ -2,6 +2,7 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -30,6 +31,8 @@ class FitBlock : public StraightLine {
   bool fits() const { return leaves_free(broadcasts() ? 0 : largest()); }
 
   void run() {
+    const auto steps = static_cast<size_t>(llvm::count_if(order_, [](const Instruction* each) { return is_step(*each); }));
+    steps_share_vectors_ = !broadcasts() && steps >= kFewProducts;
     find_needs();
     order_depth_first();
     load_again();
@@ -81,38 +84,93 @@ class FitBlock : public StraightLine {
   // Whether the block is there for the instruction: it has an effect, or its value lives on. Sums of a tile take their steps together,
   // since they share what is loaded.
   bool is_root(const Instruction& instruction) const {
-    if (multiplies_broadcast(instruction)) return true;
+    if (multiplies_broadcast(instruction) || (steps_share_vectors_ && is_step(instruction))) return true;
     if (instruction.mayHaveSideEffects() || instruction.isVolatile()) return true;
     return std::any_of(instruction.user_begin(), instruction.user_end(), [&](const llvm::User* user) {
       return !place_.contains(llvm::cast<Instruction>(user));
     });
   }
 
+  // A step of a sum of products of vectors: what it adds to is a step too, or the sum's first value.
+  static bool is_step(const Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+    if (call == nullptr || call->getIntrinsicID() != llvm::Intrinsic::fmuladd || !call->getType()->isVectorTy()) return false;
+    const Value* sum = call->getArgOperand(2);
+    const auto* before = llvm::dyn_cast<llvm::IntrinsicInst>(sum);
+    return llvm::isa<llvm::Constant, llvm::PHINode>(sum) || (before != nullptr && before->getIntrinsicID() == llvm::Intrinsic::fmuladd);
+  }
+
   void order_depth_first() {
-    std::vector<bool> done(order_.size());
-    std::vector<Instruction*> result;
-    // Of each instruction under way: the next of its needs.
-    std::vector<std::pair<size_t, size_t>> path;
-    const auto emit = [&](size_t root) {
-      path.assign(1, {root, 0});
-      while (!path.empty()) {
-        auto& [at, next] = path.back();
-        if (done[at]) {
-          path.pop_back();
-        } else if (next < needs_[at].size()) {
-          path.emplace_back(needs_[at][next++], 0);
-        } else {
-          done[at] = true;
-          result.push_back(order_[at]);
-          path.pop_back();
-        }
-      }
-    };
+    done_.resize(order_.size());
+    std::vector<size_t> places, roots;
+    std::vector<std::vector<size_t>> touches;   // of each, itself behind what makes its address
     for (size_t i = 0; i < order_.size(); ++i) {
-      if (is_root(*order_[i])) emit(i);
+      if (is_root(*order_[i]) && !is_touch(*order_[i])) roots.push_back(i);
     }
-    for (size_t i = 0; i < order_.size(); ++i) emit(i);
+    while (!roots.empty()) {
+      const auto next = steps_share_vectors_ ? std::min_element(roots.begin(), roots.end(), [&](size_t a, size_t b) { return cost(a) < cost(b); }) : roots.begin();
+      emit(*next, places);
+      roots.erase(next);
+    }
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (is_touch(*order_[i])) emit(i, touches.emplace_back());
+    }
+    places = spread(touches, places);
+    for (size_t i = 0; i < order_.size(); ++i) emit(i, places);
+    std::vector<Instruction*> result;
+    for (const size_t each : places) result.push_back(order_[each]);
     order_ = std::move(result);
+  }
+
+  // Appends the place of the instruction behind those of all that it needs.
+  void emit(size_t root, std::vector<size_t>& places) {
+    std::vector<std::pair<size_t, size_t>> path(1, {root, 0});   // of each instruction under way: the next of its needs
+    while (!path.empty()) {
+      auto& [at, next] = path.back();
+      if (done_[at]) {
+        path.pop_back();
+      } else if (next < needs_[at].size()) {
+        path.emplace_back(needs_[at][next++], 0);
+      } else {
+        done_[at] = true;
+        places.push_back(at);
+        path.pop_back();
+      }
+    }
+  }
+
+  // Registers of what has to be made for the instruction: the step of a sum that is the cheapest has its vectors already, or most of them.
+  int cost(size_t at) const {
+    int result = 0;
+    std::vector<size_t> waiting(1, at);
+    llvm::DenseSet<size_t> seen;
+    while (!waiting.empty()) {
+      const size_t each = waiting.back();
+      waiting.pop_back();
+      if (done_[each] || !seen.insert(each).second) continue;
+      result += pressure_.registers(*order_[each]);
+      waiting.insert(waiting.end(), needs_[each].begin(), needs_[each].end());
+    }
+    return result;
+  }
+
+  // The places with the touches evenly between them. LLVM's scheduler moves no load past a touch, so that a touch beside each load would keep all
+  // loads in front of the first sum.
+  std::vector<size_t> spread(const std::vector<std::vector<size_t>>& touches, const std::vector<size_t>& places) const {
+    std::vector<size_t> count_with(order_.size());   // of the places, up to each
+    for (size_t i = 0; i < places.size(); ++i) count_with[places[i]] = i + 1;
+    std::vector<size_t> result;
+    size_t done = 0;
+    for (size_t i = 0; i < touches.size(); ++i) {
+      size_t until = places.size() * (2 * i + 1) / (2 * touches.size());
+      for (const size_t each : touches[i]) {
+        for (const size_t need : needs_[each]) until = std::max(until, count_with[need]);
+      }
+      for (; done < until; ++done) result.push_back(places[done]);
+      result.insert(result.end(), touches[i].begin(), touches[i].end());
+    }
+    result.insert(result.end(), places.begin() + static_cast<std::ptrdiff_t>(done), places.end());
+    return result;
   }
 
   // Of a vector, from the address that is its first operand.
@@ -236,8 +294,10 @@ class FitBlock : public StraightLine {
     return copy;
   }
 
+  bool steps_share_vectors_ = false;   // as those of a depthwise convolution do, whose columns read the same elements and weights
   std::vector<std::vector<size_t>> needs_;
   std::vector<int> wanted_;
+  std::vector<bool> done_;
   llvm::DenseMap<const Value*, std::vector<size_t>> uses_;
   llvm::DenseMap<const Value*, Value*> again_;             // the last copy of a load
   llvm::DenseMap<const Value*, const Value*> originals_;   // of copies

@@ -12,13 +12,25 @@ using llvm::Value;
 
 namespace {
 
+// Of a vector of addresses, the one that they are counted from; null where there is none.
+const Value* base_of(const Value& addresses) {
+  const auto* element = llvm::dyn_cast<llvm::GEPOperator>(&addresses);
+  return element != nullptr && element->getPointerOperandType()->isPointerTy() ? element->getPointerOperand() : nullptr;
+}
+
 // Where the instruction reads or writes; null where that cannot be told.
 const Value* accessed(const Instruction& instruction) {
-  if (const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction)) {
-    if (call->getIntrinsicID() == llvm::Intrinsic::masked_load) return call->getArgOperand(0);
-    if (call->getIntrinsicID() == llvm::Intrinsic::masked_store) return call->getArgOperand(1);
+  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+  if (call == nullptr) return llvm::getLoadStorePointerOperand(&instruction);
+  switch (call->getIntrinsicID()) {
+    case llvm::Intrinsic::masked_load:
+    case llvm::Intrinsic::experimental_vp_strided_load: return call->getArgOperand(0);
+    case llvm::Intrinsic::masked_store:
+    case llvm::Intrinsic::experimental_vp_strided_store: return call->getArgOperand(1);
+    case llvm::Intrinsic::masked_gather: return base_of(*call->getArgOperand(0));
+    case llvm::Intrinsic::masked_scatter: return base_of(*call->getArgOperand(1));
+    default: return nullptr;
   }
-  return llvm::getLoadStorePointerOperand(&instruction);
 }
 
 }  // namespace
@@ -58,8 +70,10 @@ bool is_touch(const Instruction& instruction) {
   return load != nullptr && load->isVolatile() && load->use_empty();
 }
 
-// Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap.
+// Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap. LLVM takes a touch, which is
+// volatile, for a write.
 bool conflict(const Instruction& a, const Instruction& b) {
+  if (is_touch(a) || is_touch(b)) return false;
   if (!a.mayReadOrWriteMemory() || !b.mayReadOrWriteMemory()) return false;
   if (!a.mayWriteToMemory() && !b.mayWriteToMemory()) return false;
   const Value *first = accessed(a), *second = accessed(b);

@@ -138,6 +138,50 @@ TEST(InOrder, AddressesOfManyStepsAreOfTheirBuffer) {
   EXPECT_GE(count_of(order_of(body), "again"), 5);
 }
 
+// Two columns of a depthwise convolution: all elements are loaded first, and each with a touch. 15 vectors and two sums are 68 registers at 128 bits, yet no
+// step needs more than one element and two weights beside the sums.
+TEST(InOrder, StepsThatShareVectorsComeTogether) {
+  std::string body;
+  const auto step = [&](const std::string& sum, int k, int element) {
+    const std::string n = std::to_string(k), before = k == 0 ? "zeroinitializer" : "%" + sum + std::to_string(k - 1);
+    body += "  %" + sum + n + " = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %a" + std::to_string(element) + ", <16 x float> %w" + n +
+            ", <16 x float> " + before + ")\n";
+  };
+  for (const char* name : {"a", "w"}) {
+    for (int i = 0; i < (*name == 'a' ? 8 : 7); ++i) {
+      const std::string n = name + std::to_string(i);
+      body += "  %p" + n + " = getelementptr i8, ptr %" + (*name == 'a' ? "in" : "weights") + ", i64 " + std::to_string(64 * i) + "\n";
+      body += "  %" + n + " = load <16 x float>, ptr %p" + n + "\n";
+      if (*name == 'a') body += "  %t" + n + " = load volatile i8, ptr %p" + n + "\n";
+    }
+  }
+  for (int k = 0; k < 7; ++k) step("u", k, k);
+  for (int k = 0; k < 7; ++k) step("v", k, k + 1);
+  body += "  store <16 x float> %u6, ptr %out\n  %next = getelementptr i8, ptr %out, i64 64\n  store <16 x float> %v6, ptr %next\n";
+  const std::string order = order_of(body, "rv64gcv");
+  EXPECT_EQ(count_of(order, "again"), 0) << order;
+  for (int k = 0; k < 5; ++k) {
+    const std::string n = std::to_string(k);
+    EXPECT_LT(order.find("v" + n + " "), order.find("u" + std::to_string(k + 2) + " ")) << order;
+    EXPECT_LT(order.find("u" + n + " "), order.find(" a" + std::to_string(k + 3) + " ")) << order;
+  }
+  EXPECT_EQ(count_of(order, "touch"), 8) << order;
+  EXPECT_LT(order.find("u0"), order.rfind("touch")) << order;
+  EXPECT_GT(order.find("u6"), order.find("touch")) << order;
+}
+
+TEST(InOrder, StridedLoadsPassStoresToOtherBuffers) {
+  const auto order = [](const char* buffer) {
+    std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + multiply_add("s2", "a", "s1");
+    body += "  store <16 x float> %s2, ptr %out\n  %far = call <16 x float> @llvm.experimental.vp.strided.load.v16f32.p0.i64(ptr " + std::string(buffer) +
+            ", i64 256, <16 x i1> splat (i1 true), i32 16)\n";
+    body += multiply_add("s3", "far", "s2") + "  %next = getelementptr i8, ptr %out, i64 64\n  store <16 x float> %s3, ptr %next\n";
+    return order_of(body);
+  };
+  EXPECT_LT(order("%weights").find("far"), order("%weights").find("store")) << order("%weights");
+  EXPECT_GT(order("%out").find("far"), order("%out").find("store")) << order("%out");
+}
+
 // Where a block of channels is one register, two stay free beside sums and weights.
 TEST(InOrder, SingleRegistersLeaveTwoFree) {
   const auto sums = [](int count) {
