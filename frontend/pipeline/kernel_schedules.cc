@@ -144,7 +144,8 @@ void alternate(Schedule& schedule) {
 }  // namespace
 
 std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, const std::vector<std::string>& layout_lines,
-                                                         const std::vector<std::string>& trace, Schedule& schedule) const {
+                                                         const std::vector<std::string>& trace, double tolerance,
+                                                         Schedule& schedule) const {
   const bool laid_out = trace.size() >= layout_lines.size() &&
                         std::equal(layout_lines.begin(), layout_lines.end(), trace.begin());
   if (!laid_out) return "it does not begin with the layouts that the model gives the kernel";
@@ -152,8 +153,8 @@ std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, c
   if (split_count(trace) > kMostSplits) return text("it splits loops ", split_count(trace), " times; ", kMostSplits, " are allowed");
   if (auto refused = schedule.replay(trace)) return refused;
   const TraceAlgorithm algorithm = algorithm_of(trace);
-  if (algorithm.tolerance > options_.tolerance) {
-    return text(algorithm.text, " needs a tolerance of ", algorithm.tolerance, ", not ", options_.tolerance);
+  if (algorithm.tolerance > tolerance) {
+    return text(algorithm.text, " needs a tolerance of ", algorithm.tolerance, ", not ", tolerance);
   }
   if (auto refused = schedule.check()) return refused;
   const ScheduledKernel finished = schedule.finish();
@@ -162,7 +163,7 @@ std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, c
     return text("its code would have about ", static_cast<int64_t>(size), " operations; ", static_cast<int64_t>(kMostCode), " are allowed");
   }
   const auto by_default = [&] {
-    return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance).finish();
+    return default_schedule(kernel, options_.target, options_.threads, layout_lines, tolerance).finish();
   };
   if (auto refused = refuse_scratch(finished, by_default)) return refused;
   // Where no code can be written for it, the build must not end in that.
@@ -171,14 +172,14 @@ std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, c
 }
 
 std::optional<Schedule> KernelSchedules::recorded_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
-                                                           const std::string& workload) {
+                                                           const Entry& entry) {
   if (!options_.traces || stopped_) return std::nullopt;
   const ReplayBudget budget(kReplayOperations);
-  for (const std::vector<std::string>& trace : options_.traces(workload)) {
+  for (const std::vector<std::string>& trace : options_.traces(entry.workload)) {
     Schedule schedule(kernel, options_.target);
     std::optional<std::string> refused;
     try {
-      refused = refuse_trace(kernel, layout_lines, trace, schedule);
+      refused = refuse_trace(kernel, layout_lines, trace, entry.tolerance, schedule);
     } catch (...) {
       // Whatever a record leads to, the build goes on without it.
       refused = as_error(std::current_exception()).what();
@@ -198,32 +199,33 @@ std::optional<Schedule> KernelSchedules::recorded_schedule(const Kernel& kernel,
 
 Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
                                           Entry& entry) {
-  if (auto recorded = recorded_schedule(kernel, layout_lines, entry.workload)) {
+  if (auto recorded = recorded_schedule(kernel, layout_lines, entry)) {
     entry.tuned = true;
     return *std::move(recorded);
   }
-  return default_schedule(kernel, options_.target, options_.threads, layout_lines, options_.tolerance);
+  return default_schedule(kernel, options_.target, options_.threads, layout_lines, entry.tolerance);
 }
 
 const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
-                                                        const std::vector<std::string>& layout_lines, bool sizes_known,
-                                                        bool repeated) {
+                                                        const std::vector<std::string>& layout_lines, const Use& use) {
   std::string key = workload_key(kernel);
   for (const std::string& line : layout_lines) key += "\n" + line;
   Entry entry;
   entry.workload = key;
-  if (repeated) key += "\nrepeated";
+  entry.tolerance = use.exact ? 0 : options_.tolerance;
+  if (use.repeated) key += "\nrepeated";
+  if (use.exact) key += "\nexact";
   auto found = scheduled_.find(key);
-  if (found != scheduled_.end() && !sizes_known && result_.plan.kernels.at(found->second.index).scratch_by_sizes) {
+  if (found != scheduled_.end() && !use.sizes_known && result_.plan.kernels.at(found->second.index).scratch_by_sizes) {
     key += "\nlimited";
     found = scheduled_.find(key);
   }
   if (found != scheduled_.end()) return found->second;
   Schedule schedule = choose_schedule(kernel, layout_lines, entry);
-  if (repeated) alternate(schedule);
+  if (use.repeated) alternate(schedule);
   entry.trace = schedule.trace();
   ScheduledKernel finished = schedule.finish();
-  finished.scratch_by_sizes = sizes_known && scratch_bytes(finished) > kManyScratchBytes && !sizes_of_scratch(finished.kernel).empty();
+  finished.scratch_by_sizes = use.sizes_known && scratch_bytes(finished) > kManyScratchBytes && !sizes_of_scratch(finished.kernel).empty();
   if (!finished.scratch_by_sizes) limit_sizes(finished);
   if (scratch_bytes(finished) > kMostScratchBytes) {
     fail(ErrorKind::Unsupported, "kernel '", kernel.name, "' would need more than 1 GiB per thread for its intermediate "
@@ -234,7 +236,7 @@ const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
   entry.index = static_cast<int>(result_.plan.kernels.size());
   result_.plan.scratch_bytes = std::max(result_.plan.scratch_bytes, scratch_bytes(finished));
   result_.plan.kernels.push_back(std::move(finished));
-  if (!options_.target.longer.empty()) add_versions(kernel, layout_lines, entry, repeated);
+  if (!options_.target.longer.empty()) add_versions(kernel, layout_lines, entry, use.repeated);
   return scheduled_.emplace(key, entry).first->second;
 }
 
@@ -244,7 +246,7 @@ void KernelSchedules::add_versions(const Kernel& kernel, const std::vector<std::
     const Target target = parse_target(name);
     Target one_of_several = target;   // whose schedule packs constants as those of other lengths do
     one_of_several.longer = options_.target.longer;
-    Schedule by_default = default_schedule(kernel, one_of_several, options_.threads, layout_lines, options_.tolerance);
+    Schedule by_default = default_schedule(kernel, one_of_several, options_.threads, layout_lines, entry.tolerance);
     // Where its panels are wider than those of shorter vectors, the parts of a panel can lie apart as they do there; else
     // the kernel's own schedule takes fewer registers of longer vectors.
     for (const std::vector<std::string>& trace : {by_default.trace(), with_narrow_panels(by_default.trace()), entry.trace}) {
@@ -275,6 +277,7 @@ void KernelSchedules::report(const Kernel& kernel, const Entry& entry,
   report.algorithm = algorithm_of(entry.trace).text;
   report.tuned = entry.tuned;
   report.single_thread = entry.single_thread;
+  report.tolerance = entry.tolerance;
   report.statements = str(kernel);
   report.predicted_seconds = entry.seconds;
   std::map<std::string, int64_t> parameters;

@@ -23,21 +23,25 @@ class KernelSchedules {
     std::vector<std::string> trace;
     double seconds = 0;
     bool single_thread = false;      // too small to divide
+    double tolerance = 0;            // that its schedule may spend
   };
-  // Of the kernel with these layout lines; its buffers have names by role. `sizes_known`: before the run begins, so that it
-  // can have the scratch memory that they need; else much of it limits the sizes. `repeated`: a loop of the plan runs it, so
-  // that it may alternate.
-  const Entry& schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, bool sizes_known, bool repeated);
+  // What the schedule of a kernel depends on beside its statements.
+  struct Use {
+    bool sizes_known = false;        // before the run begins, so that it can have the scratch memory that they need; else much of it limits the sizes
+    bool repeated = false;           // a loop of the plan runs it, so that it may alternate
+    bool exact = false;              // no other algorithm than sums of float32
+  };
+  // Of the kernel with these layout lines; its buffers have names by role.
+  const Entry& schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Use& use);
   // Of one call.
   void report(const Kernel& kernel, const Entry& entry, const std::vector<std::string>& layout_lines);
 
  private:
   // Replays the trace on `schedule`; why it is not taken, if so. Throws what replaying it and generating its code throws.
   std::optional<std::string> refuse_trace(const Kernel& kernel, const std::vector<std::string>& layout_lines,
-                                          const std::vector<std::string>& trace, Schedule& schedule) const;
+                                          const std::vector<std::string>& trace, double tolerance, Schedule& schedule) const;
   // The first of the given traces that this kernel allows; what the others cost is bounded, and is noted.
-  std::optional<Schedule> recorded_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
-                                            const std::string& workload);
+  std::optional<Schedule> recorded_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Entry& entry);
   // That one, else the default.
   Schedule choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, Entry& entry);
   // Versions of the entry's kernel for the target's longer vectors: those that take the same arguments.

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <iomanip>
@@ -191,13 +192,13 @@ std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, do
     task.layout_lines = report.layout_lines;
     task.target = model.target;
     task.threads = threads;
-    task.tolerance = tolerance;
+    task.tolerance = std::min(tolerance, report.tolerance);
     task.single_thread = report.single_thread;
     task.calls = static_cast<int>(std::min<int64_t>(calls[report.kernel], 1 << 30));
     task.bytes_between_calls = between[report.kernel];
     task.untuned = report.trace;
     Schedule start(task.kernel, task.target);
-    if (!start.replay(task.layout_lines)) task.algorithms = algorithm_traces(start, threads, tolerance);
+    if (!start.replay(task.layout_lines)) task.algorithms = algorithm_traces(start, threads, task.tolerance);
     tasks.push_back(std::move(task));
   }
   if (!symbolic.empty() && notes)

@@ -7,6 +7,7 @@ import onnx
 import pytest
 import tc
 
+from ..support import run_under_qemu, worst_error
 from .test_riscv_spills import convolution, draw, model, pooling
 
 
@@ -99,6 +100,16 @@ def test_weights_of_a_large_matrix_are_words(tmp_path, features, tolerance, word
     sums, conversions, products = (len(re.findall(rf"\t{name}\t", text)) for name in (r"vmacc\.vx", r"vfcvt\.f\.x\.v", r"vfm(?:acc|add)\.vf"))
     assert products > 0 and (sums > 0) == words and (conversions > 0) == words, (sums, conversions, products)
     assert not words or 2 * sums < conversions <= 3 * sums and products >= 0.9 * conversions, (sums, conversions, products)
+
+
+# is_even_matrix (frontend/pipeline/plan_builder.cc): weights that are all equal stay floats, so that a softmax of large results does not tell them apart.
+def test_equal_weights_give_equal_results(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(model({"x": [1, 400]}, [("MatMul", "x w", "p", {}), ("Softmax", "p", "y", {})], w=np.full((400, 1200), 0.3, np.float32)), path)
+    module = tc.compile(path, "rv64gcv_zvl256b", threads=1, log=False)
+    module.export(str(tmp_path / "program"), kind="executable")
+    outputs = run_under_qemu(tmp_path / "program", {"x": 1e17 * np.abs(draw(1, 400))}, tmp_path)
+    assert worst_error(outputs["y.npy"], np.full((1, 1200), 1 / 1200)) < 1e-6
 
 
 # add_product (codegen/tile_emitter.cc; at 1024 bits) and choose_zeros (codegen/choose_addresses.cc; at 256): where a product is left out at a border,
