@@ -217,8 +217,7 @@ bool Unit::any_function(const char* attribute) const {
 Bytes Unit::emit(bool assembly) {
   // Most loops fit by one of the first three. Those with many registers less leave room for constants that an epilogue keeps in registers through
   // the loop of its sum.
-  constexpr std::array<Attempt, 11> kOthers = {
-      {{0, true}, {1, false}, {2, false}, {1, true}, {2, true}, {4, false}, {4, true}, {6, false}, {8, false}, {12, false}, {14, false}}};
+  constexpr std::array<Attempt, 10> kOthers = {{{0, true}, {1, false}, {2, false}, {1, true}, {2, true}, {4, false}, {4, true}, {6, false}, {8, false}, {12, false}}};
   int fewest = 0;
   Bytes result = emit_once(assembly, fewest);
   if (before_ == nullptr) return result;
