@@ -55,7 +55,9 @@ class FitBlock : public StraightLine {
       }
       if (!order_[i]->mayReadOrWriteMemory()) continue;
       for (size_t j = 0; j < i; ++j) {
-        if (!moves_freely(*order_[i]) && !moves_freely(*order_[j]) && conflict(*order_[j], *order_[i])) needs_[i].push_back(j);
+        if (!moves_freely(*order_[i]) && !moves_freely(*order_[j]) && !is_apart(*order_[i]) && !is_apart(*order_[j]) && conflict(*order_[j], *order_[i])) {
+          needs_[i].push_back(j);
+        }
       }
     }
     // Registers for the value with all that it is made of (Sethi and Ullman's numbers).
@@ -81,6 +83,10 @@ class FitBlock : public StraightLine {
     return instruction.hasMetadata(llvm::LLVMContext::MD_invariant_load) && !instruction.isVolatile();
   }
 
+  // A touch, which waits for no load, where touches are spread. Elsewhere each keeps its place, and loads of its buffer theirs: without it LLVM saved
+  // vectors of 1x1 convolutions and of Winograd's products.
+  bool is_apart(const Instruction& instruction) const { return steps_share_vectors_ && is_touch(instruction); }
+
   // Whether the block is there for the instruction: it has an effect, or its value lives on. Sums of a tile take their steps together,
   // since they share what is loaded.
   bool is_root(const Instruction& instruction) const {
@@ -105,7 +111,7 @@ class FitBlock : public StraightLine {
     std::vector<size_t> places, roots;
     std::vector<std::vector<size_t>> touches;   // of each, itself behind what makes its address
     for (size_t i = 0; i < order_.size(); ++i) {
-      if (is_root(*order_[i]) && !is_touch(*order_[i])) roots.push_back(i);
+      if (is_root(*order_[i]) && !is_apart(*order_[i])) roots.push_back(i);
     }
     while (!roots.empty()) {
       const auto next = steps_share_vectors_ ? std::min_element(roots.begin(), roots.end(), [&](size_t a, size_t b) { return cost(a) < cost(b); }) : roots.begin();
@@ -113,7 +119,7 @@ class FitBlock : public StraightLine {
       roots.erase(next);
     }
     for (size_t i = 0; i < order_.size(); ++i) {
-      if (is_touch(*order_[i])) emit(i, touches.emplace_back());
+      if (is_apart(*order_[i])) emit(i, touches.emplace_back());
     }
     places = spread(touches, places);
     for (size_t i = 0; i < order_.size(); ++i) emit(i, places);
@@ -187,7 +193,7 @@ class FitBlock : public StraightLine {
   bool nothing_writes(const Instruction& instruction) const {
     if (!is_load(instruction) || instruction.isVolatile() || pressure_.registers(instruction) == 0) return false;
     return moves_freely(instruction) || std::none_of(order_.begin(), order_.end(), [&](const Instruction* each) {
-             return conflict(*each, instruction);
+             return !is_apart(*each) && conflict(*each, instruction);
            });
   }
 

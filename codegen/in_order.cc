@@ -183,7 +183,7 @@ class BlockOrder : public StraightLine {
   size_t free_from(size_t i) const {
     if (order_[i]->hasMetadata(llvm::LLVMContext::MD_invariant_load)) return 0;
     size_t result = i;
-    while (result > 0 && !conflict(*order_[result - 1], *order_[i])) --result;
+    while (result > 0 && (is_touch(*order_[result - 1]) || !conflict(*order_[result - 1], *order_[i]))) --result;
     return result;
   }
 

@@ -89,7 +89,7 @@ class Chains : public StraightLine {
         if (const auto found = place_.find(llvm::dyn_cast<Instruction>(use.get())); found != place_.end()) needs_[i].push_back(found->second);
       }
       for (size_t j = 0; j < i; ++j) {
-        if (conflict(*order_[j], *order_[i])) needs_[i].push_back(j);
+        if (!is_touch(*order_[i]) && !is_touch(*order_[j]) && conflict(*order_[j], *order_[i])) needs_[i].push_back(j);
       }
     }
   }

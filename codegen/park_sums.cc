@@ -138,7 +138,7 @@ class Block : public StraightLine {
   // Whether nothing else reads or writes the result's place between the sum and the store. Results of a tile have places of their own.
   bool is_free(const Epilogue& epilogue, const Instruction& from) const {
     return llvm::none_of(order_, [&](const Instruction* each) {
-      if (each->comesBefore(&from) || !each->comesBefore(epilogue.store)) return false;
+      if (is_touch(*each) || each->comesBefore(&from) || !each->comesBefore(epilogue.store)) return false;
       const bool is_result = llvm::any_of(epilogues_, [&](const Epilogue& other) { return other.store == each; });
       return !is_result && conflict(*each, *epilogue.store);
     });
@@ -172,7 +172,9 @@ class Block : public StraightLine {
     return result;
   }
   bool may_come_first(const llvm::LoadInst& load) const {
-    return !load.isVolatile() && std::none_of(order_.begin(), order_.end(), [&](const Instruction* each) { return conflict(*each, load); });
+    return !load.isVolatile() && std::none_of(order_.begin(), order_.end(), [&](const Instruction* each) {
+      return !is_touch(*each) && conflict(*each, load);
+    });
   }
 
   // Moves what computes the value, an address, in front of the place.

@@ -70,10 +70,8 @@ bool is_touch(const Instruction& instruction) {
   return load != nullptr && load->isVolatile() && load->use_empty();
 }
 
-// Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap. LLVM takes a touch, which is
-// volatile, for a write.
+// Whether the two may not change places: one writes what the other may access. Buffers of kernels do not overlap.
 bool conflict(const Instruction& a, const Instruction& b) {
-  if (is_touch(a) || is_touch(b)) return false;
   if (!a.mayReadOrWriteMemory() || !b.mayReadOrWriteMemory()) return false;
   if (!a.mayWriteToMemory() && !b.mayWriteToMemory()) return false;
   const Value *first = accessed(a), *second = accessed(b);
