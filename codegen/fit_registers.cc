@@ -11,6 +11,7 @@
 #include <llvm/Transforms/Utils/Local.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -32,7 +33,7 @@ class FitBlock : public StraightLine {
 
   void run() {
     const auto steps = static_cast<size_t>(llvm::count_if(order_, [](const Instruction* each) { return is_step(*each); }));
-    steps_share_vectors_ = !broadcasts() && steps >= kFewProducts;
+    chooses_steps_ = steps >= kFewProducts && !broadcasts() && llvm::none_of(order_, [](const Instruction* each) { return multiplies_broadcast(*each); });
     find_needs();
     order_depth_first();
     load_again();
@@ -83,21 +84,21 @@ class FitBlock : public StraightLine {
     return instruction.hasMetadata(llvm::LLVMContext::MD_invariant_load) && !instruction.isVolatile();
   }
 
-  // A touch, which waits for no load, where touches are spread. Elsewhere each keeps its place, and loads of its buffer theirs: without it LLVM saved
-  // vectors of 1x1 convolutions and of Winograd's products.
-  bool is_apart(const Instruction& instruction) const { return steps_share_vectors_ && is_touch(instruction); }
+  // A touch that stands apart from the order of all else (see `spread`). Elsewhere a touch stays between the loads of its buffer: when it was free there,
+  // LLVM saved vectors of 1x1 convolutions and of Winograd's products.
+  bool is_apart(const Instruction& instruction) const { return chooses_steps_ && is_touch(instruction); }
 
   // Whether the block is there for the instruction: it has an effect, or its value lives on. Sums of a tile take their steps together,
   // since they share what is loaded.
   bool is_root(const Instruction& instruction) const {
-    if (multiplies_broadcast(instruction) || (steps_share_vectors_ && is_step(instruction))) return true;
+    if (multiplies_broadcast(instruction) || (chooses_steps_ && is_step(instruction))) return true;
     if (instruction.mayHaveSideEffects() || instruction.isVolatile()) return true;
     return std::any_of(instruction.user_begin(), instruction.user_end(), [&](const llvm::User* user) {
       return !place_.contains(llvm::cast<Instruction>(user));
     });
   }
 
-  // A step of a sum of products of vectors: what it adds to is a step too, or the sum's first value.
+  // A multiply-add of vectors that goes on from another one, or begins a sum with a constant or what an earlier block or trip has left.
   static bool is_step(const Instruction& instruction) {
     const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
     if (call == nullptr || call->getIntrinsicID() != llvm::Intrinsic::fmuladd || !call->getType()->isVectorTy()) return false;
@@ -109,16 +110,17 @@ class FitBlock : public StraightLine {
   void order_depth_first() {
     done_.resize(order_.size());
     std::vector<size_t> places, roots;
-    std::vector<std::vector<size_t>> touches;   // of each, itself behind what makes its address
     for (size_t i = 0; i < order_.size(); ++i) {
       if (is_root(*order_[i]) && !is_apart(*order_[i])) roots.push_back(i);
     }
     while (!roots.empty()) {
-      const auto next = steps_share_vectors_ ? std::min_element(roots.begin(), roots.end(), [&](size_t a, size_t b) { return cost(a) < cost(b); }) : roots.begin();
+      const auto next = chooses_steps_ && is_step(*order_[roots.front()]) ? cheapest_step(roots) : roots.begin();
       emit(*next, places);
       roots.erase(next);
     }
-    for (size_t i = 0; i < order_.size(); ++i) {
+    // Of a window's rows the last is the one that no other tile has brought near: it comes first.
+    std::vector<std::vector<size_t>> touches;   // of each, the instructions of its address that nothing else needs, then itself
+    for (size_t i = order_.size(); i-- > 0;) {
       if (is_apart(*order_[i])) emit(i, touches.emplace_back());
     }
     places = spread(touches, places);
@@ -145,12 +147,26 @@ class FitBlock : public StraightLine {
     }
   }
 
-  // Registers of what has to be made for the instruction: the step of a sum that is the cheapest has its vectors already, or most of them.
-  int cost(size_t at) const {
+  using Places = std::vector<size_t>;
+  Places::iterator cheapest_step(Places& roots) const {
+    auto result = roots.begin();
+    int fewest = std::numeric_limits<int>::max();
+    for (auto each = roots.begin(); each != roots.end() && fewest > 0; ++each) {
+      if (!is_step(*order_[*each])) continue;
+      if (const int registers = cost(*each, fewest); registers < fewest) {
+        fewest = registers;
+        result = each;
+      }
+    }
+    return result;
+  }
+
+  // Registers of all that has to be made before the instruction has its value, counted up to a limit: a step needs those before it, too.
+  int cost(size_t at, int limit) const {
     int result = 0;
-    std::vector<size_t> waiting(1, at);
+    Places waiting(1, at);
     llvm::DenseSet<size_t> seen;
-    while (!waiting.empty()) {
+    while (!waiting.empty() && result < limit) {
       const size_t each = waiting.back();
       waiting.pop_back();
       if (done_[each] || !seen.insert(each).second) continue;
@@ -163,14 +179,14 @@ class FitBlock : public StraightLine {
   // The places with the touches evenly between them. LLVM's scheduler moves no load past a touch, so that a touch beside each load would keep all
   // loads in front of the first sum.
   std::vector<size_t> spread(const std::vector<std::vector<size_t>>& touches, const std::vector<size_t>& places) const {
-    std::vector<size_t> count_with(order_.size());   // of the places, up to each
-    for (size_t i = 0; i < places.size(); ++i) count_with[places[i]] = i + 1;
+    std::vector<size_t> count_up_to(order_.size());   // of each instruction: how many of the places end with it; 0 of others
+    for (size_t i = 0; i < places.size(); ++i) count_up_to[places[i]] = i + 1;
     std::vector<size_t> result;
     size_t done = 0;
     for (size_t i = 0; i < touches.size(); ++i) {
       size_t until = places.size() * (2 * i + 1) / (2 * touches.size());
       for (const size_t each : touches[i]) {
-        for (const size_t need : needs_[each]) until = std::max(until, count_with[need]);
+        for (const size_t need : needs_[each]) until = std::max(until, count_up_to[need]);
       }
       for (; done < until; ++done) result.push_back(places[done]);
       result.insert(result.end(), touches[i].begin(), touches[i].end());
@@ -300,7 +316,9 @@ class FitBlock : public StraightLine {
     return copy;
   }
 
-  bool steps_share_vectors_ = false;   // as those of a depthwise convolution do, whose columns read the same elements and weights
+  // Sums of products of two vectors fill the block, as those of a depthwise convolution do, whose columns read the same elements and weights:
+  // of their steps the next is the one for which the fewest vectors are missing.
+  bool chooses_steps_ = false;
   std::vector<std::vector<size_t>> needs_;
   std::vector<int> wanted_;
   std::vector<bool> done_;

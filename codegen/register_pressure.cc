@@ -12,7 +12,7 @@ using llvm::Value;
 
 namespace {
 
-// Of a vector of addresses, the one that they are counted from; null where there is none.
+// The scalar pointer to which a vector of offsets is added; null of any other vector of addresses.
 const Value* base_of(const Value& addresses) {
   const auto* element = llvm::dyn_cast<llvm::GEPOperator>(&addresses);
   return element != nullptr && element->getPointerOperandType()->isPointerTy() ? element->getPointerOperand() : nullptr;

@@ -10,6 +10,7 @@
 
 #include "codegen/codegen.h"
 #include "ir/error.h"
+#include "scheduler/algebra/algorithms.h"
 
 namespace tc {
 namespace {
@@ -210,11 +211,12 @@ const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
                                                         const std::vector<std::string>& layout_lines, const Use& use) {
   std::string key = workload_key(kernel);
   for (const std::string& line : layout_lines) key += "\n" + line;
+  if (use.equal_weights) key += "\nequal weights";
   Entry entry;
   entry.workload = key;
-  entry.tolerance = use.exact ? 0 : options_.tolerance;
+  // Of three features in words two have 21 bits and one 22, so that equal ones would differ; results of 1e19 differ by enough for a softmax.
+  entry.tolerance = use.equal_weights ? std::min(options_.tolerance, kWithoutWords) : options_.tolerance;
   if (use.repeated) key += "\nrepeated";
-  if (use.exact) key += "\nexact";
   auto found = scheduled_.find(key);
   if (found != scheduled_.end() && !use.sizes_known && result_.plan.kernels.at(found->second.index).scratch_by_sizes) {
     key += "\nlimited";

@@ -23,13 +23,13 @@ class KernelSchedules {
     std::vector<std::string> trace;
     double seconds = 0;
     bool single_thread = false;      // too small to divide
-    double tolerance = 0;            // that its schedule may spend
+    double tolerance = 0;            // the model's, or less
   };
   // What the schedule of a kernel depends on beside its statements.
   struct Use {
     bool sizes_known = false;        // before the run begins, so that it can have the scratch memory that they need; else much of it limits the sizes
     bool repeated = false;           // a loop of the plan runs it, so that it may alternate
-    bool exact = false;              // no other algorithm than sums of float32
+    bool equal_weights = false;      // all elements of a matrix that it multiplies by are equal, as features then are, and have to stay
   };
   // Of the kernel with these layout lines; its buffers have names by role.
   const Entry& schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Use& use);
@@ -49,7 +49,7 @@ class KernelSchedules {
 
   const BuildOptions& options_;
   BuiltPlan& result_;
-  // By workload and layout lines, and whether sizes are limited where others' are not.
+  // By workload, which has the layout lines, whether a loop repeats the kernel, and whether sizes are limited where others' are not.
   std::map<std::string, Entry> scheduled_;
   size_t refused_ = 0;                       // recorded schedules
   double replay_work_ = 0;                   // of those that were tried

@@ -38,12 +38,22 @@ bool outermost(const Shape& shape, int64_t axis) {
   return true;
 }
 
-// A matrix of float32 whose elements are all equal: so are the results of one product with it, and what follows may tell apart what differs by rounding (a softmax
-// of results of 1e19, in a network of ONNX's tests). Algorithms that round the weights, some to 21 bits and others to 22, would let them differ.
+// A matrix of float32 whose elements are all equal; dimensions of 1 do not count.
 bool is_even_matrix(const TensorPtr& constant) {
-  if (constant == nullptr || constant->dtype != DType::F32 || constant->shape.size() != 2 || constant->count() < 2) return false;
+  if (constant == nullptr || constant->dtype != DType::F32 || constant->count() < 2) return false;
+  if (std::count_if(constant->shape.begin(), constant->shape.end(), [](int64_t size) { return size > 1; }) > 2) return false;
   const std::vector<uint8_t>& bytes = constant->bytes;
   return std::equal(bytes.begin() + sizeof(float), bytes.end(), bytes.begin());
+}
+
+// Whether a sum of the kernel has the buffer as a factor.
+bool is_multiplied(const Kernel& kernel, const std::string& buffer) {
+  return std::any_of(kernel.statements.begin(), kernel.statements.end(), [&](const Statement& statement) {
+    if (statement.reduction != Reduction::Sum || statement.value->kind != Expr::Kind::Binary || statement.value->binary != BinaryOp::Mul) return false;
+    return std::any_of(statement.value->operands.begin(), statement.value->operands.end(), [&](const ExprPtr& each) {
+      return each->kind == Expr::Kind::Load && kernel.buffers.at(static_cast<size_t>(each->access.buffer)).name == buffer;
+    });
+  });
 }
 
 class PlanBuilder final : public ControlSteps {
@@ -386,8 +396,10 @@ class PlanBuilder final : public ControlSteps {
     });
     TC_CHECK(argument_count == arguments.size());
 
-    const bool exact = std::any_of(arguments.begin(), arguments.end(), [&](ValueId each) { return is_even_matrix(graph[each].constant); });
-    const KernelSchedules::Entry& entry = schedules_.schedule(kernel, layout_lines, {sizes_known(kernel), frame.repeated, exact});
+    const bool equal_weights = std::any_of(values.begin(), values.end(), [&](const auto& each) {
+      return is_even_matrix(graph[each.second].constant) && is_multiplied(kernel, each.first);
+    });
+    const KernelSchedules::Entry& entry = schedules_.schedule(kernel, layout_lines, {sizes_known(kernel), frame.repeated, equal_weights});
     const Kernel& final_kernel = result_.plan.kernels[entry.index].kernel;
 
     PlanStep step;

@@ -26,6 +26,8 @@ constexpr double kDigitsError = 1e-6;
 // Of one layer whose weights are numbers of 21 bits, in units of a feature's largest: normal weights have 1e-6; by such a last layer the
 // largest error of MobileNetV2 grew by 5e-6, that of TinyBERT by 4e-6.
 constexpr double kWordsError = 5e-6;
+// A tolerance that does not allow such weights, nor what errs by more.
+constexpr double kWithoutWords = 0.99 * kWordsError * kLayers;
 
 // How a matrix unit computes products of floats from products of shorter numbers, their terms. Products of
 // terms i and j are summed up where i + j is less than the number of terms; what is left out is below what

@@ -102,7 +102,7 @@ def test_weights_of_a_large_matrix_are_words(tmp_path, features, tolerance, word
     assert not words or 2 * sums < conversions <= 3 * sums and products >= 0.9 * conversions, (sums, conversions, products)
 
 
-# is_even_matrix (frontend/pipeline/plan_builder.cc): weights that are all equal stay floats, so that a softmax of large results does not tell them apart.
+# is_even_matrix (frontend/pipeline/plan_builder.cc): weights that are all equal stay floats, so that a softmax of large results does not tell features apart.
 def test_equal_weights_give_equal_results(tmp_path):
     path = tmp_path / "model.onnx"
     onnx.save(model({"x": [1, 400]}, [("MatMul", "x w", "p", {}), ("Softmax", "p", "y", {})], w=np.full((400, 1200), 0.3, np.float32)), path)
@@ -110,6 +110,15 @@ def test_equal_weights_give_equal_results(tmp_path):
     module.export(str(tmp_path / "program"), kind="executable")
     outputs = run_under_qemu(tmp_path / "program", {"x": 1e17 * np.abs(draw(1, 400))}, tmp_path)
     assert worst_error(outputs["y.npy"], np.full((1, 1200), 1 / 1200)) < 1e-6
+
+
+def test_other_weights_are_words_beside_equal_ones(tmp_path):
+    path = tmp_path / "model.onnx"
+    nodes = [("Gemm", "x w b", "p", {}), ("Gemm", "p v b", "y", {})]
+    onnx.save(model({"x": [1, 600]}, nodes, w=draw(600, 600), v=np.full((600, 600), 0.3, np.float32), b=np.full((1, 600), 0.5, np.float32)), path)
+    kernels = tc.compile(path, "rv64gcv_zvl256b", threads=1, log=False).kernels
+    assert ["int21" in "\n".join(kernel["trace"]) for kernel in kernels] == [True, False]
+    assert kernels[0]["workload"] != kernels[1]["workload"]   # a schedule that is found for one is not the other's
 
 
 # add_product (codegen/tile_emitter.cc; at 1024 bits) and choose_zeros (codegen/choose_addresses.cc; at 256): where a product is left out at a border,
