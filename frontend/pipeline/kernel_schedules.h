@@ -29,7 +29,7 @@ class KernelSchedules {
   struct Use {
     bool sizes_known = false;        // before the run begins, so that it can have the scratch memory that they need; else much of it limits the sizes
     bool repeated = false;           // a loop of the plan runs it, so that it may alternate
-    bool equal_weights = false;      // all elements of a matrix that it multiplies by are equal, as features then are, and have to stay
+    bool equal_weights = false;      // all elements of a matrix that it multiplies by are equal: it must not be stored in words
   };
   // Of the kernel with these layout lines; its buffers have names by role.
   const Entry& schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Use& use);

@@ -15,6 +15,7 @@
 #include "ir/error.h"
 #include "ir/ops/op.h"
 #include "ir/passes/group.h"
+#include "scheduler/algebra/algorithms.h"
 
 namespace tc {
 
@@ -396,7 +397,7 @@ class PlanBuilder final : public ControlSteps {
     });
     TC_CHECK(argument_count == arguments.size());
 
-    const bool equal_weights = std::any_of(values.begin(), values.end(), [&](const auto& each) {
+    const bool equal_weights = has_words(options_.target) && std::any_of(values.begin(), values.end(), [&](const auto& each) {
       return is_even_matrix(graph[each.second].constant) && is_multiplied(kernel, each.first);
     });
     const KernelSchedules::Entry& entry = schedules_.schedule(kernel, layout_lines, {sizes_known(kernel), frame.repeated, equal_weights});

@@ -366,11 +366,9 @@ Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice) {
   return taken;
 }
 
-// On processors that reorder instructions what words gain depends on how many streams they fetch ahead: on two cores of an x86 AlexNet took 0.80 of the time,
-// on one as long as before, and nsNet2, whose weights lie in the third cache, 1.03 and 1.13.
 bool pays_in_words(const ReductionFacts& facts, const Choice& choice, const ReductionKnobs& knobs) {
   const Target& target = facts.target();
-  if (target.reorders || target.vector_bits == 0 || !target.longer.empty()) return false;
+  if (!has_words(target)) return false;
   if (knobs.words == 1 || facts.reduction().tolerance < kWordsError * kLayers) return false;
   const Expr& value = *facts.sum().value;
   const bool product = value.kind == Expr::Kind::Binary && value.binary == BinaryOp::Mul && value.dtype == DType::F32 &&
