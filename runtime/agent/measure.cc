@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "runtime/agent/effort.h"
 #include "runtime/agent/trial.h"
 
 namespace tc::agent {
@@ -20,19 +21,12 @@ constexpr int kSampleAttempts = 10;
 // it is a verdict: a candidate that skips runs comes to this at every change, an honest one once in thousands.
 constexpr int kSuspicions = 3;
 constexpr double kLongestSamples = 20;   // what an attempt may take, in samples
-// Single runs on inputs never seen before, which the runs of samples are held against: those take more than this
-// part of their processor time, but for what is lost to the stop before it and to caches, which have to
-// fetch new inputs and poisoned outputs.
-constexpr size_t kSingleRuns = 3;
-constexpr double kLeastEffort = 0.7;
-constexpr double kLostSeconds = 150e-6, kFetchedBytesPerSecond = 4e9;
 
-std::string microseconds(double seconds) { return std::to_string(std::lround(seconds * 1e6)); }
-
-double middle(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : 0.5 * (values[half - 1] + values[half]);
+double bytes_of(const Batch& batch) {
+  double bytes = 0;
+  for (const Port& port : batch.inputs) bytes += static_cast<double>(port.bytes);
+  for (const Port& port : batch.outputs) bytes += static_cast<double>(port.bytes);
+  return bytes;
 }
 
 // One candidate of the batch on its way through verification and sampling.
@@ -40,7 +34,8 @@ class Candidate {
  public:
   Candidate(Bench& bench, const Batch& batch, int index, Inputs& inputs,
             const std::function<bool()>& cancelled)
-      : bench_(bench), batch_(batch), inputs_(inputs), subject_(bench, batch, index, inputs, cancelled) {
+      : bench_(bench), batch_(batch), inputs_(inputs), subject_(bench, batch, index, inputs, cancelled),
+        effort_(batch.threads, bytes_of(batch)) {
     result_.candidate = index;
   }
 
@@ -94,7 +89,7 @@ class Candidate {
         continue;
       }
       result_.samples.push_back(found.seconds);
-      efforts_.push_back(found.processor_seconds);
+      effort_.add_sample(found.processor_seconds);
       run_single(trial);
       return;
     }
@@ -104,7 +99,8 @@ class Candidate {
 
   // The result, with what there is to say of one that ran to the end.
   Result finish() {
-    check_effort();
+    const std::string problem = inputs_.empty() ? "" : effort_.problem(runs_);
+    if (!problem.empty()) throw Misbehaviour{Outcome::WrongResult, problem};
     result_.peak_bytes = subject_.peak_bytes();
     result_.runs_per_sample = runs_;
     subject_.end();
@@ -146,25 +142,10 @@ class Candidate {
 
   // One more run on inputs never seen before: by now it has all else at hand that the runs of a sample have.
   void run_single(const Trial& trial) {
-    if (singles_.size() >= kSingleRuns) return;
+    if (!effort_.needs_single()) return;
     inputs_.show_spare();
     run_shown(trial, trial.spare(), 1);
-    singles_.push_back(subject_.since_begin().processor);
-  }
-
-  void check_effort() const {
-    if (singles_.empty() || inputs_.empty()) return;
-    double bytes = 0;
-    for (const Port& port : batch_.inputs) bytes += static_cast<double>(port.bytes);
-    for (const Port& port : batch_.outputs) bytes += static_cast<double>(port.bytes);
-    const double single = *std::min_element(singles_.begin(), singles_.end());
-    const double lost = kLostSeconds * batch_.threads + bytes / kFetchedBytesPerSecond;
-    const double effort = middle(efforts_);
-    if (effort >= kLeastEffort * (single - lost)) return;
-    throw Misbehaviour{Outcome::WrongResult,
-                       "does not run as often as it is told: one run takes " + microseconds(single) +
-                           " us of processor time, each of " + std::to_string(runs_) + " takes " +
-                           microseconds(effort) + " us"};
+    effort_.add_single(subject_.since_begin().processor, subject_.agent_seconds());
   }
 
   // Empty, or what is wrong with the outputs as those of that data set.
@@ -204,7 +185,7 @@ class Candidate {
   Result result_;
   double seconds_per_run_ = 0;              // the least so far
   uint32_t runs_ = 1;
-  std::vector<double> efforts_, singles_;   // seconds of processors: of a sample's runs, of single ones
+  Effort effort_;
   int suspicions_ = 0;                      // probes whose outputs did not follow
 };
 
@@ -263,7 +244,7 @@ class Candidates {
   void for_each_alive(int round, const std::function<void(Candidate&)>& action) {
     if (alive_.empty()) return;
     try {
-      if (round >= 0) trial_.next(round < static_cast<int>(kSingleRuns));
+      if (round >= 0) trial_.next(round < static_cast<int>(Effort::kSingleRuns));
     } catch (const Misbehaviour& what) {
       const Misbehaviour unsure = {what.outcome, "could not be checked: the program that all are compared "
                                                  "with " + what.detail};

@@ -38,6 +38,8 @@ class Subject {
     double wall = 0, processor = 0;
   };
   Clocks since_begin() const;
+  // Processor seconds that the agent itself needed for the last command, to start the process and to stop it.
+  double agent_seconds() const { return agent_seconds_; }
 
   uint8_t* output(size_t i) { return outputs_[i].data(); }
   // Empty, or that it wrote where nothing is its own.
@@ -62,7 +64,7 @@ class Subject {
   double left_;                     // of its time, in seconds
   std::string doing_;
   uint32_t runs_ = 0;
-  double begin_ = 0, begin_processor_ = 0;
+  double begin_ = 0, begin_processor_ = 0, begin_agent_ = 0, agent_seconds_ = 0;
   std::optional<double> done_;
 };
 
