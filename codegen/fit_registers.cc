@@ -147,8 +147,8 @@ class FitBlock : public StraightLine {
     }
   }
 
-  using Places = std::vector<size_t>;
-  Places::iterator cheapest_step(Places& roots) const {
+  // Of the steps among the roots the one with the fewest registers of what is missing.
+  std::vector<size_t>::iterator cheapest_step(std::vector<size_t>& roots) const {
     auto result = roots.begin();
     int fewest = std::numeric_limits<int>::max();
     for (auto each = roots.begin(); each != roots.end() && fewest > 0; ++each) {
@@ -164,7 +164,7 @@ class FitBlock : public StraightLine {
   // Registers of all that has to be made before the instruction has its value, counted up to a limit: a step needs those before it, too.
   int cost(size_t at, int limit) const {
     int result = 0;
-    Places waiting(1, at);
+    std::vector<size_t> waiting(1, at);
     llvm::DenseSet<size_t> seen;
     while (!waiting.empty() && result < limit) {
       const size_t each = waiting.back();

@@ -142,6 +142,7 @@ py::dict report_dict(const KernelReport& report) {
   result["trace"] = python_texts(report.trace);
   result["algorithm"] = report.algorithm;
   result["statements"] = report.statements;
+  result["tolerance"] = report.tolerance;
   result["flops"] = report.flops;
   result["multiply_adds"] = report.multiply_adds;
   result["predicted_seconds"] = report.predicted_seconds;

@@ -369,14 +369,14 @@ def _inspect_kernel(arguments):
         raise Error(f"--dump={wanted}: a kernel's texts are {', '.join(_KERNEL_TEXTS)}, or all")
     threads = arguments.threads or 1
     result = {"label": kernel.label, "target": kernel.target, "threads": threads}
-    text = [f"{kernel.label} for {kernel.target}, {threads} thread{'s'[:threads != 1]}, tolerance {arguments.tolerance:g}\n"]
+    text = [f"{kernel.label} for {kernel.target}, {threads} thread{'s'[:threads != 1]}, tolerance {kernel.tolerance:g}\n"]
     for name in names:
         if name == "statements":
             part = kernel.text
         elif name == "trace":
             part = "\n".join(schedule.trace)
         elif name == "default":
-            part, result["strategies"] = kernel.default_report(arguments.tolerance)
+            part, result["strategies"] = kernel.default_report()
         else:
             part = getattr(schedule, name)
         result[name] = part

@@ -148,6 +148,7 @@ class Kernel:
         self.multiply_adds = report["multiply_adds"]
         self.flops = report["flops"]
         self.predicted_seconds = report["predicted_seconds"]
+        self.tolerance = report["tolerance"]   # of its schedules: the model's, or less
         self.target = target
         self._threads = threads
 
@@ -157,11 +158,11 @@ class Kernel:
         schedule = Schedule(compiler.Schedule(self.text, self.target))
         return schedule.apply("\n".join(self.trace if trace is None else trace))
 
-    def default_report(self, tolerance=1e-4):
+    def default_report(self):
         """What the analytic default makes of each strategy (predicted cycles, plan, why it is not taken), as text and
         as a list of dicts. A tuned kernel has another schedule than the one that is taken here."""
         start = self.schedule(self.layout_lines)
-        return start._native.default_report(self._threads, tolerance)
+        return start._native.default_report(self._threads, self.tolerance)
 
     def compile(self, schedule=None, threads=1):
         """The kernel alone as a module: its inputs are the kernel's inputs and packed constants."""

@@ -23,6 +23,8 @@ std::string order_of(const std::string& body, const char* target = "rv64gcv_zvl2
       "declare <16 x float> @llvm.fmuladd.v16f32(<16 x float>, <16 x float>, <16 x float>)\n"
       "declare <32 x float> @llvm.fmuladd.v32f32(<32 x float>, <32 x float>, <32 x float>)\n"
       "declare <16 x float> @llvm.experimental.vp.strided.load.v16f32.p0.i64(ptr, i64, <16 x i1>, i32)\n"
+      "declare void @llvm.experimental.vp.strided.store.v16f32.p0.i64(<16 x float>, ptr, i64, <16 x i1>, i32)\n"
+      "declare <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr>, i32, <16 x i1>, <16 x float>)\n"
       "define void @kernel(ptr noalias %in, ptr noalias %weights, ptr noalias %out) {\n" + body + "  ret void\n}\n";
   const std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, error, context);
   if (module == nullptr) return error.getMessage().str();
@@ -178,6 +180,32 @@ TEST(InOrder, StridedLoadsPassStoresToOtherBuffers) {
   };
   EXPECT_LT(order("%weights").find("far"), order("%weights").find("store")) << order("%weights");
   EXPECT_GT(order("%out").find("far"), order("%out").find("store")) << order("%out");
+}
+
+TEST(InOrder, LoadsPassStridedStoresToOtherBuffers) {
+  const auto order = [](const char* buffer) {
+    std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + multiply_add("s2", "a", "s1");
+    body += "  call void @llvm.experimental.vp.strided.store.v16f32.p0.i64(<16 x float> %s2, ptr " + std::string(buffer) +
+            ", i64 256, <16 x i1> splat (i1 true), i32 16)\n";
+    body += "  %place = getelementptr i8, ptr %weights, i64 64\n  %b = load <16 x float>, ptr %place\n" + multiply_add("s3", "b", "s2");
+    return order_of(body + "  store <16 x float> %s3, ptr %out\n");
+  };
+  EXPECT_LT(order("%out").find("b "), order("%out").find("s2 ")) << order("%out");
+  EXPECT_GT(order("%weights").find("b "), order("%weights").find("s2 ")) << order("%weights");
+}
+
+// The buffer of a gather is known by its one base. Bases of several buffers may be any.
+TEST(InOrder, GathersFromOneBasePassStoresToOtherBuffers) {
+  const auto order = [](const std::string& base) {
+    std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + multiply_add("s2", "a", "s1");
+    body += "  %bases0 = insertelement <16 x ptr> poison, ptr %weights, i64 0\n  %bases1 = insertelement <16 x ptr> %bases0, ptr %in, i64 1\n";
+    body += "  store <16 x float> %s2, ptr %out\n  %places = getelementptr float, " + base + ", <16 x i64> splat (i64 7)\n";
+    body += "  %far = call <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr> %places, i32 4, <16 x i1> splat (i1 true), <16 x float> poison)\n";
+    return order_of(body + multiply_add("s3", "far", "s2") + "  %next = getelementptr i8, ptr %out, i64 64\n  store <16 x float> %s3, ptr %next\n");
+  };
+  EXPECT_LT(order("ptr %weights").find("far"), order("ptr %weights").find("store")) << order("ptr %weights");
+  EXPECT_GT(order("ptr %out").find("far"), order("ptr %out").find("store")) << order("ptr %out");
+  EXPECT_GT(order("<16 x ptr> %bases1").find("far"), order("<16 x ptr> %bases1").find("store")) << order("<16 x ptr> %bases1");
 }
 
 // Where a block of channels is one register, two stay free beside sums and weights.
