@@ -147,7 +147,7 @@ class FitBlock : public StraightLine {
     }
   }
 
-  // Of the steps among the roots the one with the fewest registers of what is missing.
+  // The step among the roots whose missing operands take the fewest registers.
   std::vector<size_t>::iterator cheapest_step(std::vector<size_t>& roots) const {
     auto result = roots.begin();
     int fewest = std::numeric_limits<int>::max();

@@ -23,7 +23,7 @@ struct KernelReport {
   std::string algorithm;           // "winograd F(4, 3)"; empty for the statements themselves
   bool tuned = false;              // the trace is not the analytic default's
   bool single_thread = false;      // too small to divide
-  double tolerance = 0;            // of its schedules: the model's, or less
+  double tolerance = 0;            // what its schedules may spend: the model's, or less where all weights are equal
   std::string statements;          // the kernel before scheduling
   double flops = 0;
   double predicted_seconds = 0;

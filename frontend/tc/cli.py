@@ -368,7 +368,7 @@ def _inspect_kernel(arguments):
     if not _KERNEL_TEXTS.keys() >= set(names):
         raise Error(f"--dump={wanted}: a kernel's texts are {', '.join(_KERNEL_TEXTS)}, or all")
     threads = arguments.threads or 1
-    result = {"label": kernel.label, "target": kernel.target, "threads": threads}
+    result = {"label": kernel.label, "target": kernel.target, "threads": threads, "tolerance": kernel.tolerance}
     text = [f"{kernel.label} for {kernel.target}, {threads} thread{'s'[:threads != 1]}, tolerance {kernel.tolerance:g}\n"]
     for name in names:
         if name == "statements":

@@ -148,7 +148,7 @@ class Kernel:
         self.multiply_adds = report["multiply_adds"]
         self.flops = report["flops"]
         self.predicted_seconds = report["predicted_seconds"]
-        self.tolerance = report["tolerance"]   # of its schedules: the model's, or less
+        self.tolerance = report["tolerance"]   # what its schedules may spend: the model's, or less where all weights are equal
         self.target = target
         self._threads = threads
 

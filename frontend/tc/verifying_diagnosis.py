@@ -161,7 +161,7 @@ def _schedule(subject, case, simplified, kernels, trials):
     if line:
         detail.append(f"its schedule is wrong from this line on: {line}")
     if kernel["algorithm"]:
-        detail.append(f"its schedule computes with {kernel['algorithm']}, which the tolerance of {pipeline.tolerance:g} allows")
+        detail.append(f"its schedule computes with {kernel['algorithm']}, which the tolerance of {kernel['tolerance']:g} allows")
     return Diagnosis("schedule", kernel["label"], detail, trials, line=line, kernel=kernel["label"], without=without)
 
 

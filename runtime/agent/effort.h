@@ -13,22 +13,22 @@ class Effort {
   // A candidate with so many threads and so many bytes of inputs and outputs together.
   Effort(int threads, double bytes) : threads_(threads), bytes_(bytes) {}
 
-  // As many single runs as are needed to tell.
+  // Single runs that are made of each candidate.
   static constexpr size_t kSingleRuns = 3;
   bool needs_single() const { return singles_.size() < kSingleRuns; }
-  // A command of one run, on inputs never seen before: processor seconds of the candidate, and those that the agent
-  // itself needed to start the process and to stop it.
+  // A command of one run, on inputs never seen before: processor seconds of the candidate, and those that the agent's
+  // own thread needed to wake the process, to wait for it and to stop it.
   void add_single(double processor_seconds, double agent_seconds);
-  // Processor seconds of a run of a sample.
-  void add_sample(double seconds) { samples_.push_back(seconds); }
+  // Mean processor seconds of one run of a sample.
+  void add_sample(double processor_seconds) { samples_.push_back(processor_seconds); }
 
-  // Empty, or that samples of so many runs each took too little for them.
+  // Empty, or that samples took too little for all their runs. How many those were is for the message alone.
   std::string problem(uint32_t runs) const;
 
  private:
-  // Processor seconds of a single run, and those of them that its start and stop may have taken.
+  // Processor seconds of a single run, and those of them that may have gone into waking and stopping the process.
   struct Single {
-    double processor = 0, lost = 0;
+    double processor = 0, overhead = 0;
   };
 
   const int threads_;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <stdexcept>
+#include <memory>
+#include <vector>
 
 #include "runtime/agent/effort.h"
 #include "runtime/agent/trial.h"
@@ -99,7 +99,7 @@ class Candidate {
 
   // The result, with what there is to say of one that ran to the end.
   Result finish() {
-    const std::string problem = inputs_.empty() ? "" : effort_.problem(runs_);
+    const std::string problem = effort_.problem(runs_);
     if (!problem.empty()) throw Misbehaviour{Outcome::WrongResult, problem};
     result_.peak_bytes = subject_.peak_bytes();
     result_.runs_per_sample = runs_;
@@ -142,7 +142,7 @@ class Candidate {
 
   // One more run on inputs never seen before: by now it has all else at hand that the runs of a sample have.
   void run_single(const Trial& trial) {
-    if (!effort_.needs_single()) return;
+    if (inputs_.empty() || !effort_.needs_single()) return;
     inputs_.show_spare();
     run_shown(trial, trial.spare(), 1);
     effort_.add_single(subject_.since_begin().processor, subject_.agent_seconds());

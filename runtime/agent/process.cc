@@ -112,6 +112,7 @@ void Process::read_errors() {
     const ssize_t got = read(errors_.get(), text, sizeof text);
     if (got == 0) errors_.close();
     if (got <= 0) return;
+    ++requests_;
     if (error_text_.size() < kMostErrorText) error_text_.append(text, static_cast<size_t>(got));
   }
 }
@@ -148,6 +149,7 @@ void Process::answer_notification(const std::string& doing) {
   auto& request = *reinterpret_cast<seccomp_notif*>(request_bytes);
   auto& response = *reinterpret_cast<seccomp_notif_resp*>(response_bytes);
   if (ioctl(notifications_.get(), SECCOMP_IOCTL_NOTIF_RECV, &request) != 0) return;
+  ++requests_;
   const int number = request.data.nr;
   uint64_t arguments[6], bytes = 0;
   std::copy(std::begin(request.data.args), std::end(request.data.args), arguments);

@@ -70,6 +70,8 @@ class Process {
   std::optional<double> processor_seconds() const;
   // Nothing may have come from its standard output that no one waited for.
   void expect_silence(const std::string& doing);
+  // How often so far it had the agent do something for it: decide on a system call, read its standard error.
+  int64_t requests() const { return requests_; }
   // Most memory that it had in use so far, in bytes.
   int64_t peak_bytes() const;
 
@@ -93,6 +95,7 @@ class Process {
   bool ready_ = false;         // it said its first letter
   bool programs_ = false;      // a program was started
   int threads_ = 0;            // that it started
+  int64_t requests_ = 0;
   bool stopped_ = false;
   bool reaped_ = false;
   int wait_status_ = 0;

@@ -75,6 +75,7 @@ void Subject::begin(uint32_t runs, const std::string& doing) {
   done_.reset();
   uint8_t command[5] = {'N'};
   for (int i = 0; i < 4; ++i) command[1 + i] = static_cast<uint8_t>(runs >> 8 * i);
+  begin_requests_ = process_->requests();
   begin_agent_ = agent_clock();
   process_->send(command, sizeof command);
   begin_processor_ = processor_seconds();
@@ -93,7 +94,7 @@ double Subject::finish() {
     done_ = process_->expect('D', std::max(left_ - gone, 0.001), doing_, cancelled_);
   }
   process_->stop();
-  agent_seconds_ = agent_clock() - begin_agent_;
+  agent_seconds_ = process_->requests() == begin_requests_ ? agent_clock() - begin_agent_ : 0;
   const double seconds = *done_ - begin_;
   left_ -= seconds;
   double least = kLeastSeconds;

@@ -38,7 +38,8 @@ class Subject {
     double wall = 0, processor = 0;
   };
   Clocks since_begin() const;
-  // Processor seconds that the agent itself needed for the last command, to start the process and to stop it.
+  // Processor seconds that the agent's own thread needed to wake the process for the last command, to wait for it and to
+  // stop it; 0 where the process had the agent do more than that.
   double agent_seconds() const { return agent_seconds_; }
 
   uint8_t* output(size_t i) { return outputs_[i].data(); }
@@ -65,6 +66,7 @@ class Subject {
   std::string doing_;
   uint32_t runs_ = 0;
   double begin_ = 0, begin_processor_ = 0, begin_agent_ = 0, agent_seconds_ = 0;
+  int64_t begin_requests_ = 0;
   std::optional<double> done_;
 };
 

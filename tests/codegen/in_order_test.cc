@@ -194,7 +194,7 @@ TEST(InOrder, LoadsPassStridedStoresToOtherBuffers) {
   EXPECT_GT(order("%weights").find("b "), order("%weights").find("s2 ")) << order("%weights");
 }
 
-// The buffer of a gather is known by its one base. Bases of several buffers may be any.
+// A gather from one scalar base reads that base's buffer; one from a vector of bases may read any.
 TEST(InOrder, GathersFromOneBasePassStoresToOtherBuffers) {
   const auto order = [](const std::string& base) {
     std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + multiply_add("s2", "a", "s1");
