@@ -44,16 +44,26 @@ std::string first_line(const std::string& text) {
   return line;
 }
 
+double seconds_of(const struct timespec& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
 std::string megabytes(int64_t bytes) {
   return std::to_string((bytes + (1 << 19)) >> 20) + " MiB";
 }
 
 }  // namespace
 
+double thread_seconds() {
+  struct timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return seconds_of(time);
+}
+
 double now_seconds() {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  return seconds_of(time);
 }
 
 Process::Process(const Launch& launch) : launch_(launch) {
@@ -335,7 +345,7 @@ std::optional<double> Process::processor_seconds() const {
   clockid_t clock;
   struct timespec time;
   if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &time) != 0) return std::nullopt;
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  return seconds_of(time);
 }
 
 std::vector<std::string> library_folders() { return {"/usr/lib", "/lib", "/lib64", "/usr/lib64"}; }

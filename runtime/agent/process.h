@@ -104,6 +104,8 @@ class Process {
 // Thrown by expect() where `cancelled` said so.
 struct Cancelled {};
 
+// Processor seconds of the thread that calls.
+double thread_seconds();
 // Seconds of the monotonic clock.
 double now_seconds();
 

@@ -1,7 +1,5 @@
 #include "runtime/agent/subject.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -17,13 +15,6 @@ constexpr double kMostBytesPerSecond = 1e12;
 constexpr int64_t kBaseBytes = int64_t{16} << 20, kThreadBytes = int64_t{9} << 20;
 // Threads that a candidate may have beyond those that it is told to use.
 constexpr int kMoreThreads = 16;
-
-// Processor time of the agent's thread that calls.
-double agent_clock() {
-  struct timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 }  // namespace
 
@@ -76,7 +67,7 @@ void Subject::begin(uint32_t runs, const std::string& doing) {
   uint8_t command[5] = {'N'};
   for (int i = 0; i < 4; ++i) command[1 + i] = static_cast<uint8_t>(runs >> 8 * i);
   begin_requests_ = process_->requests();
-  begin_agent_ = agent_clock();
+  begin_agent_ = thread_seconds();
   process_->send(command, sizeof command);
   begin_processor_ = processor_seconds();
   begin_ = now_seconds();
@@ -94,7 +85,7 @@ double Subject::finish() {
     done_ = process_->expect('D', std::max(left_ - gone, 0.001), doing_, cancelled_);
   }
   process_->stop();
-  agent_seconds_ = process_->requests() == begin_requests_ ? agent_clock() - begin_agent_ : 0;
+  agent_seconds_ = process_->requests() == begin_requests_ ? thread_seconds() - begin_agent_ : 0;
   const double seconds = *done_ - begin_;
   left_ -= seconds;
   double least = kLeastSeconds;
