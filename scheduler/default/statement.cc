@@ -206,6 +206,28 @@ void block_sum(TraceBuilder& b, const Statement& statement, const std::vector<st
   if (const auto block = block_of_long_sum(loops)) b.attempt("sum_blocks ", block->loop, " ", block->trips);
 }
 
+// The loops around the vectors. Where lanes load or store elements that lie apart, the loop whose trips move their neighbours comes last:
+// with a large map between two trips, each line would come from memory once for each of its elements.
+std::vector<std::string> neighbours_last(const TraceBuilder& b, const Statement& statement, const std::vector<TraceBuilder::Loop>& loops,
+                                         const std::string& lane, std::vector<std::string> outer) {
+  if (!b.target().scalable || lane.empty() || statement.reduction != Reduction::None) return outer;
+  const auto iterator_of = [&](const std::string& name) {
+    const auto found = std::find_if(loops.begin(), loops.end(), [&](const TraceBuilder::Loop& each) { return each.name == name; });
+    return found == loops.end() ? std::string() : found->iterator;
+  };
+  std::vector<Access> accesses = loads_of(statement);
+  accesses.push_back(statement.write);
+  const auto moves_neighbours = [&](const std::string& name) {
+    const std::string iterator = iterator_of(name);
+    return !iterator.empty() && std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+      const auto apart = element_stride(b.kernel(), access, iterator_of(lane));
+      return apart && *apart > 1 && element_stride(b.kernel(), access, iterator) == 1;
+    });
+  };
+  std::stable_partition(outer.begin(), outer.end(), [&](const std::string& name) { return !moves_neighbours(name); });
+  return outer;
+}
+
 }  // namespace
 
 void schedule_statement(TraceBuilder& b, const std::string& name, const StatementKnobs& knobs, bool isolate) {
@@ -216,7 +238,8 @@ void schedule_statement(TraceBuilder& b, const std::string& name, const Statemen
   const std::string lane = choose_lane(b, statement, loops, width, knobs);
   const std::string across = knobs.copies == 1 ? "" : transposed_copies(b, statement, loops, lane, width);
   const StatementLoops divided = divide_loops(b, statement, loops, knobs, lane, across);
-  const std::vector<std::string> outer = moved(divided.outer, knobs.order);
+  const std::vector<std::string> near = neighbours_last(b, statement, loops, lane, divided.outer);
+  const std::vector<std::string> outer = moved(near, knobs.order);
   std::vector<std::string> order = outer;
   order.insert(order.end(), divided.reductions.begin(), divided.reductions.end());
   if (!divided.copies.empty()) order.push_back(divided.copies);
@@ -230,7 +253,8 @@ void schedule_statement(TraceBuilder& b, const std::string& name, const Statemen
   if (!divided.copies.empty()) b.apply("unroll ", divided.copies);
   if (!divided.symbolic_reduction) block_sum(b, statement, divided.reductions);
   if (!isolate || outer.empty() || divided.lanes.empty()) return;
-  b.apply("isolate ", outer.back());
+  // Of the loops in their own order the last one holds the trip that the lanes cut.
+  b.apply("isolate ", near == divided.outer ? outer.back() : divided.outer.back());
   // A rest is stored transposed where its copies and lanes are known.
   for (const std::string& rest : divided.rests) {
     if (!across.empty() && rest != outer.back()) b.apply("isolate ", rest);
