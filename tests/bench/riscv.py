@@ -7,6 +7,8 @@ the same counting plugin and the same table of the core (runtime/qemu/cycle_mode
     python -m tests.bench.riscv                     the layers and the networks of seconds
     python -m tests.bench.riscv NAME ...            some of them: names of the zoo, beginnings of names of layers
     python -m tests.bench.riscv NAME:int8           a network as tests.bench.quantised has it
+    python -m tests.bench.riscv --full              layers on datapaths of 128 and 256 bits beside XNNPACK, nine networks beside
+                                                    ONNX Runtime, and what of riscv_goals.py does not hold (two hours of a core)
     python -m tests.bench.riscv --cpu CORE          on another core of ir/target/riscv_cores.h, compiled for it
     python -m tests.bench.riscv --kernels NAME      one, kernel by kernel
     python -m tests.bench.riscv --kernels NAME --listing NUMBER     a kernel, instruction by instruction
@@ -22,16 +24,17 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests import zoo
-from tests.bench import quantised
+from tests.bench import quantised, riscv_goals
 from tests.bench.riscv_layers import LAYERS, save
 from tests.memory import SYMBOLS
 from tests.qemu import cores, qemu_cpu, qemu_path
 from tests.qemu.kernels import kernel_ranges, link_with_symbols, listing, measure, tool
-from tests.support import input_options
+from tests.support import input_options, verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "build_rules" / "riscv64_peers.lock"
@@ -44,6 +47,7 @@ INT8 = ":int8"   # behind a network's name: as tests.bench.quantised has it
 class Row:
     """What one program did for one layer or network."""
     name: str
+    dlen: int                 # bits of the datapath
     peer: str
     multiply_adds: int
     instructions: int
@@ -107,9 +111,9 @@ class Peers:
 class Machine:
     """The core's table, and memory under qemu."""
 
-    def __init__(self, options, scratch):
+    def __init__(self, options, dlen, scratch):
         core = cores()[options.cpu]
-        self.core, self.vlen, self.dlen = core.name, options.vlen or core.vlen, options.dlen or core.dlen
+        self.core, self.vlen, self.dlen = core.name, options.vlen or core.vlen, dlen or core.dlen
         self.target = options.target or (f"rv64gcv_zvl{self.vlen}b" if core.name == "generic" else core.name)
         self.peak = self.dlen / 32 * core.vector_units
         empty = Path(scratch) / "empty"
@@ -131,7 +135,7 @@ class Machine:
     def row(self, name, peer, work, run, program, arguments, files, libraries=None, cycles=None, other=0):
         cycles = run.cycles if cycles is None else cycles
         peak = self.resident(program, arguments("1"), libraries) - self.empty_bytes
-        return Row(name, peer, work, run.total, run.vectors / max(run.total, 1), cycles, other, work / max(cycles, 1),
+        return Row(name, self.dlen, peer, work, run.total, run.vectors / max(run.total, 1), cycles, other, work / max(cycles, 1),
                    work / max(cycles, 1) / self.peak, peak, files)
 
     def measure(self, program, arguments, **options):
@@ -217,12 +221,12 @@ def rows_of(name, machine, peers, wanted):
         return rows
 
 
-HEADER = (f"{'layer or network':28} {'by':11} {'M macs':>8} {'M instr':>9} {'vector':>6} {'M cycles':>9} {'reorders':>8} "
+HEADER = (f"{'layer or network':28} {'DLEN':>4} {'by':11} {'M macs':>8} {'M instr':>9} {'vector':>6} {'M cycles':>9} {'reorders':>8} "
           f"{'macs/cycle':>10} {'of peak':>7} {'MB peak':>8} {'MB files':>8}")
 
 
 def line(row):
-    return (f"{row.name:28} {row.peer:11} {row.multiply_adds / 1e6:8.2f} {row.instructions / 1e6:9.2f} {row.vector_share:6.1%} "
+    return (f"{row.name:28} {row.dlen:4} {row.peer:11} {row.multiply_adds / 1e6:8.2f} {row.instructions / 1e6:9.2f} {row.vector_share:6.1%} "
             f"{row.cycles / 1e6:9.3f} {row.other_cycles / 1e6:8.3f} {row.per_cycle:10.2f} {row.share_of_peak:7.1%} "
             f"{row.peak_bytes / 1e6:8.2f} {row.file_bytes / 1e6:8.2f}")
 
@@ -261,38 +265,77 @@ def names_of(wanted):
     return list(dict.fromkeys(names))
 
 
+def work_of(options, scratch):
+    """(name, machine, who stands beside tc) of each comparison, in the order of the table."""
+    widths = options.dlen or ([128, 256] if options.full else [None])
+    machines = [Machine(options, dlen, scratch) for dlen in widths]
+    if not options.full:
+        return [(name, machine, options.peers.split(",")) for machine in machines for name in names_of(options.names)]
+    if options.names:
+        sys.exit("--full has layers and networks of its own: leave the names out")
+    layers = [(name, machine, ["xnnpack"]) for machine in machines for name in LAYERS]
+    return layers + [(name, machines[0], ["onnxruntime"]) for name in riscv_goals.NETWORKS]
+
+
+def compared(work, peers, jobs):
+    """Rows of all comparisons in their order; printed as they come, `jobs` of them at a time."""
+    if peers.folder:   # Before processes part, so that each program is compiled once.
+        wanted = {peer for _, _, each in work for peer in each}
+        for peer in wanted & {"xnnpack", "onnxruntime"}:
+            getattr(peers, peer)()
+    # What takes longest begins first: networks, large before small.
+    order = sorted(range(len(work)), key=lambda at: -zoo.NETWORKS[network_of(work[at][0])].multiply_adds if work[at][0] not in LAYERS else 0)
+    found = {}
+    with ProcessPoolExecutor(jobs) as pool:
+        running = {pool.submit(rows_of, work[at][0], work[at][1], peers, work[at][2]): at for at in order}
+        for done in as_completed(running):
+            found[running[done]] = done.result()
+            for row in done.result():
+                print(line(row), flush=True)
+    return [row for at in range(len(work)) for row in found[at]]
+
+
+def widths_of(text):
+    """Bits of datapaths, by commas."""
+    return [int(each) for each in text.split(",")]
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.bench.riscv", description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("names", nargs="*", help="networks of the zoo (with ':int8' behind it, as ONNX Runtime quantises it), beginnings of layers' names")
+    parser.add_argument("--full", action="store_true", help="all layers on two datapaths and nine networks, held to riscv_goals.py")
     parser.add_argument("--cpu", choices=cores(), default="generic", help="the core that is modelled (generic)")
     parser.add_argument("--target", help="what is compiled for (that core; for the generic one rv64gcv with its vectors' length)")
     parser.add_argument("--vlen", type=int, help="bits of a vector register (the core's; 256 of the generic one)")
-    parser.add_argument("--dlen", type=int, help="bits of the model's datapath (the core's; 128 of the generic one)")
+    parser.add_argument("--dlen", type=widths_of, help="bits of the model's datapath (the core's; 128 of the generic one), several by commas")
     parser.add_argument("--peers", default="xnnpack,onnxruntime", help="who stands beside tc, by commas; none: tc alone")
+    parser.add_argument("--jobs", type=int, default=1, help="comparisons at a time: cycles do not depend on load (1)")
     parser.add_argument("--json", help="a file for the rows")
+    parser.add_argument("--plot", help="a picture of the ratios (.svg, .png; needs matplotlib)")
     parser.add_argument("--kernels", action="store_true", help="where the cycles of each name go")
     parser.add_argument("--listing", type=int, help="with --kernels: the instructions of this kernel")
     options = parser.parse_args()
     if qemu_path() is None:
         sys.exit("qemu-riscv64 is not installed: apt install qemu-user")
+    if options.plot:
+        import matplotlib  # noqa: F401  Missing: better told now than after an hour.
     with tempfile.TemporaryDirectory(prefix="tc-riscv-") as scratch:
-        machine = Machine(options, scratch)
+        work = work_of(options, scratch)
         if options.kernels:
-            for name in names_of(options.names):
+            for name, machine, _ in work:
                 print(f"== {name}")
                 show_kernels(name, machine, options.listing)
-            return
-        wanted = options.peers.split(",")
+            return 0
         peers = Peers(scratch)
         print(HEADER, flush=True)
-        rows = []
-        for name in names_of(options.names):
-            for row in rows_of(name, machine, peers, wanted):
-                print(line(row), flush=True)
-                rows.append(asdict(row))
-        if options.json:
-            Path(options.json).write_text(json.dumps({"cpu": machine.core, "vlen": machine.vlen, "dlen": machine.dlen, "rows": rows}, indent=1) + "\n")
+        rows = [asdict(row) for row in compared(work, peers, options.jobs)]
+    machine = work[0][1]
+    if options.json:
+        Path(options.json).write_text(json.dumps({"cpu": machine.core, "vlen": machine.vlen, "rows": rows}, indent=1) + "\n")
+    if options.plot:
+        riscv_goals.draw(rows, options.plot)
+    return verdict(riscv_goals.missed(rows)) if options.full else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

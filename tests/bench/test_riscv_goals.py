@@ -1,0 +1,67 @@
+"""The goals of tests.bench.riscv: each is told where it is missed and only there; its picture."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.bench import riscv, riscv_goals
+from tests.bench.riscv_layers import LAYERS
+from tests.qemu import qemu_path
+
+
+def row(name, peer, dlen=128, **values):
+    return {"name": name, "peer": peer, "dlen": dlen, "instructions": 100, "cycles": 100, "per_cycle": 4.0, "share_of_peak": 0.99, **values}
+
+
+def test_goals_are_of_layers_and_networks_that_the_bench_has():
+    assert set(riscv_goals.SHARES) <= set(LAYERS)
+    assert set(riscv_goals.PER_CYCLE) <= set(riscv_goals.NETWORKS) <= set(riscv.zoo.NETWORKS)
+
+
+def test_rows_that_reach_all_goals_are_not_told():
+    rows = [row("tinybert", "tc"), row("tinybert", "onnxruntime", instructions=2000, cycles=800), row("softmax 384x128", "tc"),
+            row("softmax 384x128", "xnnpack"), *(row(name, "tc", dlen) for name in LAYERS for dlen in (128, 256))]
+    assert not riscv_goals.missed(rows)
+
+
+@pytest.mark.parametrize("rows, sentence", [
+    ([row("product 256³", "tc", share_of_peak=0.92)], "product 256³ at DLEN 128: share of peak 0.92 of 0.93"),
+    ([row("product 256³", "tc", 256, share_of_peak=0.84)], "product 256³ at DLEN 256: share of peak 0.84 of 0.85"),
+    ([row("mobilenet_v2", "tc", per_cycle=2.9)], "mobilenet_v2 at DLEN 128: multiply-adds a cycle 2.9 of 3"),
+    ([row("GELU 40,000", "tc", 256), row("GELU 40,000", "xnnpack", 256, cycles=99)],
+     "GELU 40,000 at DLEN 256: XNNPACK's cycles for one of tc's 0.99 of 1"),
+    ([row("nin", "tc"), row("nin", "onnxruntime", instructions=1990, cycles=800)],
+     "nin at DLEN 128: ONNX Runtime's instructions for one of tc's 19.9 of 20"),
+    ([row("nin", "tc"), row("nin", "onnxruntime", instructions=2000, cycles=790)],
+     "nin at DLEN 128: ONNX Runtime's cycles for one of tc's 7.9 of 8"),
+])
+def test_a_goal_that_is_missed_is_told(rows, sentence):
+    assert riscv_goals.missed(rows) == [sentence]
+
+
+def test_a_picture_of_two_datapaths(tmp_path):
+    pytest.importorskip("matplotlib")
+    rows = [row("nin", peer, dlen) for peer in ("tc", "onnxruntime") for dlen in (128, 256)]
+    riscv_goals.draw(rows, tmp_path / "ratios.svg")
+    assert all(text in (tmp_path / "ratios.svg").read_text() for text in ("DLEN 128", "DLEN 256", "onnxruntime"))
+
+
+def test_full_has_names_of_its_own():
+    if qemu_path() is None:
+        pytest.skip("qemu-riscv64 is not installed")
+    done = subprocess.run([sys.executable, "-m", "tests.bench.riscv", "--full", "nin"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr == "--full has layers and networks of its own: leave the names out\n"
+
+
+def test_rows_of_two_datapaths_side_by_side(tmp_path):
+    if qemu_path() is None:
+        pytest.skip("qemu-riscv64 is not installed")
+    file = tmp_path / "rows.json"
+    done = subprocess.run([sys.executable, "-m", "tests.bench.riscv", "--dlen", "256,128", "--jobs", "2", "--peers", "none", "--json", str(file),
+                           "softmax"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = riscv.json.loads(file.read_text())["rows"]
+    assert [(each["name"], each["dlen"], each["peer"]) for each in found] == [("softmax 384x128", 256, "tc"), ("softmax 384x128", 128, "tc")]
+    # The wider datapath takes fewer cycles for the same instructions.
+    assert found[0]["cycles"] < found[1]["cycles"] and found[0]["instructions"] == pytest.approx(found[1]["instructions"], rel=1e-3)
