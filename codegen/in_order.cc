@@ -40,6 +40,9 @@ constexpr int kSpare = 3;
 
 // The attribute of functions whose order is to stay.
 constexpr const char* kOrdered = "tc-ordered";
+// The CPU by whose table LLVM moves instructions once more when registers are chosen: in order, its vectors twice as long as its datapath. By an
+// out-of-order core's table it takes stores together, and the arithmetic behind them waits for the port.
+constexpr const char* kCoreInOrder = "sifive-x280";
 
 class BlockOrder : public StraightLine {
  public:
@@ -413,6 +416,7 @@ void order_for_core(llvm::Function& function, const Target& target) {
   if (!fits && !broadcasts) return;
   for (BlockOrder& each : blocks) each.run(in_turns.contains(&each.block()));
   function.addFnAttr(kOrdered);
+  function.addFnAttr("tune-cpu", kCoreInOrder);
 }
 
 }  // namespace tc
