@@ -206,8 +206,9 @@ void block_sum(TraceBuilder& b, const Statement& statement, const std::vector<st
   if (const auto block = block_of_long_sum(loops)) b.attempt("sum_blocks ", block->loop, " ", block->trips);
 }
 
-// The loops around the vectors. Where lanes load or store elements that lie apart, the loop whose trips move their neighbours comes last:
-// with a large map between two trips, each line would come from memory once for each of its elements.
+// The loops around the vectors. Lanes that lie apart use one element of each line; the loop over the other elements of these lines comes last, so
+// that a line is used up while the first cache holds it. Other targets transpose such vectors in registers (`neighbours_of`), and what a reduction
+// sums stays inside all of these loops.
 std::vector<std::string> neighbours_last(const TraceBuilder& b, const Statement& statement, const std::vector<TraceBuilder::Loop>& loops,
                                          const std::string& lane, std::vector<std::string> outer) {
   if (!b.target().scalable || lane.empty() || statement.reduction != Reduction::None) return outer;
@@ -215,12 +216,13 @@ std::vector<std::string> neighbours_last(const TraceBuilder& b, const Statement&
     const auto found = std::find_if(loops.begin(), loops.end(), [&](const TraceBuilder::Loop& each) { return each.name == name; });
     return found == loops.end() ? std::string() : found->iterator;
   };
+  const std::string along = iterator_of(lane);
   std::vector<Access> accesses = loads_of(statement);
   accesses.push_back(statement.write);
   const auto moves_neighbours = [&](const std::string& name) {
     const std::string iterator = iterator_of(name);
     return !iterator.empty() && std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
-      const auto apart = element_stride(b.kernel(), access, iterator_of(lane));
+      const auto apart = element_stride(b.kernel(), access, along);
       return apart && *apart > 1 && element_stride(b.kernel(), access, iterator) == 1;
     });
   };
@@ -253,8 +255,10 @@ void schedule_statement(TraceBuilder& b, const std::string& name, const Statemen
   if (!divided.copies.empty()) b.apply("unroll ", divided.copies);
   if (!divided.symbolic_reduction) block_sum(b, statement, divided.reductions);
   if (!isolate || outer.empty() || divided.lanes.empty()) return;
-  // Of the loops in their own order the last one holds the trip that the lanes cut.
-  b.apply("isolate ", near == divided.outer ? outer.back() : divided.outer.back());
+  // Where the loops were reordered, the one whose last trip lanes and their copies cut need not be the innermost.
+  const std::string left = lane + "_o";
+  const bool was_moved = near != divided.outer && std::find(outer.begin(), outer.end(), left) != outer.end();
+  b.apply("isolate ", was_moved ? left : outer.back());
   // A rest is stored transposed where its copies and lanes are known.
   for (const std::string& rest : divided.rests) {
     if (!across.empty() && rest != outer.back()) b.apply("isolate ", rest);

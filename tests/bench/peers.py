@@ -29,6 +29,7 @@ from pathlib import Path
 from tests import zoo
 from tests.bench import unseen
 from tests.bench.peer_worker import LOADERS
+from tests.bench.pictures import bars
 
 # Those with float32 arithmetic, all instructions of the machine and no tuning.
 FLOAT32 = ("onnxruntime", "openvino", "iree", "inductor", "tvm")
@@ -356,20 +357,11 @@ def draw(table: list[dict], file: Path) -> None:
                                      figsize=(3 + 0.9 * len(table) / len(counts), 4 * len(counts)))
     for threads, panel in zip(counts, panels[:, 0]):
         rows = [row for row in table if row["threads"] == threads]
-        for number, peer in enumerate(peers):
-            at, heights = [], []
-            for place, row in enumerate(rows):
-                best, own = best_peer(row["peers"]), row["peers"].get(peer, {}).get("best_ms")
-                if best and own:
-                    at.append(place + (number + 0.5) * 0.8 / len(peers) - 0.4)
-                    heights.append(row["peers"][best]["best_ms"] / own)
-            style = {"edgecolor": "black", "linewidth": 1} if peer.startswith("tc") else {}
-            panel.bar(at, heights, 0.8 / len(peers), label=peer, color=f"C{number % 10}", **style)
-        panel.axhline(1, color="black", linewidth=0.5)
-        panel.set_yscale("log")
-        panel.set_ylabel("speed, best float32 peer = 1")
-        panel.set_title(f"{threads} thread{'s' * (threads > 1)}")
-        panel.set_xticks(range(len(rows)), [row["network"] for row in rows], rotation=30, ha="right")
+        bests = [best_peer(row["peers"]) for row in rows]
+        speeds = {peer: [row["peers"][best]["best_ms"] / own if best and (own := row["peers"].get(peer, {}).get("best_ms")) else None
+                         for row, best in zip(rows, bests)] for peer in peers}
+        bars(panel, [row["network"] for row in rows], speeds, "speed, best float32 peer = 1", f"{threads} thread{'s' * (threads > 1)}",
+             {peer: {"edgecolor": "black", "linewidth": 1} for peer in peers if peer.startswith("tc")})
     panels[0, 0].legend(ncols=2, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     figure.savefig(file)
 

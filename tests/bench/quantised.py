@@ -62,7 +62,7 @@ def export(name: str) -> Path:
                                          activation_type=quantization.QuantType.QUInt8, weight_type=quantization.QuantType.QInt8)
         onnx.checker.check_model(str(made))
         shutil.copy(source.with_suffix(".ref.npz"), target.with_suffix(".ref.npz"))
-        os.replace(shutil.copy(made, target.with_suffix(".part")), target)
+        os.replace(shutil.copy(made, target.with_suffix(f".part{os.getpid()}")), target)
     return target
 
 

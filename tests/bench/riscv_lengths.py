@@ -18,11 +18,11 @@ from pathlib import Path
 
 import tc
 from tests import zoo
+from tests.bench.riscv_goals import NETWORKS
 from tests.runtime.test_riscv_spills import spills
 from tests.support import count_under_qemu, output_file, verdict, worst_error
 
 TARGETS = {128: "rv64gcv", 256: "rv64gcv_zvl256b", 512: "rv64gcv_zvl512b", 1024: "rv64gcv_zvl1024b"}
-NETWORKS = ("squeezenet1_1", "mobilenet_v1", "mobilenet_v2", "nin", "alexnet", "googlenet", "resnet50", "nsnet2", "tinybert")
 MOST_OF_HALF, LEAST_VECTOR, MOST_ERROR = 0.55, 0.99, 1e-4
 
 

@@ -133,8 +133,8 @@ def test_weights_are_not_chosen_at_borders(tmp_path, target):
     assert not re.findall(r"select i1 %\S+, (?:<\d+ x float>|ptr @kernel\.zeros|ptr %\S+, ptr @kernel\.zeros).*", text)
 
 
-# kCoreInOrder (codegen/in_order.cc): stores of an epilogue come one at a time between its arithmetic, since the memory port takes one for as
-# long as the vector unit takes an operation. By an out-of-order core's table LLVM puts three and more side by side.
+# kCoreInOrder (codegen/in_order.cc): a store holds the memory port for as long as an operation holds the vector unit, so an epilogue has at most
+# two stores in a row. By an out-of-order core's table LLVM puts three and more side by side.
 def test_stores_of_an_epilogue_alternate_with_arithmetic(tmp_path):
     text = assembly_of(tmp_path, convolution(64, 256, 56, 1))
     vectors = re.findall(r"^\t(v\w+)\.", text, re.M)
