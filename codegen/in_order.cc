@@ -42,8 +42,8 @@ constexpr int kSpare = 3;
 constexpr const char* kOrdered = "tc-ordered";
 // Ordered functions are tuned for this core in place of `Target::scheduled_for`: LLVM's scheduler behind register allocation then takes turns
 // between stores and arithmetic. By an out-of-order core's table it puts stores side by side, and the arithmetic behind them waits. The core's
-// other tuning features (kinds of branches, loads of splats) come with it. Not so streams: its table has loads that hit the first cache, and brings
-// them back to right before their use (a row times AlexNet's largest matrix took 50.7 for 34.1 M cycles).
+// other tuning features (kinds of branches, loads of splats) come with it. Not so where loads decide: its table has loads that hit the first
+// cache, and brings them back to right before their use (a row times AlexNet's largest matrix took 50.7 for 34.1 M cycles).
 constexpr const char* kCoreInOrder = "sifive-x280";
 
 class BlockOrder : public StraightLine {
@@ -52,7 +52,16 @@ class BlockOrder : public StraightLine {
 
   const BasicBlock& block() const { return block_; }
   bool fits() const { return leaves_free(0); }
-  bool is_stream() const { return stream() != Stream::None; }
+  // Whether nearly each operation takes a vector of its own from memory, or the block is a stream: what decides is how early loads are.
+  bool waits_for_loads() const {
+    constexpr double kLoadsOfOperations = 0.75;   // depthwise convolutions have 0.5, average pooling 0.9
+    size_t loads = 0, operations = 0;
+    for (const Instruction* each : order_) {
+      if (pressure_.registers(*each) == 0 || is_splat(*each)) continue;
+      (llvm::isa<llvm::LoadInst>(each) ? loads : operations) += 1;
+    }
+    return stream() != Stream::None || static_cast<double>(loads) > kLoadsOfOperations * static_cast<double>(operations);
+  }
 
   // Where chains come in turns, a store and what leads to it stay in their turn.
   void run(bool in_turns) {
@@ -419,8 +428,8 @@ void order_for_core(llvm::Function& function, const Target& target) {
   if (!fits && !broadcasts) return;
   for (BlockOrder& each : blocks) each.run(in_turns.contains(&each.block()));
   function.addFnAttr(kOrdered);
-  const bool streams = std::any_of(blocks.begin(), blocks.end(), [](const BlockOrder& each) { return each.is_stream(); });
-  if (!streams) function.addFnAttr("tune-cpu", kCoreInOrder);
+  const bool waits = std::any_of(blocks.begin(), blocks.end(), [](const BlockOrder& each) { return each.waits_for_loads(); });
+  if (!waits) function.addFnAttr("tune-cpu", kCoreInOrder);
 }
 
 }  // namespace tc
