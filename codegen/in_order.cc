@@ -55,12 +55,13 @@ class BlockOrder : public StraightLine {
   // Whether nearly each operation takes a vector of its own from memory, or the block is a stream: what decides is how early loads are.
   bool waits_for_loads() const {
     constexpr double kLoadsOfOperations = 0.75;   // depthwise convolutions have 0.5, average pooling 0.9
+    constexpr size_t kFew = 8;   // a block with fewer operations leads to a loop or leaves it
     size_t loads = 0, operations = 0;
     for (const Instruction* each : order_) {
       if (pressure_.registers(*each) == 0 || is_splat(*each)) continue;
       (llvm::isa<llvm::LoadInst>(each) ? loads : operations) += 1;
     }
-    return stream() != Stream::None || static_cast<double>(loads) > kLoadsOfOperations * static_cast<double>(operations);
+    return stream() != Stream::None || (operations >= kFew && static_cast<double>(loads) > kLoadsOfOperations * static_cast<double>(operations));
   }
 
   // Where chains come in turns, a store and what leads to it stay in their turn.
