@@ -9,14 +9,15 @@
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <functional>
 #include <sstream>
 #include <string>
 
 namespace tc {
 namespace {
 
-// What a function consists of after the pass: the names of values, `store` and `touch`, and `again` for a second load of one.
-std::string order_of(const std::string& body, const char* target = "rv64gcv_zvl256b") {
+// What `told` says of a function after the pass.
+std::string after_pass(const std::string& body, const char* target, const std::function<std::string(const llvm::Function&)>& told) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic error;
   const std::string text =
@@ -30,15 +31,27 @@ std::string order_of(const std::string& body, const char* target = "rv64gcv_zvl2
   if (module == nullptr) return error.getMessage().str();
   llvm::Function& function = *module->getFunction("kernel");
   order_for_core(function, parse_target(target));
-  std::string result;
-  for (const llvm::Instruction& each : function.getEntryBlock()) {
-    const auto* load = llvm::dyn_cast<llvm::LoadInst>(&each);
-    if (llvm::isa<llvm::StoreInst>(each)) result += "store ";
-    else if (load != nullptr && load->isVolatile()) result += "touch ";
-    else if (each.hasName()) result += each.getName().str() + " ";
-    else if (load != nullptr) result += "again ";
-  }
-  return result;
+  return told(function);
+}
+
+// What a function consists of after the pass: the names of values, `store` and `touch`, and `again` for a second load of one.
+std::string order_of(const std::string& body, const char* target = "rv64gcv_zvl256b") {
+  return after_pass(body, target, [](const llvm::Function& function) {
+    std::string result;
+    for (const llvm::Instruction& each : function.getEntryBlock()) {
+      const auto* load = llvm::dyn_cast<llvm::LoadInst>(&each);
+      if (llvm::isa<llvm::StoreInst>(each)) result += "store ";
+      else if (load != nullptr && load->isVolatile()) result += "touch ";
+      else if (each.hasName()) result += each.getName().str() + " ";
+      else if (load != nullptr) result += "again ";
+    }
+    return result;
+  });
+}
+
+// The core that the pass has a function tuned for; empty where it leaves that to the target.
+std::string core_of(const std::string& body) {
+  return after_pass(body, "rv64gcv_zvl256b", [](const llvm::Function& function) { return function.getFnAttribute("tune-cpu").getValueAsString().str(); });
 }
 
 std::string multiply_add(const std::string& name, const std::string& a, const std::string& sum) {
@@ -376,6 +389,30 @@ TEST(InOrder, UpperHalvesStayBehindLowerOnes) {
   const std::string order = order_of(body);
   EXPECT_LT(order.find("fl5"), order.find("u0 ")) << order;
   EXPECT_LT(order.find("fu0"), order.find("u3 ")) << order;
+}
+
+// A sum of `count` vectors, each loaded, that goes through `further` multiply-adds of a value that is there.
+std::string sum_of(int count, int further) {
+  std::string body = "  %s0 = load <16 x float>, ptr %weights\n", last = "s0";
+  for (int i = 1; i <= count; ++i) {
+    const std::string n = std::to_string(i), sum = "s" + n;
+    body += "  %p" + n + " = getelementptr i8, ptr %in, i64 " + std::to_string(64 * i) + "\n  %a" + n + " = load <16 x float>, ptr %p" + n + "\n";
+    body += "  %" + sum + " = fadd <16 x float> %" + last + ", %a" + n + "\n";
+    last = sum;
+  }
+  for (int i = 1; i <= further; ++i) {
+    const std::string sum = "f" + std::to_string(i);
+    body += multiply_add(sum, "s0", last);
+    last = sum;
+  }
+  return body + "  store <16 x float> %" + last + ", ptr %out\n";
+}
+
+TEST(InOrder, FunctionsAreTunedForACoreInOrderUnlessLoadsDecide) {
+  EXPECT_EQ(core_of(sum_of(10, 10)), "sifive-x280");
+  EXPECT_EQ(core_of(sum_of(10, 2)), "");
+  // Too few operations to decide.
+  EXPECT_EQ(core_of(sum_of(5, 2)), "sifive-x280");
 }
 
 }  // namespace
