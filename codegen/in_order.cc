@@ -41,9 +41,9 @@ constexpr int kSpare = 3;
 // The attribute of functions whose order is to stay.
 constexpr const char* kOrdered = "tc-ordered";
 // Ordered functions are tuned for this core in place of `Target::scheduled_for`: LLVM's scheduler behind register allocation then takes turns
-// between stores and arithmetic. By an out-of-order core's table it puts stores side by side, and the arithmetic behind them waits. The core's
-// other tuning features (kinds of branches, loads of splats) come with it. Not so where loads decide: its table has loads that hit the first
-// cache, and brings them back to right before their use (a row times AlexNet's largest matrix took 50.7 for 34.1 M cycles).
+// between stores and arithmetic. By an out-of-order core's table it puts stores side by side, and the arithmetic behind them waits. Not so where
+// loads decide: its table has loads that hit the first cache, and brings them back to right before their use (a row times AlexNet's largest matrix
+// took 50.7 for 34.1 M cycles).
 constexpr const char* kCoreInOrder = "sifive-x280";
 
 class BlockOrder : public StraightLine {
@@ -430,7 +430,11 @@ void order_for_core(llvm::Function& function, const Target& target) {
   for (BlockOrder& each : blocks) each.run(in_turns.contains(&each.block()));
   function.addFnAttr(kOrdered);
   const bool waits = std::any_of(blocks.begin(), blocks.end(), [](const BlockOrder& each) { return each.waits_for_loads(); });
-  if (!waits) function.addFnAttr("tune-cpu", kCoreInOrder);
+  if (waits) return;
+  function.addFnAttr("tune-cpu", kCoreInOrder);
+  // But no register for each constant that an operation takes as a scalar, and no branches in place of choices, which that core alone joins.
+  const std::string features = function.getFnAttribute("target-features").getValueAsString().str();
+  function.addFnAttr("target-features", features + (features.empty() ? "" : ",") + "-optimized-zero-stride-load,-short-forward-branch-opt");
 }
 
 }  // namespace tc
