@@ -55,6 +55,8 @@ KERNELS = {
     "depthwise 7x7": lambda: convolution(64, 64, 14, 7, groups=64),
     "grouped": lambda: convolution(64, 64, 14, 3, groups=4),
     "max pooling": lambda: pooling("MaxPool", 3, 2),
+    "product with a sigmoid": lambda: model({"x": [100, 600]}, [("MatMul", "x w", "m", {}), ("Add", "m b", "a", {}), ("Sigmoid", "a", "y", {})],
+                                            w=draw(600, 161), b=draw(161)),
     "average pooling": lambda: pooling("AveragePool", 3, 1),
     "global pooling": lambda: model({"x": [1, 64, 14, 14]}, [("GlobalAveragePool", "x", "y", {})]),
     "matrix product": lambda: model({"x": [64, 96]}, [("MatMul", "x w", "y", {})], w=draw(96, 128)),
