@@ -46,6 +46,15 @@ Tiles tiles_of_pairs() {
   return {{1, 14}, {2, 7}, {1, 13}, {1, 12}, {2, 6}, {1, 10}, {1, 8}, {1, 7}, {2, 5}, {2, 4}, {1, 6}, {1, 4}, {2, 2}, {1, 2}, {1, 1}};
 }
 
+// Tiles of blocks that are one register.
+Tiles tiles_of_single_registers() { return {{1, 28}, {2, 14}, {2, 13}, {2, 12}, {1, 24}, {3, 9}, {4, 6}, {1, 16}, {2, 8}}; }
+
+Tiles menu(const std::vector<Tiles>& parts) {
+  Tiles result;
+  for (const Tiles& each : parts) result.insert(result.end(), each.begin(), each.end());
+  return result;
+}
+
 Target vector(int bits) {
   Target target = scalar();
   bool shortest = bits == 128;
@@ -63,21 +72,20 @@ Target vector(int bits) {
   target.block = 16;
   target.l2_bandwidth = 16;
   switch (bits) {
-    case 128:  // m4
-      target.tiles = {{1, 7}, {1, 6}, {1, 5}, {1, 4}, {1, 3}, {1, 2}, {1, 1}};
+    case 128:  // m4, or m2 for halves of blocks
+      target.halves = true;
+      target.tiles = {{1, 7}, {1, 6}, {1, 5}, {1, 4}, {1, 3}, {1, 2}, {1, 1}, {1, 14}, {2, 7}, {1, 13}, {1, 12}, {2, 6}, {3, 4}, {1, 10}, {2, 5}, {1, 8}};
       break;
-    case 256:  // m2
-      target.tiles = tiles_of_pairs();
+    case 256:  // m2, or m1 for halves of blocks
+      target.halves = true;
+      target.tiles = menu({tiles_of_pairs(), tiles_of_single_registers()});
       break;
     default: {
       // Blocks of 32: m2 at 512 bits, m1 at 1024. Where blocks have 16 lanes, as in versions of kernels whose layouts are those
       // of shorter vectors, tiles of twice as many vectors fit.
       target.block = 32;
       target.least_block = 16;
-      const Tiles more = {{1, 28}, {2, 14}, {2, 13}, {2, 12}, {1, 24}, {3, 9}, {4, 6}, {1, 16}, {2, 8}};
-      target.tiles = bits == 512 ? tiles_of_pairs() : more;
-      const Tiles rest = bits == 512 ? more : tiles_of_pairs();
-      target.tiles.insert(target.tiles.end(), rest.begin(), rest.end());
+      target.tiles = bits == 512 ? menu({tiles_of_pairs(), tiles_of_single_registers()}) : menu({tiles_of_single_registers(), tiles_of_pairs()});
       break;
     }
   }

@@ -170,6 +170,11 @@ double cycles_from_afar(const Target& target, double bytes, double size) {
   return bytes / (in_memory(target, size) ? std::min(target.l3_bandwidth, target.memory_bandwidth) : target.l3_bandwidth);
 }
 
+bool leaves_registers(const Target& target, int64_t lanes, int64_t sums) {
+  const int64_t group = (lanes * 32 + target.vector_bits - 1) / std::max(1, target.vector_bits);   // registers of one sum
+  return target.reorders || target.vector_bits == 0 || sums * group < target.vector_registers;
+}
+
 TileChoice choose_tile(const TileProblem& problem, const Target& target) {
   TileChoice best;
   best.cycles = INFINITY;
@@ -180,6 +185,7 @@ TileChoice choose_tile(const TileProblem& problem, const Target& target) {
     blocks = std::min(blocks, problem.blocks);
     const int64_t width = std::min<int64_t>(columns, problem.columns);
     double cycles = tile_cycles(problem, target, blocks, width) * preference;
+    if (!leaves_registers(target, problem.lanes, blocks * width)) cycles = INFINITY;
     if (is_joined(problem, blocks)) cycles *= calibration::kDoubledLanes;
     // The menu's order decides between near equals. It is that of long sums.
     if (!is_short(problem, target)) preference *= calibration::kNextOfMenu;

@@ -321,6 +321,15 @@ bool may_double(const ReductionFacts& facts, const Iterator& vector, int64_t lan
   return kind == ReductionClass::MatrixProduct || kind == ReductionClass::MatrixVector;
 }
 
+// Whether shorter vectors than the target's are an alternative: in order along constants alone. An attention's inputs are packed while it runs, and its
+// products need lanes of one width to be computed in bands.
+bool may_shorten(const ReductionFacts& facts, const std::string& vector) {
+  const std::vector<Access> loads = loads_of(facts.sum());
+  return facts.target().reorders || facts.target().least_block > 0 || std::all_of(loads.begin(), loads.end(), [&](const Access& load) {
+    return facts.packable(load) || !depends_on(load, vector);
+  });
+}
+
 }  // namespace
 
 bool has_doubled_lanes(const ReductionFacts& facts, int64_t lanes) { return lanes > facts.reduction().builder.lanes(facts.sum()); }
@@ -341,7 +350,7 @@ std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
     const bool free = !over_reduction && blocks->outer.empty() && blocks->lanes == lanes &&
                       !facts.is_blocked(facts.sum().write.buffer);
     const int64_t less = known ? facts.target().width_for(vector.extent.constant(), blocks->lanes) : blocks->lanes;
-    if (free && less < blocks->lanes) widths.push_back(less);
+    if (free && less < blocks->lanes && may_shorten(facts, vector.name)) widths.push_back(less);
     if (free && may_double(facts, vector, lanes)) widths.push_back(2 * lanes);
     for (const int64_t width : widths) {
       for (const std::string& columns : column_choices) {

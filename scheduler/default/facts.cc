@@ -4,13 +4,16 @@
 #include <cmath>
 
 #include "ir/target/byte_products.h"
+#include "scheduler/cost/tile_cost.h"
 
 namespace tc {
 namespace {
 
 int64_t widest_tile(const Target& target) {
   int columns = 1;
-  for (const auto& [vectors, width] : target.tiles) columns = std::max(columns, width);
+  for (const auto& [vectors, width] : target.tiles) {
+    if (leaves_registers(target, target.block, vectors * width)) columns = std::max(columns, width);
+  }
   return columns;
 }
 

@@ -50,6 +50,16 @@ TEST(Target, RowsSayWhatCodegenNeeds) {
   EXPECT_EQ(parse_target("rv64gcv_zvl512b").width_for(24, 32), 32);
   EXPECT_EQ(parse_target("rv64gcv_zvl512b").width_for(80, 32), 32);
   EXPECT_EQ(parse_target("rv64gcv_zvl1024b").width_for(48, 32), 32);
+  // Halves of blocks where they have a tenth fewer lanes, unless versions for longer vectors have the same blocks.
+  for (const char* name : {"rv64gcv", "rv64gcv_zvl256b"}) {
+    const Target target = parse_target(name);
+    EXPECT_EQ(target.width_for(8, 16), 8);
+    EXPECT_EQ(target.width_for(24, 16), 8);
+    EXPECT_EQ(target.width_for(72, 16), 8);
+    EXPECT_EQ(target.width_for(88, 16), 16);
+    EXPECT_EQ(target.width_for(32, 16), 16);
+    EXPECT_EQ(parse_target(std::string(name) + "+lengths").width_for(24, 16), 16);
+  }
   EXPECT_EQ(parse_target("rv64gcv+zvl1024b").name, "rv64gcv_zvl1024b");
   EXPECT_EQ(parse_target("rv64gcv_zvl1024b").tiles.at(0), (std::pair{1, 28}));
   EXPECT_EQ(parse_target("rv64gc").lanes(DType::F32), 1);
@@ -61,7 +71,8 @@ TEST(Target, TilesFitTheRegisters) {
   for (const auto& [name, description] : known_targets()) {
     Target target = parse_target(name);
     int lanes = target.lanes(DType::F32);
-    int group = std::max(1, (target.least_block > 0 ? target.least_block : target.block) / lanes);
+    const int shortest = target.least_block > 0 ? target.least_block : target.block / (target.halves ? 2 : 1);
+    int group = std::max(1, shortest / lanes);
     if (target.vector_bits == 0) group = 1;
     std::set<std::pair<int, int>> seen;
     for (auto [vectors, columns] : target.tiles) {
