@@ -13,12 +13,12 @@ namespace tc {
 namespace {
 
 // Each kernel, with those of its operands and results that are in blocks.
-std::vector<std::string> kernels_of(const std::string& lines) {
+std::vector<std::string> kernels_of(const std::string& lines, const std::string& target = "x86-64-v4") {
   Graph graph = parse_graph("graph g {\n" + lines + "}\n");
   infer_shapes(graph);
   run_passes(graph, {});
   BuildOptions options;
-  options.target = parse_target("x86-64-v4");
+  options.target = parse_target(target);
   std::vector<std::string> result;
   for (const KernelReport& report : build_plan(graph, options).reports) {
     std::string line = report.label + ":";
@@ -88,6 +88,37 @@ TEST(Layout, OfMapsWithFewerAxesIsPlainWhereTheyBroadcast) {
 )"),
             (std::vector<std::string>{"Conv: out0 1 16", "Conv: out0 1 16", "Reorder (reorder): in0 1 16", "Reorder (reorder): in0 1 16", "Add:",
                                       "MaxPool:", "Mul:", "MaxPool:"}));
+}
+
+// In order, depthwise windows of five columns and more have blocks of one register, and so have all values with as many channels; windows of three,
+// other vectors and one artefact for all lengths have those of the target.
+TEST(Layout, OfWideDepthwiseWindowsIsInBlocksOfOneRegister) {
+  const auto blocks = [](const char* taps, const char* target) {
+    std::string lines = R"(
+  input x f32[1, 32, 9, 9]
+  constant w0 f32[64, 32, 1, 1] #0
+  constant w1 f32[64, 1, @, @] #0
+  constant w2 f32[32, 64, 1, 1] #0
+  c0 f32[?] = Conv(x, w0)
+  c1 f32[?] = Conv(c0, w1) {group = 64}
+  c2 f32[?] = Conv(c1, w2)
+  p f32[?] = MaxPool(c2) {kernel_shape = [2, 2]}
+  output p
+)";
+    for (size_t at = lines.find('@'); at != std::string::npos; at = lines.find('@')) lines.replace(at, 1, taps);
+    std::string result;
+    for (const std::string& line : kernels_of(lines, target)) {
+      if (line.rfind("Conv", 0) == 0) result += line.substr(line.rfind(' '));
+    }
+    return result;
+  };
+  EXPECT_EQ(blocks("5", "rv64gcv_zvl256b"), " 8 8 16");
+  EXPECT_EQ(blocks("3", "rv64gcv_zvl256b"), " 16 16 16");
+  EXPECT_EQ(blocks("5", "rv64gcv_zvl512b"), " 16 16 32");
+  EXPECT_EQ(blocks("5", "rv64gcv_zvl1024b"), " 32 32 32");
+  EXPECT_EQ(blocks("5", "rv64gcv"), " 16 16 16");
+  EXPECT_EQ(blocks("5", "rv64gcv_zvl256b+lengths"), " 16 16 16");
+  EXPECT_EQ(blocks("5", "x86-64-v4"), " 16 16 16");
 }
 
 }  // namespace
