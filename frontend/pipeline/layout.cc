@@ -69,10 +69,10 @@ class LayoutChooser {
     const bool pairs = target_.scalable && !target_.reorders && 2 * target_.lanes(DType::F32) == block_;
     if (!pairs || !target_.longer.empty()) return;
     for (const Node& node : graph_.nodes) {
-      if (node.op->traits.contraction != Contraction::Convolution || !is_map(node.inputs[0])) continue;
+      if (node.op->traits.contraction != Contraction::Convolution || !is_map(node.inputs[0]) || is_byte(node.inputs[0])) continue;
       const int64_t channels_in = channels(node.inputs[0]);
       const std::optional<Shape>& weights = graph_[node.inputs[1]].shape;
-      const bool wide = weights && weights->back().is_constant() && weights->back().constant() >= kWideWindow;
+      const bool wide = weights && !weights->empty() && weights->back().is_constant() && weights->back().constant() >= kWideWindow;
       if (wide && channels_in > 1 && int_attribute(node, "group") == channels_in) narrow_.insert(channels_in);
     }
   }
