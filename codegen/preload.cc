@@ -181,7 +181,9 @@ class Preload : public StraightLine {
     const bool is_loop = evolution_.getSmallConstantTripCount(&loop_) != 2;   // else there is one trip and the last one
     Value* condition = end_->getCondition();
     Value* is_longer = is_loop ? in_trip(*condition, *before_, *before_->getTerminator()) : nullptr;
-    const bool has_one = !is_loop || llvm::isa<llvm::Constant>(is_longer);   // trip in the loop, at least
+    // Whether a trip of the loop runs before the last one: also LLVM may know that it does not, as of a window that fits a border's map once.
+    const auto* known = is_loop ? llvm::dyn_cast<llvm::ConstantInt>(is_longer) : nullptr;
+    const bool has_one = !is_loop || (known != nullptr && known->isOne() == loops_if_true());
     BasicBlock* exit = end_->getSuccessor(end_->getSuccessor(0) == &block_ ? 1 : 0);
     llvm::ValueToValueMapTy copies;
     BasicBlock* last = llvm::CloneBasicBlock(&block_, copies, ".last", block_.getParent());
@@ -221,10 +223,10 @@ class Preload : public StraightLine {
   }
   // Where there is but one trip it is the last one.
   void branch_on(Value& is_longer, BasicBlock& last) {
-    const bool loops_if = end_->getSuccessor(0) == &block_;
     llvm::ReplaceInstWithInst(before_->getTerminator(),
-                              llvm::BranchInst::Create(loops_if ? &block_ : &last, loops_if ? &last : &block_, &is_longer));
+                              llvm::BranchInst::Create(loops_if_true() ? &block_ : &last, loops_if_true() ? &last : &block_, &is_longer));
   }
+  bool loops_if_true() const { return end_->getSuccessor(0) == &block_; }
 
   // All ones but in the last trip. It is made so early that no load of the next trip waits for it.
   Value* goes_on() {
@@ -235,7 +237,7 @@ class Preload : public StraightLine {
     auto* condition = llvm::cast<Instruction>(end_->getCondition());
     raise(*condition, *place);
     llvm::IRBuilder<> builder(place);
-    Value* more = end_->getSuccessor(0) == &block_ ? condition : builder.CreateNot(condition);
+    Value* more = loops_if_true() ? condition : builder.CreateNot(condition);
     goes_on_ = builder.CreateSExt(more, builder.getInt64Ty());
     return goes_on_;
   }

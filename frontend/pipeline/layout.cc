@@ -13,9 +13,9 @@ using Contraction = OpTraits::Contraction;
 
 // Channels of bytes that a block of their own is made of, where there are no more.
 constexpr int kFewBytes = 4;
-// Taps of a window's row from which on a depthwise convolution in blocks of two registers keeps too few columns in registers: by blocks of one, windows
-// of 5x5 and 7x7 took 43 % fewer cycles, of 3x3 up to 40 % more.
-constexpr int64_t kWideWindow = 5;
+// Of so many columns a depthwise convolution's window has few sums in registers beside it where its blocks are of several registers, and more where they
+// are single ones (for 5 columns 3 and 19, for 13 both have 3). By them 5x5 and 7x7 took 43 % fewer cycles, 3x3 up to 40 % more.
+constexpr int64_t kLeastWideWindow = 5, kMostWideWindow = 11;
 // Of a feature map: a batch, channels and one spatial axis or more.
 constexpr size_t kLeastRank = 3;
 
@@ -24,7 +24,7 @@ class LayoutChooser {
   LayoutChooser(Graph& graph, const Target& target)
       : graph_(graph), target_(target), block_(target.block), shuffles_(target.vector_bits > 0 && !target.scalable) {
     for (ValueId id : graph.outputs) fixed_.insert(id);
-    find_narrow();
+    find_single_registers();
   }
 
   Layouts run() {
@@ -62,19 +62,47 @@ class LayoutChooser {
   // Values of as many channels have the same.
   int block_of(ValueId id) const {
     if (is_few_bytes(id)) return kFewBytes;
-    return static_cast<int>(narrow_.count(channels(id)) > 0 ? target_.lanes(DType::F32) : target_.width_for(channels(id), block_));
+    return static_cast<int>(single_registers_.count(channels(id)) > 0 ? target_.lanes(DType::F32) : target_.width_for(channels(id), block_));
   }
-  // Of a core that executes in order: numbers of channels whose blocks are one register in the place of two.
-  void find_narrow() {
-    const bool pairs = target_.scalable && !target_.reorders && 2 * target_.lanes(DType::F32) == block_;
-    if (!pairs || !target_.longer.empty()) return;
+  bool is_depthwise(const Node& node) const {
+    const int64_t groups = int_attribute(node, "group");
+    return groups > 1 && groups == channels(node.inputs[0]) && groups == channels(node.outputs[0]);
+  }
+
+  // Finds the numbers of channels whose blocks are single registers on a core that executes in order: those whose depthwise convolutions do more
+  // multiply-adds in wide windows than in others.
+  void find_single_registers() {
+    const bool in_pairs = target_.scalable && !target_.reorders && 2 * target_.lanes(DType::F32) == block_;
+    if (!in_pairs || !target_.longer.empty()) return;
+    std::map<int64_t, double> gains;
     for (const Node& node : graph_.nodes) {
-      if (node.op->traits.contraction != Contraction::Convolution || !is_map(node.inputs[0]) || is_byte(node.inputs[0])) continue;
-      const int64_t channels_in = channels(node.inputs[0]);
-      const std::optional<Shape>& weights = graph_[node.inputs[1]].shape;
-      const bool wide = weights && !weights->empty() && weights->back().is_constant() && weights->back().constant() >= kWideWindow;
-      if (wide && channels_in > 1 && int_attribute(node, "group") == channels_in) narrow_.insert(channels_in);
+      if (node.op->traits.contraction != Contraction::Convolution || !graph_[node.inputs[1]].constant) continue;
+      if (!is_map(node.inputs[0]) || is_byte(node.inputs[0]) || !is_map(node.outputs[0]) || !is_depthwise(node)) continue;
+      const Shape& weights = *graph_[node.inputs[1]].shape;
+      const bool wide = weights.back().constant() >= kLeastWideWindow && weights.back().constant() <= kMostWideWindow;
+      const Dim places = element_count(*graph_[node.outputs[0]].shape);
+      const double work = static_cast<double>(element_count(weights).constant()) * static_cast<double>(places.is_constant() ? places.constant() : 1);
+      gains[channels(node.inputs[0])] += wide ? work : -work;
     }
+    for (const auto& [count, gain] : gains) {
+      if (gain > 0) single_registers_.insert(count);
+    }
+    while (part_from_joins()) {
+    }
+  }
+  // Takes away what a concatenation of channels would mix with other blocks, which it could not join; returns whether it did.
+  bool part_from_joins() {
+    bool changed = false;
+    for (const Node& node : graph_.nodes) {
+      if (node.op->traits.movement != OpTraits::Movement::Join || int_attribute(node, "axis") != 1) continue;
+      std::vector<ValueId> values = node.inputs;
+      values.push_back(node.outputs[0]);
+      if (!std::all_of(values.begin(), values.end(), [&](ValueId id) { return is_map(id); })) continue;
+      const auto is_single = [&](ValueId id) { return single_registers_.count(channels(id)) > 0; };
+      if (std::all_of(values.begin(), values.end(), is_single)) continue;
+      for (const ValueId id : values) changed = single_registers_.erase(channels(id)) > 0 || changed;
+    }
+    return changed;
   }
   bool whole_blocks(ValueId id) const { return channels(id) % block_of(id) == 0; }
 
@@ -89,8 +117,7 @@ class LayoutChooser {
   bool convolution_fits(const Node& node) const {
     const int64_t groups = int_attribute(node, "group");
     const int64_t in = channels(node.inputs[0]), out = channels(node.outputs[0]);
-    if (groups == 1) return true;
-    if (groups == in && in == out) return true;
+    if (groups == 1 || is_depthwise(node)) return true;
     if (blocks_hold_groups(node)) {
       return shuffles_ && in == out && whole_blocks(node.outputs[0]) && blocked(node.inputs[0]);
     }
@@ -100,7 +127,7 @@ class LayoutChooser {
   // Whether a block of the input's channels would belong to two groups, which then read it plain.
   bool groups_cut_input(const Node& node) const {
     const int64_t groups = int_attribute(node, "group"), in = channels(node.inputs[0]);
-    if (groups == 1 || (groups == in && in == channels(node.outputs[0])) || blocks_hold_groups(node)) return false;
+    if (groups == 1 || is_depthwise(node) || blocks_hold_groups(node)) return false;
     return (in / groups) % block_of(node.inputs[0]) != 0;
   }
 
@@ -243,7 +270,7 @@ class LayoutChooser {
   int block_;                      // of the target; block_of() of a value
   bool shuffles_;                  // lanes can cheaply read each another one's element
   std::set<ValueId> fixed_;
-  std::set<int64_t> narrow_;
+  std::set<int64_t> single_registers_;   // numbers of channels whose blocks are single registers
   std::map<ValueId, ValueId> inside_;   // of outputs that are computed in blocks: the values before the reorder
   Layouts layouts_;
 };

@@ -1,8 +1,8 @@
 // The RISC-V targets: scalar, and the vector extension by its shortest vector length.
 //
-// The channel block is 16 at every length, so that one packed copy of the constants serves all; a
-// tile counts blocks: a block is a group of 4, 2 or 1 registers (LMUL) at 128, 256 and 512 bits, and
-// half a register at 1024, where tiles are those of 512 bits. The
+// Blocks are of 16 channels at 128 and 256 bits (groups of 4 and 2 registers, LMUL) and of 32 at 512 and 1024 (2 and 1), and shorter for some numbers of
+// channels (Target::width_for, frontend/pipeline/layout.cc). With `+lengths` they are of 16 at every length, so that one packed copy of the constants
+// serves all; at 1024 bits that is half a register. A tile counts blocks. The
 // 32 registers hold 7, 14 or 28 accumulators of one block and leave one group for the weights;
 // `vfmacc.vf` takes the other operand from a scalar register. Groups of 8 are never accumulators.
 // Costs are those of cores that start one register group part per cycle, in order of magnitude.

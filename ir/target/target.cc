@@ -182,7 +182,7 @@ int64_t Target::width_for(int64_t size, int64_t width) const {
   auto padded = [&](int64_t lanes) { return (size + lanes - 1) / lanes * lanes; };
   const bool fills = least_block > 0 && least_block < width && least_block >= lanes(DType::F32);
   if (fills && 4 * padded(least_block) <= 3 * padded(width)) return least_block;
-  // Versions of a kernel for longer vectors, whose halves would be parts of registers, have the same blocks.
+  // All versions of a kernel share one layout, and half a block would be part of a longer register.
   if (!halves || !longer.empty()) return width;
   // In order, twice as many instructions have to be issued: of 88 channels on 256 bits, where halves have a twelfth fewer lanes, a 1x1 took 2 % more cycles
   // by them, of 72 channels, a tenth fewer, 5 to 8 % less.

@@ -14,7 +14,7 @@ constexpr double kTakeApart = 3;   // turns per register of a joined sum: its up
 // Turns of the units, in those of whole vectors, per vector of `lanes` elements.
 double parts_of(const TileProblem& problem, const Target& target) {
   if (target.vector_bits == 0) return problem.lanes;
-  return std::max(target.halves ? 0.5 : 1, problem.lanes * problem.element_bytes * 8.0 / target.vector_bits);
+  return std::max(target.halves && target.reorders ? 0.5 : 1, problem.lanes * problem.element_bytes * 8.0 / target.vector_bits);
 }
 
 // Lines beyond those that the sets of the first cache hold, where each column reads one of its own.
@@ -170,9 +170,10 @@ double cycles_from_afar(const Target& target, double bytes, double size) {
   return bytes / (in_memory(target, size) ? std::min(target.l3_bandwidth, target.memory_bandwidth) : target.l3_bandwidth);
 }
 
-bool leaves_registers(const Target& target, int64_t lanes, int64_t sums) {
-  const int64_t group = (lanes * 32 + target.vector_bits - 1) / std::max(1, target.vector_bits);   // registers of one sum
-  return target.reorders || target.vector_bits == 0 || sums * group < target.vector_registers;
+bool leaves_registers(const Target& target, int64_t bytes, int64_t sums) {
+  if (target.reorders || target.vector_bits == 0) return true;
+  const int64_t group = (bytes * 8 + target.vector_bits - 1) / target.vector_bits;   // registers of one sum
+  return sums * group < target.vector_registers;
 }
 
 TileChoice choose_tile(const TileProblem& problem, const Target& target) {
@@ -185,7 +186,7 @@ TileChoice choose_tile(const TileProblem& problem, const Target& target) {
     blocks = std::min(blocks, problem.blocks);
     const int64_t width = std::min<int64_t>(columns, problem.columns);
     double cycles = tile_cycles(problem, target, blocks, width) * preference;
-    if (!leaves_registers(target, problem.lanes, blocks * width)) cycles = INFINITY;
+    if (!leaves_registers(target, problem.lanes * problem.element_bytes, blocks * width)) cycles = INFINITY;
     if (is_joined(problem, blocks)) cycles *= calibration::kDoubledLanes;
     // The menu's order decides between near equals. It is that of long sums.
     if (!is_short(problem, target)) preference *= calibration::kNextOfMenu;

@@ -44,9 +44,9 @@ struct TileChoice {
   double cycles = 0;
 };
 
-// Whether so many vectors of sums, of `lanes` floats each, leave a register for what is added to them. A core that executes in order has one menu of tiles
-// for blocks of one register and of several; always true elsewhere.
-bool leaves_registers(const Target& target, int64_t lanes, int64_t sums);
+// Whether so many sums, each of vectors of `bytes`, leave a register for what is added to them. The menu of a core that executes in order serves blocks of
+// one register and of several; the tiles of other targets always fit.
+bool leaves_registers(const Target& target, int64_t bytes, int64_t sums);
 // The tile of the target's menu (and its parts that fit the problem) with the least cycles. Tiles
 // whose accumulators, operands and epilogue do not fit the registers pay for spills.
 TileChoice choose_tile(const TileProblem& problem, const Target& target);

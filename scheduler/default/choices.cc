@@ -321,11 +321,13 @@ bool may_double(const ReductionFacts& facts, const Iterator& vector, int64_t lan
   return kind == ReductionClass::MatrixProduct || kind == ReductionClass::MatrixVector;
 }
 
-// Whether shorter vectors than the target's are an alternative: in order along constants alone. An attention's inputs are packed while it runs, and its
-// products need lanes of one width to be computed in bands.
+// Whether shorter vectors than the target's are an alternative. Where blocks are halved on a core in order only lanes along constants are shortened: an
+// attention's inputs are packed while it runs, and its products need lanes of one width to be computed in bands. A matrix times a vector waits for its
+// matrix, which panels of several shorter vectors make no smaller.
 bool may_shorten(const ReductionFacts& facts, const std::string& vector) {
+  if (facts.target().reorders || facts.target().least_block > 0) return true;
   const std::vector<Access> loads = loads_of(facts.sum());
-  return facts.target().reorders || facts.target().least_block > 0 || std::all_of(loads.begin(), loads.end(), [&](const Access& load) {
+  return classify(facts.sum()) != ReductionClass::MatrixVector && std::all_of(loads.begin(), loads.end(), [&](const Access& load) {
     return facts.packable(load) || !depends_on(load, vector);
   });
 }

@@ -12,7 +12,7 @@ namespace {
 int64_t widest_tile(const Target& target) {
   int columns = 1;
   for (const auto& [vectors, width] : target.tiles) {
-    if (leaves_registers(target, target.block, vectors * width)) columns = std::max(columns, width);
+    if (leaves_registers(target, target.block * size_of(DType::F32), vectors * width)) columns = std::max(columns, width);
   }
   return columns;
 }

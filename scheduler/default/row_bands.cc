@@ -240,7 +240,7 @@ TileChoice Bands::tile_of(TileProblem problem, int64_t rows) const {
     const int64_t blocks = std::min<int64_t>(vectors, problem.blocks);
     int64_t width = std::min<int64_t>(widest, rows);
     while (rows % width != 0) --width;
-    if (!leaves_registers(start_.target(), problem.lanes, blocks * width)) continue;
+    if (!leaves_registers(start_.target(), problem.lanes * problem.element_bytes, blocks * width)) continue;
     const double cycles = tile_cycles(problem, start_.target(), blocks, width);
     if (cycles < result.cycles) result = {blocks, width, cycles};
   }

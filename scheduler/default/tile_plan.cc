@@ -295,8 +295,8 @@ void TilePlanner::place_epilogue(int64_t copies) {
   const double heavy = bytes ? kHeavyOfBytes : kHeavyEpilogue;
   bool apart = !around_.empty() && epilogue_weight(facts_) * static_cast<double>(copies) > heavy;
   if (knobs_.apart != 0) apart = knobs_.apart == 2 && !around_.empty();
-  // The loop over panels is the initialisation's and the epilogue's, too: it does not divide for the sums alone.
-  apart = apart && !panels_inside();
+  // Where the loop over panels is the innermost one, the initialisation and the epilogue are in it as well: it cannot be divided for the sums alone.
+  apart = apart && !(panels_inside() && around_ == loop(iterators_.panels));
   plan_.tile = plan_.init_at = plan_.tails_at = around_;
   if (outside_) {
     plan_.epilogue = Epilogue::BehindSums;

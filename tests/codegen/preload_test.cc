@@ -118,6 +118,13 @@ TEST(Preload, TheOnlyTripOfAnUnknownNumberIsTheLastOne) {
   EXPECT_EQ(result.text.find("and i64"), std::string::npos) << result.text;
 }
 
+// As where a window's row fits a border's map once: the trip ran twice, and the second one read beyond its operands.
+TEST(Preload, TheOnlyTripOfAKnownNumberIsTheLastOne) {
+  const Result result = preloaded(sums(14, "0"));
+  EXPECT_EQ(result.problem, "");
+  EXPECT_NE(result.text.find("br i1 false, label %trip, label %trip.last\n"), std::string::npos) << result.text;
+}
+
 TEST(Preload, TheLastTripOfLongCodeLoadsItsOwnAgain) {
   std::string more;
   for (int i = 0; i < 1600; ++i) more += "  %n" + std::to_string(i) + " = add i64 %i, " + std::to_string(i) + "\n";

@@ -96,6 +96,15 @@ class Network:
         result = convolve(padded(exact, pads, 0.0), w, b, strides, dilations, groups)
         self.node("Conv", [name, weights, bias], result, strides=strides, dilations=dilations, pads=pads, group=groups)
 
+    def wide_depthwise(self):
+        name, exact = self.map()
+        channels, kernel = exact.shape[1], [self.choice((5, 7)) for _ in range(self.axes)]
+        pads = [size // 2 for size in kernel] * 2
+        ones = [1] * self.axes
+        weights, w = self.constant(channels, 1, *kernel, scale=numpy.prod(kernel) ** -0.5)
+        result = convolve(padded(exact, pads, 0.0), w, None, ones, ones, channels)
+        self.node("Conv", [name, weights], result, pads=pads, group=channels)
+
     def transposed_convolution(self):
         name, exact = self.map()
         channels, features, kernel, strides = exact.shape[1], self.choice(CHANNELS), self.each_axis(1, 3), self.each_axis(1, 2)
@@ -217,7 +226,7 @@ class Network:
         return model.SerializeToString()
 
 
-OPERATORS = 4 * [Network.convolution] + [
+OPERATORS = 4 * [Network.convolution] + 2 * [Network.wide_depthwise] + [
     Network.transposed_convolution, Network.maximum, Network.average, Network.normalisation, Network.response, Network.activation,
     Network.activation, Network.two_maps, Network.two_maps, Network.constant_operand, Network.joined, Network.parts, Network.mean,
     Network.larger, Network.moved]

@@ -20,10 +20,12 @@ def test_on_this_machine(axes, target, tolerance, request):
     assert random_maps.compare(range(count(request, 10)), axes, target, None, tolerance) == []
 
 
+# Blocks of channels differ between targets of one length and code for any.
+@pytest.mark.parametrize("target, lengths", [("rv64gcv", (128, 256)), ("rv64gcv_zvl256b", (256,)), ("rv64gcv_zvl512b", (512,))])
 @pytest.mark.parametrize("axes", AXES)
-def test_on_riscv64(axes, request):
+def test_on_riscv64(axes, target, lengths, request):
     seeds = range(1000, 1000 + (20 if request.config.getoption("--full") else 2))
-    assert [each for vlen in (128, 256) for each in random_maps.compare(seeds, axes, "rv64gcv", vlen)] == []
+    assert [each for vlen in lengths for each in random_maps.compare(seeds, axes, target, vlen)] == []
 
 
 def test_networks_have_all_operators():
