@@ -58,7 +58,8 @@ struct Target {
   Arch arch = Arch::X86_64;
   std::string triple;              // LLVM triple
   std::string cpu;                 // LLVM CPU
-  std::string scheduled_for;       // LLVM CPU by whose latencies and units instructions are ordered; empty: that of `cpu`
+  std::string scheduled_for;       // LLVM CPU by whose latencies and units instructions are ordered before registers are given; empty: that of
+                                   // `cpu`. Behind them functions in order have a core of their own (codegen/in_order.cc).
   std::string features;            // LLVM feature string: "+avx2,+fma"
   std::string tuning;              // LLVM features that only choose among equal instructions, in the same form
   std::string abi;                 // RISC-V: "lp64d"
@@ -73,7 +74,7 @@ struct Target {
   int byte_lanes = 0;              // i32 sums in the widest vectors that one instruction adds four products of bytes to; 0: none does
   bool prefetches = false;         // kernels bring lines near that they will read
   bool prefetches_by_loads = false;  // by loads into the zero register: there is no instruction for it
-  bool halves = false;             // half a vector takes half of its time: wide vectors take two turns
+  bool halves = false;             // half a block takes half of its time: its vectors are of several registers, or take two turns
   bool reorders = false;           // executes out of order: code is best in the order that needs the fewest registers
   int block = 16;                  // channel block of blocked layouts, in f32 elements
   int least_block = 0;             // of what has no more channels, where a block is several registers; 0: `block`
@@ -95,9 +96,10 @@ struct Target {
   std::vector<std::pair<int, int>> tiles;
 
   int lanes(DType dtype) const;    // of one native vector; 1 on scalar targets
-  // Lanes of the vectors of a dimension of `size`: `least_block` where that holds all of it, or where vectors of `width` would have a third more lanes and `least_block`
-  // fills a register; half of the width where `halves` holds and the last vector would have no more lanes than that, which makes up for reading other operands more
-  // often; else `width`.
+  // Lanes of the vectors of a dimension of `size`, of `width` or fewer. `least_block` where that holds all of it, or where vectors of `width` would have a
+  // third more lanes and `least_block` fills a register. Where `halves` holds, half of the width: in order if that leaves out a tenth of all lanes, else if
+  // the last vector would have no more lanes than half, which makes up for reading other operands more often. Never half for a target with versions for
+  // longer vectors; else `width`.
   int64_t width_for(int64_t size, int64_t width) const;
 };
 
