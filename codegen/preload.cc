@@ -181,10 +181,11 @@ class Preload : public StraightLine {
     const bool is_loop = evolution_.getSmallConstantTripCount(&loop_) != 2;   // else there is one trip and the last one
     Value* condition = end_->getCondition();
     Value* is_longer = is_loop ? in_trip(*condition, *before_, *before_->getTerminator()) : nullptr;
-    // Whether a trip of the loop runs before the last one: also LLVM may know that it does not, as of a window that fits a border's map once.
+    // Whether a trip of the loop surely runs before the last one. LLVM may know the opposite: that the first trip is the last one, as where a window's row
+    // overlaps a map's border by one element.
     const auto* known = is_loop ? llvm::dyn_cast<llvm::ConstantInt>(is_longer) : nullptr;
     const bool has_one = !is_loop || (known != nullptr && known->isOne() == loops_if_true());
-    BasicBlock* exit = end_->getSuccessor(end_->getSuccessor(0) == &block_ ? 1 : 0);
+    BasicBlock* exit = end_->getSuccessor(loops_if_true() ? 1 : 0);
     llvm::ValueToValueMapTy copies;
     BasicBlock* last = llvm::CloneBasicBlock(&block_, copies, ".last", block_.getParent());
     last->moveAfter(&block_);

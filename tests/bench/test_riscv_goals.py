@@ -65,11 +65,11 @@ def test_full_has_names_and_a_core_of_its_own(options):
 def test_rows_of_two_datapaths_side_by_side(tmp_path):
     if qemu_path() is None:
         pytest.skip("qemu-riscv64 is not installed")
-    file = tmp_path / "rows.json"
+    file, layer = tmp_path / "rows.json", "max pooling 3x3/2 64 112²"
     done = subprocess.run([sys.executable, "-m", "tests.bench.riscv", "--dlen", "256,128", "--jobs", "2", "--peers", "none", "--json", str(file),
-                           "softmax"], capture_output=True, text=True, check=False)
+                           "max pooling"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found = riscv.json.loads(file.read_text())["rows"]
-    assert [(each["name"], each["dlen"], each["peer"]) for each in found] == [("softmax 384x128", 256, "tc"), ("softmax 384x128", 128, "tc")]
-    # The wider datapath takes fewer cycles for the same instructions, but some hundred of what is around the kernels (194 of 139,257 on a busy machine).
-    assert found[0]["cycles"] < found[1]["cycles"] and found[0]["instructions"] == pytest.approx(found[1]["instructions"], rel=1e-2)
+    assert [(each["name"], each["dlen"], each["peer"]) for each in found] == [(layer, 256, "tc"), (layer, 128, "tc")]
+    # The wider datapath takes fewer cycles for the same instructions. Some hundred around the kernels differ from run to run: too many for a small layer.
+    assert found[0]["cycles"] < found[1]["cycles"] and found[0]["instructions"] == pytest.approx(found[1]["instructions"], rel=1e-3)
