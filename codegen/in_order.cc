@@ -27,7 +27,7 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
 
-// The same where each product has a vector of its own, which comes from beyond the caches: as many lines as may be under way
+// Cycles from a load to its first use where each product has a vector of its own, which comes from beyond the caches: as many lines as may be under way
 // are asked for where registers allow.
 constexpr double kAheadOfStream = 100;
 // Of words, whose three sums, two pairs and the number that is put together take all registers: at 26 cycles nsNet2's steps take 1 % more of the

@@ -19,7 +19,7 @@
 // Integers are two's complement and wrap. Integer division truncates and x/0 is 0; shifts by the
 // width or more give 0. Float arithmetic is IEEE with round to nearest even, no exceptions, no
 // flush of denormals; NaN payloads are not kept. a*b + c may be contracted to a fused
-// multiply-add. Max and min return NaN where an operand is NaN, but for the reduction MaxNumber. Functions (exp, erf, …) are within 2 ULP for f32 unless an
+// multiply-add. Max and min return NaN where an operand is NaN, but for the reduction MaxNumber. Functions (exp, erf, …) are within 2 ULP for f32 (erf within 7 on vectors of RISC-V) unless an
 // error budget allows more. Arithmetic happens in f32, f64, bool and the integer types of 8 to 64
 // bits; f16, bf16, narrower floats and shorter integers are storage: they are loaded through and stored through a
 // cast. A cast to a narrow float rounds once, to nearest even, and does not saturate (ir/narrow_float.h).

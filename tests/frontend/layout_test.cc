@@ -121,5 +121,49 @@ TEST(Layout, OfWideDepthwiseWindowsIsInBlocksOfOneRegister) {
   EXPECT_EQ(blocks("5", "x86-64-v4"), " 16 16 16");
 }
 
+// Blocks of unlike lengths cannot be joined: all parts of a concatenation that mixes them have the target's, and so have what those parts are computed from.
+TEST(Layout, OfConcatenatedMapsIsTheTargetsUnlessAllHaveWideWindows) {
+  const auto blocks = [](const char* joined) {
+    std::string lines = R"(
+  input x f32[1, 32, 9, 9]
+  constant w0 f32[64, 32, 1, 1] #0
+  constant w1 f32[64, 1, 5, 5] #0
+  constant w2 f32[32, 32, 1, 1] #0
+  constant w3 f32[128, 1, 5, 5] #0
+  a f32[?] = Conv(x, w0)
+  b f32[?] = Conv(a, w1) {group = 64, pads = [2, 2, 2, 2]}
+  c f32[?] = Conv(x, w2)
+)";
+    return kernels_of(lines + joined, "rv64gcv_zvl256b");
+  };
+  EXPECT_EQ(blocks(R"(
+  j f32[?] = Concat(b, c) {axis = 1}
+  p f32[?] = MaxPool(j) {kernel_shape = [2, 2]}
+  output p
+)"), (std::vector<std::string>{"Reorder (reorder): out0 1 16", "Conv: in0 1 16 out0 1 16", "Conv: in0 1 16 out0 1 16", "Conv: in0 1 16 out0 1 16",
+                                      "Reorder (reorder): in0 1 16", "MaxPool:"}));
+  EXPECT_EQ(blocks(R"(
+  j f32[?] = Concat(b, a) {axis = 1}
+  d f32[?] = Conv(j, w3) {group = 128}
+  p f32[?] = MaxPool(d) {kernel_shape = [2, 2]}
+  output p
+)"), (std::vector<std::string>{"Reorder (reorder): out0 1 16", "Conv: in0 1 16 out0 1 8", "Conv: in0 1 8 out0 1 8", "Conv: in0 1 8 out0 1 8",
+                                      "Reorder (reorder): in0 1 8", "MaxPool:"}));
+}
+
+// Filters that share a channel (a multiplier of channels) are no depthwise convolution: their blocks are the target's.
+TEST(Layout, OfGroupsOfOneChannelWithSeveralFiltersIsTheTargets) {
+  EXPECT_EQ(kernels_of(R"(
+  input x f32[1, 32, 9, 9]
+  constant w0 f32[64, 32, 1, 1] #0
+  constant w1 f32[128, 1, 5, 5] #0
+  c0 f32[?] = Conv(x, w0)
+  c1 f32[?] = Conv(c0, w1) {group = 64}
+  p f32[?] = MaxPool(c1) {kernel_shape = [2, 2]}
+  output p
+)", "rv64gcv_zvl256b"),
+            (std::vector<std::string>{"Reorder (reorder): out0 1 16", "Conv: in0 1 16 out0 1 16", "Reorder (reorder): in0 1 16", "Conv:", "MaxPool:"}));
+}
+
 }  // namespace
 }  // namespace tc

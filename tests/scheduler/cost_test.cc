@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/error.h"
 #include "scheduler/cost/tile_cost.h"
 
 namespace tc {
@@ -187,6 +188,46 @@ TEST(Cost, ShortSumsOfBytesTakeTilesWhoseEpiloguesOverlap) {
   floats.bytes = false;
   const TileChoice large = choose_tile(floats, target);
   EXPECT_GE(large.vectors * large.columns, 24);
+}
+
+// What is added to the sums takes a register too; one of four registers has room for few sums, and a core that reorders has tiles that always fit.
+TEST(Cost, SumsInOrderLeaveARegister) {
+  const Target in_order = parse_target("rv64gcv_zvl256b");
+  EXPECT_TRUE(leaves_registers(in_order, 32, 31));     // sums of single registers
+  EXPECT_FALSE(leaves_registers(in_order, 32, 32));
+  EXPECT_TRUE(leaves_registers(in_order, 64, 15));     // of two
+  EXPECT_FALSE(leaves_registers(in_order, 64, 16));
+  EXPECT_TRUE(leaves_registers(in_order, 128, 7));     // of four
+  EXPECT_FALSE(leaves_registers(in_order, 128, 8));
+  EXPECT_TRUE(leaves_registers(in_order, 16, 31));     // half of a register is one
+  EXPECT_FALSE(leaves_registers(in_order, 16, 32));
+  EXPECT_TRUE(leaves_registers(parse_target("rv64gc"), 4, 64));
+  EXPECT_TRUE(leaves_registers(parse_target("x86-64-v4"), 64, 32));
+}
+
+// The menu of a core in order has tiles for blocks of one register that blocks of two do not fit; none is chosen that saves sums, however long they are.
+TEST(Cost, TilesInOrderHaveNoMoreSumsThanFit) {
+  const Target target = parse_target("rv64gcv_zvl256b");
+  for (const int64_t lanes : {8, 16}) {
+    for (const double steps : {9.0, 64.0, 2304.0}) {
+      for (const int64_t blocks : {1, 2, 3, 8}) {
+        TileProblem problem;
+        TileProblem::Operand weights, element;
+        weights.along_vector = weights.streams = true;
+        element.along_columns = true;
+        problem.operands = {weights, element};
+        problem.steps = steps;
+        problem.blocks = blocks;
+        problem.columns = 56;
+        problem.lanes = lanes;
+        const TileChoice choice = choose_tile(problem, target);
+        const std::string what = text(steps, " steps, ", blocks, " blocks of ", lanes, " lanes: ", choice.vectors, " by ", choice.columns);
+        EXPECT_TRUE(leaves_registers(target, lanes * 4, choice.vectors * choice.columns)) << what;
+        // As many sums as blocks of two registers have: they hide the latency, and weights and elements are loaded seldom.
+        EXPECT_GE(choice.vectors * choice.columns, 14) << what;
+      }
+    }
+  }
 }
 
 }  // namespace
