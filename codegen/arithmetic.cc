@@ -71,7 +71,7 @@ llvm::Value* Arithmetic::extremum(bool maximum, DType dtype, llvm::Value* a, llv
     llvm::cast<llvm::Instruction>(best)->setHasNoSignedZeros(true);
     return best;
   }
-  if (maximum && target_.arch == Arch::RiscV64 && dtype == DType::F32 && a->getType()->isVectorTy() && is_nonnegative(a) &&
+  if (maximum && target_.is_riscv() && dtype == DType::F32 && a->getType()->isVectorTy() && is_nonnegative(a) &&
       is_computed_float(b)) {
     llvm::Type* bits = llvm::VectorType::getInteger(llvm::cast<llvm::VectorType>(a->getType()));
     llvm::Value* best = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, builder_.CreateBitCast(a, bits), builder_.CreateBitCast(b, bits));
@@ -379,7 +379,7 @@ llvm::Value* Arithmetic::reduce(Reduction reduction, DType dtype, llvm::Value* v
   }
   // LLVM's own form: of vectors that become narrower, its selection of vpdpbusd leaves out all but the first four lanes.
   if (reduction == Reduction::Sum) return builder_.CreateAddReduce(vector);
-  if (reduction == Reduction::MaxNumber && is_float(dtype) && target_.arch == Arch::RiscV64) return builder_.CreateFPMaxReduce(vector);
+  if (reduction == Reduction::MaxNumber && is_float(dtype) && target_.is_riscv()) return builder_.CreateFPMaxReduce(vector);
   // Halves against halves; odd counts peel their last lane.
   llvm::Value* rest = nullptr;
   int lanes = lanes_of(vector);

@@ -89,14 +89,29 @@ class OpenFile {
   int descriptor_;
 };
 
+// The structures of ELF files by the width of addresses.
+struct Elf64 {
+  using Header = Elf64_Ehdr;
+  using Section = Elf64_Shdr;
+  using Symbol = Elf64_Sym;
+  static constexpr unsigned char kClass = ELFCLASS64;
+};
+struct Elf32 {
+  using Header = Elf32_Ehdr;
+  using Section = Elf32_Shdr;
+  using Symbol = Elf32_Sym;
+  static constexpr unsigned char kClass = ELFCLASS32;
+};
+
 // Where the contents of a section are in a linked file.
+template <class Elf>
 int64_t offset_in_file(const OpenFile& file, const std::string& wanted, int64_t byte_count) {
-  const Elf64_Ehdr header = file.read<Elf64_Ehdr>(0, 1)[0];
-  const auto sections = file.read<Elf64_Shdr>(header.e_shoff, header.e_shnum);
-  const Elf64_Shdr& of_names = sections.at(header.e_shstrndx);
+  const auto header = file.read<typename Elf::Header>(0, 1)[0];
+  const auto sections = file.read<typename Elf::Section>(header.e_shoff, header.e_shnum);
+  const auto& of_names = sections.at(header.e_shstrndx);
   auto names = file.read<char>(of_names.sh_offset, of_names.sh_size);
   names.push_back('\0');
-  for (const Elf64_Shdr& section : sections) {
+  for (const typename Elf::Section& section : sections) {
     if (names.data() + section.sh_name != wanted) continue;
     TC_CHECK(section.sh_type == SHT_PROGBITS && section.sh_size == static_cast<uint64_t>(byte_count));
     return static_cast<int64_t>(section.sh_offset);
@@ -106,25 +121,30 @@ int64_t offset_in_file(const OpenFile& file, const std::string& wanted, int64_t 
 }
 
 // The header of a relocatable file whose table of sections lies at `headers_at`.
-Elf64_Ehdr file_header(const Target& target, int64_t headers_at, int sections, int section_names) {
-  Elf64_Ehdr header = {};
+template <class Elf>
+typename Elf::Header file_header(const Target& target, int64_t headers_at, int sections, int section_names) {
+  typename Elf::Header header = {};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_CLASS] = Elf::kClass;
   header.e_ident[EI_DATA] = ELFDATA2LSB;
   header.e_ident[EI_VERSION] = EV_CURRENT;
   header.e_type = ET_REL;
   header.e_version = EV_CURRENT;
-  header.e_ehsize = sizeof(Elf64_Ehdr);
-  header.e_shentsize = sizeof(Elf64_Shdr);
-  header.e_shnum = static_cast<Elf64_Half>(sections);
-  header.e_shstrndx = static_cast<Elf64_Half>(section_names);
-  header.e_shoff = static_cast<Elf64_Off>(headers_at);
+  header.e_ehsize = sizeof(typename Elf::Header);
+  header.e_shentsize = sizeof(typename Elf::Section);
+  header.e_shnum = static_cast<uint16_t>(sections);
+  header.e_shstrndx = static_cast<uint16_t>(section_names);
+  header.e_shoff = static_cast<decltype(header.e_shoff)>(headers_at);
   switch (target.arch) {
     case Arch::X86_64: header.e_machine = EM_X86_64; break;
     case Arch::AArch64: header.e_machine = EM_AARCH64; break;
     case Arch::RiscV64:
       header.e_machine = EM_RISCV;
       header.e_flags = EF_RISCV_RVC | EF_RISCV_FLOAT_ABI_DOUBLE;
+      break;
+    case Arch::RiscV32:
+      header.e_machine = EM_RISCV;
+      header.e_flags = EF_RISCV_RVC | EF_RISCV_FLOAT_ABI_SINGLE;
       break;
   }
   return header;
@@ -175,8 +195,10 @@ void ConstantsFile::read(const std::function<void(const uint8_t*, size_t)>& take
   }
 }
 
-Bytes constants_object(const ConstantsFile& constants, const Target& target, const std::string& section_name,
-                       BlockIs block) {
+namespace {
+
+template <class Elf>
+Bytes object_of(const ConstantsFile& constants, const Target& target, const std::string& section_name, BlockIs block) {
   std::string section_names(1, '\0'), symbol_names(1, '\0');
   // An empty section of the same name has contents in the file, so that what the linker makes of both has.
   enum { kNull, kData, kEmpty, kSymbols, kSymbolNames, kSectionNames, kStack, kSections };
@@ -188,41 +210,41 @@ Bytes constants_object(const ConstantsFile& constants, const Target& target, con
                                      add_name(section_names, ".note.GNU-stack")};
   const uint32_t symbol_name = add_name(symbol_names, constants.symbol());
 
-  const int64_t symbols_at = aligned(sizeof(Elf64_Ehdr), 8);
-  const int64_t symbol_names_at = symbols_at + 2 * static_cast<int64_t>(sizeof(Elf64_Sym));
+  const int64_t symbols_at = aligned(sizeof(typename Elf::Header), 8);
+  const int64_t symbol_names_at = symbols_at + 2 * static_cast<int64_t>(sizeof(typename Elf::Symbol));
   const int64_t section_names_at = symbol_names_at + static_cast<int64_t>(symbol_names.size());
   const int64_t headers_at =
       aligned(section_names_at + static_cast<int64_t>(section_names.size()), 8);
-  const int64_t data_at = aligned(headers_at + kSections * static_cast<int64_t>(sizeof(Elf64_Shdr)), kAlignment);
+  const int64_t data_at = aligned(headers_at + kSections * static_cast<int64_t>(sizeof(typename Elf::Section)), kAlignment);
   Bytes bytes(static_cast<size_t>(data_at), 0);
 
-  put(bytes, 0, file_header(target, headers_at, kSections, kSectionNames));
+  put(bytes, 0, file_header<Elf>(target, headers_at, kSections, kSectionNames));
 
-  Elf64_Sym entry = {};
+  typename Elf::Symbol entry = {};
   entry.st_name = symbol_name;
   entry.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
   entry.st_other = STV_HIDDEN;
   entry.st_shndx = kData;
-  entry.st_size = static_cast<Elf64_Xword>(constants.byte_count());
-  put(bytes, symbols_at + static_cast<int64_t>(sizeof(Elf64_Sym)), entry);
+  entry.st_size = static_cast<decltype(entry.st_size)>(constants.byte_count());
+  put(bytes, symbols_at + static_cast<int64_t>(sizeof(typename Elf::Symbol)), entry);
   std::memcpy(bytes.data() + symbol_names_at, symbol_names.data(), symbol_names.size());
   std::memcpy(bytes.data() + section_names_at, section_names.data(), section_names.size());
 
   auto section = [&](int index, uint32_t type, uint64_t flags, int64_t offset, int64_t size,
                      uint64_t alignment) {
-    Elf64_Shdr result = {};
+    typename Elf::Section result = {};
     result.sh_name = names[index];
     result.sh_type = type;
-    result.sh_flags = flags;
-    result.sh_offset = static_cast<Elf64_Off>(offset);
-    result.sh_size = static_cast<Elf64_Xword>(size);
-    result.sh_addralign = alignment;
+    result.sh_flags = static_cast<decltype(result.sh_flags)>(flags);
+    result.sh_offset = static_cast<decltype(result.sh_offset)>(offset);
+    result.sh_size = static_cast<decltype(result.sh_size)>(size);
+    result.sh_addralign = static_cast<decltype(result.sh_addralign)>(alignment);
     if (type == SHT_SYMTAB) {
       result.sh_link = kSymbolNames;
       result.sh_info = 1;  // the first symbol that is not local
-      result.sh_entsize = sizeof(Elf64_Sym);
+      result.sh_entsize = sizeof(typename Elf::Symbol);
     }
-    put(bytes, headers_at + index * static_cast<int64_t>(sizeof(Elf64_Shdr)), result);
+    put(bytes, headers_at + index * static_cast<int64_t>(sizeof(typename Elf::Section)), result);
   };
   const uint32_t data_type = block == BlockIs::Following ? SHT_PROGBITS : SHT_NOBITS;
   // A board that runs an executable may have little storage, and the hole would be a good part of a small network's file.
@@ -230,7 +252,7 @@ Bytes constants_object(const ConstantsFile& constants, const Target& target, con
   const bool huge = mapped && constants.byte_count() >= kLeastInHugePages;
   section(kData, data_type, SHF_ALLOC, data_at, constants.byte_count(), huge ? kHugePage : kAlignment);
   section(kEmpty, SHT_PROGBITS, SHF_ALLOC | (block == BlockIs::Kept ? kRetain : 0), data_at, 0, kAlignment);
-  section(kSymbols, SHT_SYMTAB, 0, symbols_at, 2 * sizeof(Elf64_Sym), 8);
+  section(kSymbols, SHT_SYMTAB, 0, symbols_at, 2 * sizeof(typename Elf::Symbol), 8);
   section(kSymbolNames, SHT_STRTAB, 0, symbol_names_at, static_cast<int64_t>(symbol_names.size()), 1);
   section(kSectionNames, SHT_STRTAB, 0, section_names_at,
           static_cast<int64_t>(section_names.size()), 1);
@@ -238,9 +260,17 @@ Bytes constants_object(const ConstantsFile& constants, const Target& target, con
   return bytes;
 }
 
+}  // namespace
+
+Bytes constants_object(const ConstantsFile& constants, const Target& target, const std::string& section_name, BlockIs block) {
+  const auto make = target.arch == Arch::RiscV32 ? object_of<Elf32> : object_of<Elf64>;
+  return make(constants, target, section_name, block);
+}
+
 void fill_in_constants(const ConstantsFile& constants, const std::string& path, const std::string& section) {
   const OpenFile file(path);
-  int64_t offset = offset_in_file(file, section, constants.byte_count());
+  const bool is_wide = file.read<unsigned char>(EI_CLASS, 1)[0] == ELFCLASS64;
+  int64_t offset = (is_wide ? offset_in_file<Elf64> : offset_in_file<Elf32>)(file, section, constants.byte_count());
   file.drop_cached(offset, constants.byte_count());
   constants.read([&](const uint8_t* data, size_t size) {
     file.write(offset, data, size);

@@ -15,7 +15,7 @@ namespace tc {
 // Conversions of vectors that round towards zero by themselves end qemu 7.2 with an assertion; the
 // ones that take the current rounding mode do not. Vectors on RISC-V go without the former.
 bool Arithmetic::avoids_truncating_conversions(llvm::Value* a) const {
-  return target_.arch == Arch::RiscV64 && a->getType()->isVectorTy();
+  return target_.is_riscv() && target_.vector_bits > 0 && a->getType()->isVectorTy();
 }
 
 llvm::Value* Arithmetic::truncate(llvm::Value* a) {
@@ -124,13 +124,20 @@ llvm::Value* Arithmetic::float_to_bfloat(llvm::Value* a) {
                               widen(llvm::Type::getInt16Ty(context), lanes));
 }
 
+// On RISC-V by Zfh or Zfhmin, which LLVM takes Zvfh and Zvfhmin to imply, and of vectors by the latter two.
+static bool has_half_conversions(const Target& target, llvm::Value* a) {
+  if (target.arch == Arch::X86_64) return true;
+  const auto has = [&](const char* feature) { return target.features.find(feature) != std::string::npos; };
+  return target.is_riscv() && (has("+zvfh") || (has("+zfh") && !a->getType()->isVectorTy()));
+}
+
 // Integer arithmetic on the bits, for targets without half conversions as well: the float is scaled
 // so that the adder rounds at the half's last bit.
 llvm::Value* Arithmetic::float_to_half(llvm::Value* a) {
   llvm::LLVMContext& context = builder_.getContext();
   const int lanes = lanes_of(a);
   llvm::Type* half_bits = widen(llvm::Type::getInt16Ty(context), lanes);
-  if (target_.arch == Arch::X86_64) {
+  if (has_half_conversions(target_, a)) {
     return builder_.CreateBitCast(
         builder_.CreateFPTrunc(a, widen(llvm::Type::getHalfTy(context), lanes)), half_bits);
   }
@@ -164,7 +171,7 @@ llvm::Value* Arithmetic::half_to_float(llvm::Value* a) {
   llvm::LLVMContext& context = builder_.getContext();
   const int lanes = lanes_of(a);
   llvm::Type* single = widen(llvm::Type::getFloatTy(context), lanes);
-  if (target_.arch == Arch::X86_64) {
+  if (has_half_conversions(target_, a)) {
     return builder_.CreateFPExt(
         builder_.CreateBitCast(a, widen(llvm::Type::getHalfTy(context), lanes)), single);
   }
@@ -222,6 +229,26 @@ llvm::Value* Arithmetic::low_bits_of_rounded(llvm::Value* a) {
   }
 }
 
+// An integer of 64 bits as f32, rounded once: the conversion of its 32 highest bits, of which the last says as well whether a lower one is
+// set, times a power of two. Where addresses have 32 bits, LLVM would call a library's function.
+static llvm::Value* long_integer_to_float(Builder& builder, llvm::Value* a, bool has_sign) {
+  constexpr int64_t kWord = 32, kBias = 127, kMantissa = 23;
+  const int lanes = lanes_of(a);
+  llvm::LLVMContext& context = builder.getContext();
+  const auto same = [&](int64_t value) { return llvm::ConstantInt::get(a->getType(), static_cast<uint64_t>(value)); };
+  llvm::Type *word = widen(llvm::Type::getInt32Ty(context), lanes), *single = widen(llvm::Type::getFloatTy(context), lanes);
+  llvm::Value* negative = builder.CreateICmpSLT(a, same(0));
+  llvm::Value* magnitude = has_sign ? builder.CreateSelect(negative, builder.CreateNeg(a), a) : a;
+  llvm::Value* zeros = builder.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, builder.CreateLShr(magnitude, same(kWord)), builder.getFalse());
+  llvm::Value* left_out = builder.CreateSub(same(2 * kWord), zeros);   // bits
+  llvm::Value* high = builder.CreateLShr(magnitude, left_out);
+  llvm::Value* rest = builder.CreateICmpNE(builder.CreateShl(high, left_out), magnitude);
+  llvm::Value* bits = builder.CreateOr(builder.CreateTrunc(high, word), builder.CreateZExt(rest, word));
+  llvm::Value* power = builder.CreateTrunc(builder.CreateShl(builder.CreateAdd(left_out, same(kBias)), same(kMantissa)), word);
+  llvm::Value* result = builder.CreateFMul(builder.CreateUIToFP(bits, single), builder.CreateBitCast(power, single));
+  return has_sign ? builder.CreateSelect(negative, builder.CreateFNeg(result), result) : result;
+}
+
 llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   if (from == to) return a;
   if (from == DType::I32 && is_integer(to) && size_of(to) <= 2) a = low_bits_of_rounded(a);
@@ -258,13 +285,16 @@ llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   }
   if (is_float(from)) {
     if (is_float(to)) return builder_.CreateFPCast(a, type);
-    if (avoids_truncating_conversions(a)) return float_to_integer_by_sum(to, a);
-    if (a->getType()->isVectorTy() && size_of(to) <= 4 && (is_signed(to) || size_of(to) < 4)) return float_to_short_integer(to, a);
+    const bool is_short = a->getType()->isVectorTy() && size_of(to) <= 4 && (is_signed(to) || size_of(to) < 4);
+    const bool by_sum = avoids_truncating_conversions(a) && !(is_short && target_.arch == Arch::RiscV32);   // which has no doubles
+    if (by_sum) return float_to_integer_by_sum(to, a);
+    if (is_short) return float_to_short_integer(to, a);
     return builder_.CreateIntrinsic(
         is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
         {type, a->getType()}, {a});
   }
   if (is_float(to)) {
+    if (target_.arch == Arch::RiscV32 && to == DType::F32 && size_of(from) == 8) return long_integer_to_float(builder_, a, is_signed(from));
     return is_signed(from) ? builder_.CreateSIToFP(a, type) : builder_.CreateUIToFP(a, type);
   }
   return builder_.CreateIntCast(a, type, is_signed(from));
@@ -324,7 +354,9 @@ llvm::Value* Arithmetic::float_to_short_integer(DType to, llvm::Value* a) {
   llvm::Value* above = builder_.CreateSelect(builder_.CreateFCmpOGT(number, least), number, least);
   llvm::Value* inside = builder_.CreateSelect(builder_.CreateFCmpOLT(above, same(a, most)), above, same(a, most));
   llvm::Type* word = widen(llvm::Type::getInt32Ty(builder_.getContext()), lanes_of(a));
-  llvm::Value* whole = builder_.CreateFPToSI(inside, word);
+  llvm::Value* whole = avoids_truncating_conversions(a)
+                           ? builder_.CreateIntrinsic(llvm::Intrinsic::lrint, {word, a->getType()}, {truncate(inside)})
+                           : builder_.CreateFPToSI(inside, word);
   if (most < limit - 1) whole = builder_.CreateSelect(builder_.CreateFCmpOGE(a, same(a, limit)), same_int(whole, INT32_MAX), whole);
   return builder_.CreateIntCast(whole, widen(value_type(builder_.getContext(), to), lanes_of(a)), is_signed(to));
 }

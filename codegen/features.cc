@@ -18,6 +18,10 @@ std::string required_features(const Unit& unit, bool with_matrices) {
       names = {"m", "a", "f", "d", "c"};
       for (const std::string& name : targets::riscv_features()) names.push_back(name);
       break;
+    case Arch::RiscV32:
+      names = {"m", "f", "c"};
+      for (const std::string& name : targets::riscv32_features()) names.push_back(name);
+      break;
   }
   std::string result;
   for (const std::string& name : names) {

@@ -88,6 +88,7 @@ const char* emulation(Arch arch) {
   switch (arch) {
     case Arch::X86_64: return "elf_x86_64";
     case Arch::RiscV64: return "elf64lriscv";
+    case Arch::RiscV32: return "elf32lriscv";
     case Arch::AArch64: return "aarch64linux";
   }
   return "";
@@ -221,6 +222,7 @@ const char* library_folder_name(Arch arch) {
   switch (arch) {
     case Arch::X86_64: return "x86_64";
     case Arch::RiscV64: return "riscv64";
+    case Arch::RiscV32: return "riscv32";
     case Arch::AArch64: return "aarch64";
   }
   return "";

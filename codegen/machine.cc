@@ -103,7 +103,7 @@ Unit::Unit(const Target& target, const std::string& name) : target_(target) {
   options.UniqueSectionNames = true;
   machine_.reset(llvm_target->createTargetMachine(
       target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
-      target.arch == Arch::RiscV64 ? std::optional(llvm::CodeModel::Medium) : std::nullopt,
+      target.is_riscv() ? std::optional(llvm::CodeModel::Medium) : std::nullopt,
       llvm::CodeGenOptLevel::Default));
   if (machine_ == nullptr) {
     fail(ErrorKind::Target, "target ", target.name, ": LLVM refuses CPU '", target.cpu,

@@ -50,7 +50,7 @@ class Functions {
  public:
   Functions(Builder& builder, const Target& target, llvm::Type* type)
       : builder_(builder), single_(type->getScalarType()->isFloatTy()), scaling_(scaling_instruction(target, type)),
-        table_(table_instruction(target, type)), divides_(target.arch == Arch::RiscV64 && type->isVectorTy()),
+        table_(table_instruction(target, type)), divides_(target.is_riscv() && type->isVectorTy()),
         compares_bits_(divides_) {}
 
   Number exp(Number x) {

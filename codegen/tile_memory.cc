@@ -1,5 +1,6 @@
 // Addresses, loads and stores of a leaf's statements.
 #include <algorithm>
+#include <bit>
 
 #include "codegen/in_order.h"
 #include "codegen/tile_emitter.h"
@@ -200,6 +201,8 @@ llvm::Value* TileEmitter::lane_offsets(const Address& address) {
         offsets, builder_.CreateMul(scaled, llvm::ConstantVector::get(lanes)));
   }
   if (address.dynamic_lanes != nullptr) offsets = builder_.CreateAdd(offsets, address.dynamic_lanes);
+  // LLVM 19 does not shorten vectors of offsets that are longer than addresses: it reads beyond a list of types (RISC-V with Zve32f).
+  if (context_.target.arch == Arch::RiscV32) offsets = builder_.CreateTrunc(offsets, widen(builder_.getInt32Ty(), lanes_));
   return offsets;
 }
 
@@ -314,6 +317,20 @@ llvm::Value* TileEmitter::load_apart(int64_t stride, llvm::Type* type, llvm::Val
   return result;
 }
 
+// With Zve32f LLVM 19 makes gathers and scatters of powers of two lanes alone: others get lanes that the mask leaves out.
+static int lanes_apart(const Target& target, int lanes) {
+  return target.arch == Arch::RiscV32 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(lanes))) : lanes;
+}
+
+// The vector with so many lanes, less or more; those that it does not have are zero.
+static llvm::Value* with_lanes(Builder& builder, llvm::Value* vector, int lanes) {
+  const int before = lanes_of(vector);
+  if (lanes == before) return vector;
+  llvm::SmallVector<int, 64> order(static_cast<size_t>(lanes));
+  for (int i = 0; i < lanes; ++i) order[static_cast<size_t>(i)] = std::min(i, before);
+  return builder.CreateShuffleVector(vector, llvm::Constant::getNullValue(vector->getType()), order);
+}
+
 llvm::Value* TileEmitter::load_lanes(const Address& address, llvm::Type* type, const Guard& guard, int64_t element,
                                      llvm::Align align) {
   llvm::Value* mask = guard.mask;
@@ -325,9 +342,12 @@ llvm::Value* TileEmitter::load_lanes(const Address& address, llvm::Type* type, c
   llvm::Constant* zero = llvm::Constant::getNullValue(type);
   if (address.contiguous(element)) return builder_.CreateMaskedLoad(type, from, align, mask, zero);
   if (mask == nullptr && element == 1 && is_near_apart(address)) return load_apart(address.lane_bytes, type, from, align);
-  llvm::Value* pointers = builder_.CreateGEP(builder_.getInt8Ty(), from, lane_offsets(address));
+  const int lanes = lanes_apart(context_.target, lanes_);
+  llvm::Value* pointers = builder_.CreateGEP(builder_.getInt8Ty(), from, with_lanes(builder_, lane_offsets(address), lanes));
   if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(widen(builder_.getInt1Ty(), lanes_));
-  return builder_.CreateMaskedGather(type, pointers, align, mask, zero);
+  llvm::Value* gathered = builder_.CreateMaskedGather(widen(type->getScalarType(), lanes), pointers, align, with_lanes(builder_, mask, lanes),
+                                                      with_lanes(builder_, zero, lanes));
+  return with_lanes(builder_, gathered, lanes_);
 }
 
 TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Guard& wanted,
@@ -422,9 +442,10 @@ void TileEmitter::store(const Access& access, DType dtype, const Value& value, c
 }
 
 void TileEmitter::scatter(const Address& address, llvm::Value* value, llvm::Value* mask, llvm::Align align) {
-  llvm::Value* pointers = builder_.CreateGEP(builder_.getInt8Ty(), pointer(address), lane_offsets(address));
+  const int lanes = lanes_apart(context_.target, lanes_);
+  llvm::Value* pointers = builder_.CreateGEP(builder_.getInt8Ty(), pointer(address), with_lanes(builder_, lane_offsets(address), lanes));
   if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(widen(builder_.getInt1Ty(), lanes_));
-  builder_.CreateMaskedScatter(value, pointers, align, mask);
+  builder_.CreateMaskedScatter(with_lanes(builder_, value, lanes), pointers, align, with_lanes(builder_, mask, lanes));
 }
 
 }  // namespace tc

@@ -161,6 +161,16 @@ std::string header_text(const CompiledModel& model, const std::string& prefix) {
   return out.str();
 }
 
+// A program, its data and its memory share addresses of 32 bits; differences between them have a sign.
+void refuse_more_than_addresses(const CompiledModel& model) {
+  constexpr int64_t kMost = INT32_MAX;
+  if (model.target.arch != Arch::RiscV32) return;
+  const int64_t weights = model.objects.constants->byte_count(), arena = bare_arena_bytes(model.plan);
+  if (weights <= kMost && arena <= kMost - weights) return;
+  fail(ErrorKind::Unsupported, "weights of ", weights, " bytes and an arena of ", arena, " bytes have no room in the addresses of target ",
+       model.target.name, ", which have 32 bits; use a smaller model or a 64-bit target");
+}
+
 }  // namespace
 
 std::string header_path(const std::string& path) {
@@ -171,6 +181,7 @@ std::string header_path(const std::string& path) {
 
 void export_bare(const CompiledModel& model, const std::string& path) {
   refuse_late_sizes(model.plan);
+  refuse_more_than_addresses(model);
   const std::string prefix = stem(path), header = header_path(path);
   link_bare({model.plan, model.objects, model.target, TC_DESCRIPTOR_SYMBOL, prefix}, path);
   std::ofstream out(header);

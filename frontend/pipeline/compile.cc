@@ -115,7 +115,8 @@ CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& 
   model.target = parse_target(options.target);
   BuildOptions build;
   build.target = model.target;
-  build.threads = worker_count(options.threads);
+  // The one kind of artefact with addresses of 32 bits, `bare`, has one thread.
+  build.threads = model.target.arch == Arch::RiscV32 ? 1 : worker_count(options.threads);
   build.tolerance = options.tolerance;
   if (options.max_ram > 0) build.memory_limit = build.segment_limit = options.max_ram;
   build.traces = options.traces;
@@ -201,6 +202,10 @@ CompiledModel compile_model(Source source, const CompileOptions& options) {
 
 void export_model(const CompiledModel& model, const std::string& kind, const std::string& path,
                   const std::string& library_folder) {
+  if (model.target.arch == Arch::RiscV32 && kind != "bare") {
+    fail(ErrorKind::Unsupported, "cannot make an artefact of kind '", kind, "' for target ", model.target.name,
+         ": there is no runtime for addresses of 32 bits; export kind 'bare', which needs none");
+  }
   const std::string libraries = library_folder + "/" + library_folder_name(model.target.arch);
   if (kind == "shared") {
     link_shared(model.objects, model.target, path);

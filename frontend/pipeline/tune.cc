@@ -61,6 +61,7 @@ const char* architecture_of(const Target& target) {
   switch (target.arch) {
     case Arch::X86_64: return "x86-64";
     case Arch::RiscV64: return "riscv64";
+    case Arch::RiscV32: return "riscv32";
     case Arch::AArch64: return "aarch64";
   }
   return "";
@@ -138,6 +139,9 @@ class OwnAgent {
 };
 
 OpenDevice device_opener(const TuneRequest& request, const Target& target) {
+  if (target.arch == Arch::RiscV32)
+    fail(ErrorKind::Target, "cannot tune for target ", target.name, ": an agent, which measures schedules, needs an operating system with addresses of "
+         "64 bits; compile without tuning");
   if (request.tracker.empty()) {
     std::string why;
     if (!runs_here(target, &why))

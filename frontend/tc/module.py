@@ -140,9 +140,10 @@ class Module:
 
     def _need_runnable(self):
         if self._runner is None:
+            kind = "bare" if self.target.startswith("rv32") else "executable"     # the only one that there is for 32-bit targets
             raise TargetError(
                 f"model '{self.name}' is compiled for {self.target} and does not run here "
-                f"({self._why_not}); write it with export(path, kind=\"executable\") and run it on "
+                f"({self._why_not}); write it with export(path, kind=\"{kind}\") and run it on "
                 "a machine of that target")
 
     @staticmethod

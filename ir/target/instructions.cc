@@ -27,7 +27,8 @@ const std::vector<UnitRow>& units_of(Arch arch) {
   switch (arch) {
     case Arch::X86_64: return x86_units();
     case Arch::AArch64: return aarch64_units();
-    case Arch::RiscV64: break;
+    case Arch::RiscV64:
+    case Arch::RiscV32: break;
   }
   return none;
 }

@@ -1,8 +1,8 @@
-// The RISC-V targets: scalar, and the vector extension by its shortest vector length.
+// The RISC-V targets: scalar, and the vector extension by its shortest vector length; with addresses of 64 bits, and of 32 for small systems.
 //
 // Blocks are of 16 channels at 128 and 256 bits (groups of 4 and 2 registers, LMUL) and of 32 at 512 and 1024 (2 and 1), and shorter for some numbers of
-// channels (Target::width_for, frontend/pipeline/layout.cc). With `+lengths` they are of 16 at every length, so that one packed copy of the constants
-// serves all; at 1024 bits that is half a register. A tile counts blocks. The
+// channels (Target::width_for, frontend/pipeline/layout.cc). With `+lengths` they are of 16 at every length (one register at 512 bits), so that one packed
+// copy of the constants serves all; there is no version for 1024 bits. A tile counts blocks. The
 // 32 registers hold 7, 14 or 28 accumulators of one block and leave one group for the weights;
 // `vfmacc.vf` takes the other operand from a scalar register. Groups of 8 are never accumulators.
 // Costs are those of cores that start one register group part per cycle, in order of magnitude.
@@ -81,14 +81,25 @@ Target vector(int bits) {
       target.tiles = menu({tiles_of_pairs(), tiles_of_single_registers()});
       break;
     default: {
-      // Blocks of 32: m2 at 512 bits, m1 at 1024. Where blocks have 16 lanes, as in versions of kernels whose layouts are those
-      // of shorter vectors, tiles of twice as many vectors fit.
+      // Blocks of 32: m2 at 512 bits, m1 at 1024. At 512 bits blocks of 16 lanes are one register, as in versions of kernels whose layouts are those of
+      // shorter vectors: tiles of twice as many vectors fit.
       target.block = 32;
       target.least_block = 16;
       target.tiles = bits == 512 ? menu({tiles_of_pairs(), tiles_of_single_registers()}) : menu({tiles_of_single_registers(), tiles_of_pairs()});
       break;
     }
   }
+  return target;
+}
+
+// Microcontrollers, whose artefacts are of kind `bare`: single precision at most, since RV32IMFC has no doubles and Zve32f no vectors of them.
+Target with_short_addresses(Target target, const std::string& name, const std::string& vectors) {
+  target.name = name;
+  target.arch = Arch::RiscV32;
+  target.triple = "riscv32-unknown-elf";
+  target.cpu = "generic-rv32";
+  target.features = "+m,+f,+c" + vectors;
+  target.abi = "ilp32f";
   return target;
 }
 
@@ -143,6 +154,9 @@ std::vector<Row> riscv_rows() {
       {vector(512), "64-bit RISC-V with vectors of 512 bits or more", {"v", "zvl512b"}, {}},
       {vector(1024), "64-bit RISC-V with vectors of 1024 bits or more", {"v", "zvl1024b"}, {}},
   };
+  rows.push_back({with_short_addresses(scalar(), "rv32imfc", ""), "32-bit RISC-V without vectors, for systems without an OS", {}, {}});
+  rows.push_back({with_short_addresses(vector(128), "rv32imfc_zve32f", ",+zve32f,+zvl128b"),
+                  "32-bit RISC-V with vectors of float32, of 128 bits or more, for systems without an OS", {"zve32f", "zvl128b"}, {}});
   // The generic core is what the targets above stand for.
   for (const RiscvCore& core : kRiscvCores) {
     if (std::string_view(core.name) != "generic") rows.push_back(row_of(core));
@@ -153,6 +167,10 @@ std::vector<Row> riscv_rows() {
 std::vector<std::string> riscv_features() {
   return {"v",   "zba", "zbb", "zbc",     "zbs",     "zfh",     "zfhmin",  "zicond",
           "zvbb", "zvfh", "zvfhmin", "zvl128b", "zvl256b", "zvl512b", "zvl1024b"};
+}
+
+std::vector<std::string> riscv32_features() {
+  return {"zve32f", "zba", "zbb", "zbc", "zbs", "zfh", "zfhmin", "zicond", "zvl128b", "zvl256b", "zvl512b", "zvl1024b"};
 }
 
 }  // namespace tc::targets

@@ -24,6 +24,7 @@ std::vector<Row> aarch64_rows();
 // The features that may follow a target's name with + or -, by LLVM's names.
 std::vector<std::string> x86_features();
 std::vector<std::string> riscv_features();
+std::vector<std::string> riscv32_features();
 std::vector<std::string> aarch64_features();
 
 // Instructions of the same shape, of which a machine has those whose features it has.

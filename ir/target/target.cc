@@ -22,6 +22,7 @@ std::vector<std::string> features_of(Arch arch) {
   switch (arch) {
     case Arch::X86_64: return targets::x86_features();
     case Arch::RiscV64: return targets::riscv_features();
+    case Arch::RiscV32: return targets::riscv32_features();
     case Arch::AArch64: return targets::aarch64_features();
   }
   return {};

@@ -10,7 +10,7 @@
 
 namespace tc {
 
-enum class Arch : uint8_t { X86_64, RiscV64, AArch64 };
+enum class Arch : uint8_t { X86_64, RiscV64, AArch64, RiscV32 };
 
 // One multiply-accumulate instruction: sums[row, column] += a[row, n] * b[column, n], over all n of the depth.
 struct MultiplyAdd {
@@ -62,7 +62,7 @@ struct Target {
                                    // `cpu`. Behind them functions in order have a core of their own (codegen/in_order.cc).
   std::string features;            // LLVM feature string: "+avx2,+fma"
   std::string tuning;              // LLVM features that only choose among equal instructions, in the same form
-  std::string abi;                 // RISC-V: "lp64d"
+  std::string abi;                 // RISC-V: "lp64d", "ilp32f"
   int vector_bits = 0;             // native vector length, 0 for scalar targets; RVV: minimum VLEN
   int vector_registers = 16;       // architectural vector registers (RVV: of LMUL 1)
   bool scalable = false;           // RVV: fixed-size code runs on longer vectors too
@@ -95,6 +95,7 @@ struct Target {
   // Menu of register tiles: vectors x columns, best first.
   std::vector<std::pair<int, int>> tiles;
 
+  bool is_riscv() const { return arch == Arch::RiscV64 || arch == Arch::RiscV32; }
   int lanes(DType dtype) const;    // of one native vector; 1 on scalar targets
   // Lanes of the vectors of a dimension of `size`, of `width` or fewer. `least_block` where that holds all of it, or where vectors of `width` would have a
   // third more lanes and `least_block` fills a register. Where `halves` holds, half of the width: in order if that leaves out a tenth of all lanes, else if
@@ -104,7 +105,7 @@ struct Target {
 };
 
 // `native`, `x86-64-v3`, `x86-64-v4`, `sapphirerapids`, `znver4`, `znver5`, `rv64gc`, `rv64gcv`,
-// `rv64gcv_zvl256b`, `aarch64`, with `+feature,-feature` after it. An unknown name throws a Target
+// `rv64gcv_zvl256b`, `rv32imfc`, `aarch64`, with `+feature,-feature` after it. An unknown name throws a Target
 // error that lists the nearest valid ones; an unknown feature likewise.
 Target parse_target(const std::string& text);
 // Canonical names with one line of description each, for `tc.targets()`.

@@ -65,6 +65,24 @@ TEST(Target, RowsSayWhatCodegenNeeds) {
   EXPECT_EQ(parse_target("rv64gc").lanes(DType::F32), 1);
 }
 
+// Addresses of 32 bits, with the tiles of the same vectors on 64 bits.
+TEST(Target, SmallSystemsHaveShortAddresses) {
+  const Target scalar = parse_target("rv32imfc"), vectors = parse_target("rv32imfc_zve32f");
+  for (const Target& target : {scalar, vectors}) {
+    EXPECT_EQ(target.arch, Arch::RiscV32);
+    EXPECT_TRUE(target.is_riscv());
+    EXPECT_EQ(target.triple, "riscv32-unknown-elf");
+    EXPECT_EQ(target.abi, "ilp32f");
+  }
+  EXPECT_EQ(scalar.features, "+m,+f,+c");
+  EXPECT_EQ(scalar.lanes(DType::F32), 1);
+  EXPECT_EQ(vectors.features, "+m,+f,+c,+zve32f,+zvl128b");
+  EXPECT_EQ(vectors.tiles, parse_target("rv64gcv").tiles);
+  EXPECT_EQ(parse_target("rv32imfc+zbb").features, "+m,+f,+c,+zbb");
+  EXPECT_TRUE(parse_target("rv64gc").is_riscv());
+  EXPECT_FALSE(parse_target("aarch64").is_riscv());
+}
+
 // Accumulators, one block of weights per vector and one spare register fit the register file, with the narrowest blocks of
 // those that the menu is for.
 TEST(Target, TilesFitTheRegisters) {
@@ -257,7 +275,7 @@ TEST(Target, ErrorsNameTheNearest) {
             "unknown target 'x86-64-v5'; did you mean 'x86-64-v3', 'x86-64-v4' or 'rv64gc'? The "
             "command `python -m tc targets` lists all");
   EXPECT_EQ(error_of("rv64gvc"),
-            "unknown target 'rv64gvc'; did you mean 'rv64gc', 'rv64gcv' or 'native'? The command "
+            "unknown target 'rv64gvc'; did you mean 'rv64gc', 'rv64gcv' or 'rv32imfc'? The command "
             "`python -m tc targets` lists all");
   EXPECT_EQ(error_of("x86-64-v4+avx512vni"),
             "unknown feature 'avx512vni' of target 'x86-64-v4'; did you mean 'avx512vnni', "

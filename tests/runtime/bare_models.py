@@ -18,6 +18,8 @@ BARE = ROOT / "runtime/bare"
 MACHINES = {
     "rv64gcv": ("riscv64-unknown-elf", ["-march=rv64gc", "-mabi=lp64d", "-mcmodel=medany"], ["qemu-riscv64", "-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0"]),
     "rv64gc": ("riscv64-unknown-elf", ["-march=rv64gc", "-mabi=lp64d", "-mcmodel=medany"], ["qemu-riscv64", "-cpu", "rv64,v=false"]),
+    "rv32imfc": ("riscv32-unknown-elf", ["-march=rv32imfc", "-mabi=ilp32f", "-mcmodel=medany"], ["qemu-riscv32", "-cpu", "rv32,v=false,d=false"]),
+    "rv32imfc_zve32f": ("riscv32-unknown-elf", ["-march=rv32imfc", "-mabi=ilp32f", "-mcmodel=medany"], ["qemu-riscv32", "-cpu", "rv32,Zve32f=true,vlen=128"]),
     "aarch64": ("aarch64-none-elf", [], ["qemu-aarch64"]),
     "x86-64-v3": ("x86_64-none-elf", ["-mno-red-zone"], []),
 }
@@ -112,9 +114,14 @@ def write_samples(folder, samples):
 
 def link_example(folder, target, sources, *options):
     """The example with model.o and samples.h of the folder, and these sources of the board."""
+    return link(folder, target, [BARE / "main.c", *sources], *options)
+
+
+def link(folder, target, sources, *options):
+    """A program of these sources, the memory functions and model.o of the folder."""
     triple, flags, _ = MACHINES[target]
     objects = []
-    for source in [BARE / "main.c", BARE / "memory.c", *sources]:
+    for source in [BARE / "memory.c", *sources]:
         objects.append(folder / (source.name + ".o"))
         run_tool("clang", f"--target={triple}", *flags, "-std=c11", "-O2", "-ffreestanding", "-fno-builtin", "-ffunction-sections", "-Wall", "-Wextra",
                  "-Werror", "-Wno-unused-command-line-argument", f"-I{ROOT}", f"-I{BARE}", f"-I{folder}", "-c", source, "-o", objects[-1])
@@ -130,6 +137,23 @@ def said(output, dtype):
     assert last, output
     return ([int(number) for number, _ in rows], [numpy.frombuffer(bytes.fromhex(text), dtype) for _, text in rows],
             [int(number) for number in last.groups()])
+
+
+def run_arrays(folder, target, inputs, outputs):
+    """What model.o of the folder makes of these arrays, as a process: arrays like `outputs`, both in the model's order."""
+    lines = ['#include "board.h"', '#include "model.h"']
+    for i, array in enumerate(inputs):
+        lines.append(f"static const _Alignas(64) unsigned char in{i}[] = {{{', '.join(map(str, numpy.ascontiguousarray(array).tobytes()))}}};")
+    lines += [f"static _Alignas(64) unsigned char out{i}[MODEL_OUTPUT_{i}_BYTES];" for i in range(len(outputs))]
+    given = ", ".join([f"(const void*)in{i}" for i in range(len(inputs))] + [f"(void*)out{i}" for i in range(len(outputs))])
+    lines += ["static void write_bytes(const unsigned char* bytes, unsigned long count) {", "  char text[3] = {0};",
+              "  for (unsigned long i = 0; i < count; ++i) {", '    text[0] = "0123456789abcdef"[bytes[i] >> 4];', '    text[1] = "0123456789abcdef"[bytes[i] & 15];',
+              "    board_write(text);", "  }", '  board_write("\\n");', "}",
+              "int example_main(void) {", f"  if (model_run({given}, model_arena) != MODEL_DONE) return 1;",
+              *(f"  write_bytes(out{i}, sizeof out{i});" for i in range(len(outputs))), "  return 0;", "}"]
+    (folder / "arrays.c").write_text("\n".join(lines) + "\n")
+    said_lines = run_as_process(link(folder, target, [folder / "arrays.c", ROOT / "tests/runtime/bare_linux.c"]), target).splitlines()
+    return [numpy.frombuffer(bytes.fromhex(text), array.dtype).reshape(array.shape) for text, array in zip(said_lines, outputs)]
 
 
 def run_as_process(program, target):

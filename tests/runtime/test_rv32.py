@@ -1,0 +1,185 @@
+"""32-bit RISC-V, scalar and with vectors of float32: networks of each kind of layer as bare artefacts, and what these targets refuse."""
+
+import numpy
+import pytest
+from onnx import TensorProto, helper, numpy_helper, save
+from onnx.reference import ReferenceEvaluator
+
+import tc
+
+from ..frontend import random_maps
+from ..support import ROOT, worst_error
+from .bare_models import link_example, run_arrays, run_as_process, run_tool, said, write_samples
+
+TARGETS = ["rv32imfc", "rv32imfc_zve32f"]
+STEP = 0.03   # of quantised()
+
+
+class Network:
+    """A graph of one float32 input and one output, node after node; constants are seeded and small."""
+
+    def __init__(self, shape):
+        self.shape, self.random, self.nodes, self.constants, self.last = shape, numpy.random.default_rng(0), [], [], "x"
+
+    def constant(self, value):
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(numpy.asarray(value), name))
+        return name
+
+    def weights(self, *shape):
+        return self.constant((self.random.standard_normal(shape) / numpy.sqrt(numpy.prod(shape[1:]))).astype(numpy.float32))
+
+    def add(self, op, *inputs, outputs=1, **attributes):
+        names = [f"v{len(self.nodes)}"] + [f"v{len(self.nodes)}_{i}" for i in range(1, outputs)]
+        self.nodes.append(helper.make_node(op, inputs or [self.last], names, **attributes))
+        self.last = names[0]
+        return names[0]
+
+    def save(self, path):
+        graph = helper.make_graph(self.nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape)],
+                                  [helper.make_tensor_value_info(self.last, TensorProto.FLOAT, None)], self.constants)
+        save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path)
+
+
+def convolutions():
+    net = Network([1, 3, 20, 20])
+    net.add("Relu", net.add("Conv", net.last, net.weights(24, 3, 3, 3), strides=[2, 2], pads=[1, 1, 1, 1]))
+    net.add("Conv", net.last, net.weights(24, 1, 5, 5), net.weights(24), group=24, pads=[2, 2, 2, 2])
+    net.add("HardSwish")
+    net.add("Conv", net.last, net.weights(40, 24, 1, 1), net.weights(40))
+    net.add("MaxPool", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    net.add("AveragePool", kernel_shape=[2, 2])
+    net.add("Flatten")
+    net.add("Gemm", net.last, net.weights(10, 640), net.weights(10), transB=1)
+    net.add("Softmax")
+    return net
+
+
+def attention():
+    net = Network([12, 32])
+    scale, bias = net.constant(numpy.ones(32, numpy.float32)), net.constant(numpy.zeros(32, numpy.float32))
+    rows = net.add("LayerNormalization", "x", scale, bias)
+    query, key, value = (net.add("MatMul", rows, net.weights(32, 32)) for _ in range(3))
+    scores = net.add("Softmax", net.add("MatMul", query, net.add("Transpose", key, perm=[1, 0])))
+    net.add("Add", "x", net.add("MatMul", scores, value))
+    net.add("Gelu", net.add("MatMul", net.last, net.weights(32, 64)))
+    return net
+
+
+def recurrence():
+    net = Network([9, 1, 16])
+    net.add("GRU", "x", net.weights(1, 60, 16), net.weights(1, 60, 20), hidden_size=20)
+    net.add("Squeeze", net.last, net.constant(numpy.array([1], numpy.int64)))
+    net.add("Tanh")
+    return net
+
+
+def quantised():
+    """QuantizeLinear and DequantizeLinear around a convolution, as quantisers write them."""
+    net = Network([1, 8, 9, 9])
+    zero, scale = net.constant(numpy.uint8(128)), net.constant(numpy.float32(STEP))
+    x = net.add("DequantizeLinear", net.add("QuantizeLinear", "x", scale, zero), scale, zero)
+    filters = net.constant(net.random.integers(-127, 128, (16, 8, 3, 3)).astype(numpy.int8))
+    w = net.add("DequantizeLinear", filters, net.constant(numpy.float32(0.004)), net.constant(numpy.int8(0)))
+    net.add("Relu", net.add("Conv", x, w, pads=[1, 1, 1, 1]))
+    net.add("DequantizeLinear", net.add("QuantizeLinear", net.last, scale, zero), scale, zero)
+    return net
+
+
+def movements():
+    net = Network([1, 6, 5, 7])
+    parts = net.add("Split", "x", outputs=2, axis=1, num_outputs=2), f"v{len(net.nodes) - 1}_1"
+    net.add("Concat", net.add("Gather", parts[0], net.constant(numpy.array([2, 0, 1, 1], numpy.int64)), axis=1), parts[1], axis=1)
+    net.add("Resize", net.last, "", net.constant(numpy.array([1, 1, 2, 2], numpy.float32)), mode="linear")
+    net.add("Transpose", perm=[0, 2, 3, 1])
+    net.add("ReduceMean", net.last, net.constant(numpy.array([1], numpy.int64)), keepdims=0)
+    return net
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("make", [convolutions, attention, recurrence, quantised, movements])
+def test_networks(make, target, tmp_path):
+    make().save(tmp_path / "model.onnx")
+    x = numpy.random.default_rng(1).standard_normal(make().shape).astype(numpy.float32)
+    tc.compile(tmp_path / "model.onnx", target=target, threads=1, log=False).export(tmp_path / "model.o", kind="bare")
+    write_samples(tmp_path, [x])
+    program = link_example(tmp_path, target, [ROOT / "tests/runtime/bare_linux.c"])
+    _, (found,), _ = said(run_as_process(program, target), numpy.float32)
+    wanted = ReferenceEvaluator(str(tmp_path / "model.onnx")).run(None, {"x": x})[0]
+    if make is quantised:   # The reference adds up floats, tc integers: of ties few are rounded otherwise.
+        steps = numpy.rint((found - wanted.ravel()) / STEP)
+        assert numpy.abs(steps).max() <= 1 and numpy.count_nonzero(steps) <= 3
+        wanted = wanted.ravel() + steps.astype(numpy.float32) * numpy.float32(STEP)
+    error = worst_error(found, wanted.ravel())
+    print(f"{make.__name__} on {target}: {error:.1e}")
+    assert error <= 1e-4
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(5))
+def test_random_networks(seed, target, tmp_path):
+    network = random_maps.Network(seed, axes=2)
+    tc.compile(network.model(), target=target, tolerance=0, log=False).export(tmp_path / "model.o", kind="bare")
+    like = [numpy.zeros(numpy.shape(exact), numpy.float32) for exact in network.outputs.values()]
+    found = run_arrays(tmp_path, target, network.inputs.values(), like)
+    assert not random_maps.what_is_wrong(network, dict(zip(network.outputs, found)))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+def test_long_integers_become_floats(kind, target, tmp_path):
+    draw = numpy.random.default_rng(0)
+    x = draw.integers(0, 1 << 63, 500) >> draw.integers(0, 63, 500)
+    x = numpy.concatenate([x, -x, [0, 1 << 24, (1 << 24) + 1, (1 << 40) + (1 << 16), (1 << 40) + (1 << 16) + 1, -1 << 63]]).astype(kind)
+    ports = [helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape), helper.make_tensor_value_info("y", TensorProto.FLOAT, x.shape)]
+    graph = helper.make_graph([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], "g", ports[:1], ports[1:])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), tmp_path / "model.onnx")
+    tc.compile(tmp_path / "model.onnx", target=target, log=False).export(tmp_path / "model.o", kind="bare")
+    (y,) = run_arrays(tmp_path, target, [x], [numpy.zeros(x.shape, numpy.float32)])
+    assert numpy.array_equal(y, x.astype(numpy.float32))
+
+
+def test_sums_are_vectors(tmp_path):
+    convolutions().save(tmp_path / "model.onnx")
+    tc.compile(tmp_path / "model.onnx", target="rv32imfc_zve32f", threads=1, log=False).export(tmp_path / "model.o", kind="bare")
+    code = run_tool("llvm-objdump", "--disassemble", "--mattr=+m,+f,+c,+zve32f", tmp_path / "model.o")
+    assert code.count("vfmacc.vf") > 100
+    assert "elf32-littleriscv" in code
+
+
+@pytest.mark.parametrize("kind", ["shared", "static", "executable", "object"])
+def test_other_kinds_are_refused(kind, tmp_path):
+    movements().save(tmp_path / "model.onnx")
+    with pytest.raises(tc.UnsupportedError) as raised:
+        tc.compile(tmp_path / "model.onnx", target="rv32imfc", log=False).export(tmp_path / "model", kind=kind)
+    assert str(raised.value) == (f"cannot make an artefact of kind '{kind}' for target rv32imfc: there is no runtime for addresses of 32 bits; "
+                                 "export kind 'bare', which needs none")
+
+
+def test_running_and_tuning_are_refused(tmp_path):
+    movements().save(tmp_path / "model.onnx")
+    with pytest.raises(tc.TargetError, match=r'write it with export\(path, kind="bare"\) and run it on a machine of that target'):
+        tc.compile(tmp_path / "model.onnx", target="rv32imfc", log=False).run({"x": numpy.zeros(movements().shape, numpy.float32)})
+    with pytest.raises(tc.TargetError) as raised:
+        tc.compile(tmp_path / "model.onnx", target="rv32imfc", tune=True, trials=8, log=tmp_path / "log.db")
+    assert str(raised.value) == ("cannot tune for target rv32imfc: an agent, which measures schedules, needs an operating system with addresses of 64 bits; "
+                                 "compile without tuning")
+
+
+def test_doubles_are_refused_by_name(tmp_path):
+    graph = helper.make_graph([helper.make_node("Mul", ["x", "x"], ["y"], name="square")], "g", [helper.make_tensor_value_info("x", TensorProto.DOUBLE, [5])],
+                              [helper.make_tensor_value_info("y", TensorProto.DOUBLE, [5])])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), tmp_path / "model.onnx")
+    with pytest.raises(tc.UnsupportedError) as raised:
+        tc.compile(tmp_path / "model.onnx", target="rv32imfc", log=False).export(tmp_path / "model.o", kind="bare")
+    assert str(raised.value) == ("node 'square' of model 'g' calls '__muldf3', which a system without an OS lacks, so that there is no artefact of kind 'bare' for "
+                                 "target rv32imfc; compile for a target whose instructions do this, or export kind 'static' or 'object'")
+
+
+def test_more_than_the_addresses_hold_is_refused(tmp_path):
+    pools = [helper.make_node("MaxPool", [before], [after], kernel_shape=[3], pads=[1, 1]) for before, after in ("xa", "ab", "bc", "cy")]
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1, 400_000_000]) for name in "xy"]
+    save(helper.make_model(helper.make_graph(pools, "g", ports[:1], ports[1:]), opset_imports=[helper.make_opsetid("", 20)], ir_version=9), tmp_path / "model.onnx")
+    with pytest.raises(tc.UnsupportedError, match="weights of 64 bytes and an arena of [0-9]* bytes have no room in the addresses of target rv32imfc, which have "
+                                                  "32 bits; use a smaller model or a 64-bit target"):
+        tc.compile(tmp_path / "model.onnx", target="rv32imfc", log=False).export(tmp_path / "model.o", kind="bare")
