@@ -3,6 +3,8 @@
 
 #include <elf.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -113,5 +115,40 @@ uint64_t now_nanoseconds() {
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<uint64_t>(time.tv_sec) * 1000000000u + static_cast<uint64_t>(time.tv_nsec);
 }
+
+#if defined(__riscv)
+static sigjmp_buf behind_trap;
+static void leave_trap(int) { siglongjmp(behind_trap, 1); }
+#endif
+
+Counter find_counter() {
+#if defined(__riscv)
+  struct sigaction trapped = {}, before = {};
+  trapped.sa_handler = leave_trap;
+  if (sigaction(SIGILL, &trapped, &before) != 0) return Counter::Ticks;
+  Counter found = Counter::Ticks;
+  if (sigsetjmp(behind_trap, 1) == 0) {
+    read_counter(Counter::Cycles);
+    found = Counter::Cycles;
+  }
+  sigaction(SIGILL, &before, nullptr);
+  return found;
+#else
+  return Counter::None;
+#endif
+}
+
+uint64_t read_counter(Counter counter) {
+  uint64_t count = 0;
+#if defined(__riscv)
+  if (counter == Counter::Cycles) __asm__ volatile("rdcycle %0" : "=r"(count));
+  if (counter == Counter::Ticks) __asm__ volatile("rdtime %0" : "=r"(count));
+#else
+  (void)counter;
+#endif
+  return count;
+}
+
+const char* counter_name(Counter counter) { return counter == Counter::Cycles ? "cycles" : "ticks"; }
 
 }  // namespace tc::runtime

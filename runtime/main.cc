@@ -52,6 +52,9 @@ struct Program {
   uint64_t* nanoseconds = nullptr;       // of each run
   uint64_t* step_nanoseconds = nullptr;  // of each step, summed over the runs
   uint64_t last = 0;                     // clock after the last step
+  Counter counter = Counter::None;       // of the core, for profiles
+  uint64_t* step_counts = nullptr;       // what it counts in each step, summed over the runs
+  uint64_t last_count = 0;
 };
 
 void free_memory(Program& program) {
@@ -67,6 +70,7 @@ void free_memory(Program& program) {
   free(program.input_buffers);
   free(program.output_buffers);
   free(program.nanoseconds);
+  free(program.step_counts);
   free(program.step_nanoseconds);
   tc_context_destroy(program.context);
   tc_model_close(program.model);
@@ -140,7 +144,7 @@ void print_usage(const Program& program, FILE* file) {
           "  --repeat N           run N times; the times are of all runs (default 1)\n"
           "  --threads N          threads, 0 for the model's default\n"
           "  --json               print one JSON object instead of text\n"
-          "  --profile            print the time of each step\n"
+          "  --profile            print the time of each step, and on RISC-V its cycles or ticks\n"
           "  --serve THREADS      run at the command of tc-agent, with no other option\n"
           "Exit codes: 0 done, 1 an input is wrong, 2 wrong usage, 3 the machine lacks "
           "instructions.\n");
@@ -293,6 +297,13 @@ void step_done(void* user, int32_t step) {
   if (step >= 0 && step < program.info.step_count)
     program.step_nanoseconds[step] += now - program.last;
   program.last = now;
+  const uint64_t count = read_counter(program.counter);
+  if (step >= 0 && step < program.info.step_count) program.step_counts[step] += count - program.last_count;
+  program.last_count = count;
+}
+
+long long counts_of_run(const Program& program, int32_t step) {
+  return static_cast<long long>(program.step_counts[step] / static_cast<uint64_t>(program.options.repeat));
 }
 
 int compare_times(const void* left, const void* right) {
@@ -308,9 +319,14 @@ void run(Program& program) {
   for (int32_t i = 0; i < program.output_count; ++i)
     program.output_buffers[i] = {program.outputs[i].array.data, program.outputs[i].array.bytes};
   program.step_nanoseconds = allocate<uint64_t>(program, program.info.step_count);
+  program.step_counts = allocate<uint64_t>(program, program.info.step_count);
   program.nanoseconds = allocate<uint64_t>(program, program.options.repeat);
-  if (program.options.profile) tc_context_set_profile(program.context, step_done, &program);
+  if (program.options.profile) {
+    program.counter = find_counter();
+    tc_context_set_profile(program.context, step_done, &program);
+  }
   for (int64_t i = 0; i < program.options.repeat; ++i) {
+    program.last_count = read_counter(program.counter);
     const uint64_t begin = program.last = now_nanoseconds();
     if (tc_context_run(program.context, program.input_buffers, program.input_count,
                        program.output_buffers, program.output_count) != TC_OK)
@@ -404,13 +420,15 @@ void print_text(const Program& program, const tc_memory_info& memory) {
   if (!program.options.profile) return;
   uint64_t total = 0;
   for (int32_t i = 0; i < program.info.step_count; ++i) total += program.step_nanoseconds[i];
-  for (int32_t i = 0; i < program.info.step_count; ++i)
-    printf("step   %4d %10.3f ms %5.1f %%  %s\n", i,
+  for (int32_t i = 0; i < program.info.step_count; ++i) {
+    printf("step   %4d %10.3f ms %5.1f %%", i,
            milliseconds(program.step_nanoseconds[i]) / static_cast<double>(program.options.repeat),
            total > 0 ? 100.0 * static_cast<double>(program.step_nanoseconds[i]) /
                            static_cast<double>(total)
-                     : 0.0,
-           tc_model_step_name(program.model, i));
+                     : 0.0);
+    if (program.counter != Counter::None) printf(" %12lld %s", counts_of_run(program, i), counter_name(program.counter));
+    printf("  %s\n", tc_model_step_name(program.model, i));
+  }
 }
 
 void print_json_string(const char* text) {
@@ -458,8 +476,10 @@ void print_json(const Program& program, const tc_memory_info& memory) {
     for (int32_t i = 0; i < program.info.step_count; ++i) {
       printf("%s{\"label\": ", i > 0 ? ", " : "");
       print_json_string(tc_model_step_name(program.model, i));
-      printf(", \"ms\": %.6f}", milliseconds(program.step_nanoseconds[i]) /
-                                    static_cast<double>(program.options.repeat));
+      printf(", \"ms\": %.6f", milliseconds(program.step_nanoseconds[i]) /
+                                   static_cast<double>(program.options.repeat));
+      if (program.counter != Counter::None) printf(", \"%s\": %lld", counter_name(program.counter), counts_of_run(program, i));
+      printf("}");
     }
     printf("]");
   }
