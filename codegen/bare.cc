@@ -77,14 +77,28 @@ std::set<std::string> missing_in(const Bytes& object, const std::string& path) {
   return names;
 }
 
+[[noreturn]] void refuse_call(const BareModel& model, const std::string& caller, const std::string& name) {
+  const bool has_other_kinds = model.target.arch != Arch::RiscV32;
+  fail(ErrorKind::Unsupported, caller, " of model '", model.plan.model, "' calls '", name,
+       "', which a system without an OS lacks, so that there is no artefact of kind 'bare' for target ", model.target.name,
+       "; compile for a target whose instructions do this", has_other_kinds ? ", or export kind 'static' or 'object'" : "");
+}
+
 void refuse_calls(const BareModel& model, size_t kernel, const Bytes& object, const std::string& path) {
   const std::string versions = PlanNames{model.descriptor_symbol}.kernel(kernel) + "_";
   for (const std::string& name : missing_in(object, path)) {
     if (kMemoryFunctions.count(name) || name.rfind(versions, 0) == 0) continue;
-    fail(ErrorKind::Unsupported, "node '", label_of_kernel(model.plan, kernel), "' of model '", model.plan.model, "' calls '", name,
-         "', which a system without an OS lacks, so that there is no artefact of kind 'bare' for target ", model.target.name,
-         "; compile for a target whose instructions do this, or export kind 'static' or 'object'");
+    refuse_call(model, "node '" + label_of_kernel(model.plan, kernel) + "'", name);
   }
+}
+
+// The plan's own code calls kernels and computes sizes, which takes divisions.
+void refuse_calls_of_plan(const BareModel& model, const PlanNames& names, const Bytes& object, const std::string& path) {
+  std::set<std::string> missing = missing_in(object, path);
+  for (const std::string& name : kMemoryFunctions) missing.erase(name);
+  for (size_t i = 0; i < model.plan.kernels.size(); ++i) missing.erase(names.kernel(i));
+  missing.erase(names.constants());
+  if (!missing.empty()) refuse_call(model, "computing a size", *missing.begin());
 }
 
 // Gives the shared names of the linked object the prefix, and takes all others out of the program's sight.
@@ -151,6 +165,7 @@ int64_t bare_arena_bytes(const Plan& plan) {
 void link_bare(const BareModel& model, const std::string& path) {
   const PlanNames names{model.descriptor_symbol};
   ModelObjects objects{{plan_object(model, names)}, model.objects.constants};
+  refuse_calls_of_plan(model, names, objects.code.front(), path);
   for (size_t i = 0; i < model.plan.kernels.size(); ++i) {
     objects.code.push_back(kernel_object(model, names, i));
     refuse_calls(model, i, objects.code.back(), path);

@@ -248,7 +248,7 @@ Bytes object_of(const ConstantsFile& constants, const Target& target, const std:
   };
   const uint32_t data_type = block == BlockIs::Following ? SHT_PROGBITS : SHT_NOBITS;
   // A board that runs an executable may have little storage, and the hole would be a good part of a small network's file.
-  const bool mapped = block == BlockIs::Mapped || (block == BlockIs::Kept && target.arch != Arch::RiscV64);
+  const bool mapped = block == BlockIs::Mapped || (block == BlockIs::Kept && !target.is_riscv());
   const bool huge = mapped && constants.byte_count() >= kLeastInHugePages;
   section(kData, data_type, SHF_ALLOC, data_at, constants.byte_count(), huge ? kHugePage : kAlignment);
   section(kEmpty, SHT_PROGBITS, SHF_ALLOC | (block == BlockIs::Kept ? kRetain : 0), data_at, 0, kAlignment);

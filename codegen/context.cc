@@ -233,6 +233,13 @@ llvm::Value* KernelContext::value_of(const Affine& affine) {
   return add(sum, i64(affine.constant()));
 }
 
+// Quotient or rest of numbers that are not negative and have 32 bits: where addresses have no more, LLVM calls a library's function for longer ones.
+static llvm::Value* divide_short(Builder& builder, llvm::Value* a, llvm::Value* b, bool modulus) {
+  llvm::Value *dividend = builder.CreateTrunc(a, builder.getInt32Ty()), *divisor = builder.CreateTrunc(b, builder.getInt32Ty());
+  llvm::Value* result = modulus ? builder.CreateURem(dividend, divisor) : builder.CreateUDiv(dividend, divisor);
+  return builder.CreateZExt(result, a->getType());
+}
+
 llvm::Value* KernelContext::value_of(const LoopExpr& expr) {
   using Kind = LoopExpr::Kind;
   if (expr.kind == Kind::Const) return i64(expr.value);
@@ -259,10 +266,11 @@ llvm::Value* KernelContext::value_of(const LoopExpr& expr) {
       case Kind::Mod: {
         TC_CHECK(expr.operands[i]->kind == Kind::Const && expr.operands[i]->value > 0,
                  "as the divisor of a loop expression");
-        const bool positive = range_of(*expr.operands[0], ranges).low >= 0;
+        const Interval range = range_of(*expr.operands[0], ranges);
         const bool modulus = expr.kind == Kind::Mod;
-        if (positive) {
-          a = modulus ? builder.CreateURem(a, b) : builder.CreateUDiv(a, b);
+        if (range.low >= 0) {
+          const bool is_short = target.arch == Arch::RiscV32 && range.high <= INT32_MAX;
+          a = is_short ? divide_short(builder, a, b, modulus) : modulus ? builder.CreateURem(a, b) : builder.CreateUDiv(a, b);
           break;
         }
         llvm::Value* remainder = builder.CreateSRem(a, b);

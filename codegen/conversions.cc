@@ -124,11 +124,17 @@ llvm::Value* Arithmetic::float_to_bfloat(llvm::Value* a) {
                               widen(llvm::Type::getInt16Ty(context), lanes));
 }
 
-// On RISC-V by Zfh or Zfhmin, which LLVM takes Zvfh and Zvfhmin to imply, and of vectors by the latter two.
+// On RISC-V scalars are converted by Zfhmin, which Zfh and Zvfh imply, and vectors by Zvfhmin, which Zvfh implies; where there are no vectors, LLVM makes
+// scalars of them.
 static bool has_half_conversions(const Target& target, llvm::Value* a) {
   if (target.arch == Arch::X86_64) return true;
-  const auto has = [&](const char* feature) { return target.features.find(feature) != std::string::npos; };
-  return target.is_riscv() && (has("+zvfh") || (has("+zfh") && !a->getType()->isVectorTy()));
+  if (!target.is_riscv()) return false;
+  const std::string features = "," + target.features + ",";
+  const auto says = [&](const char* feature) { return features.find("," + std::string(feature) + ",") != std::string::npos; };
+  const bool vectors = says("+zvfh") || (says("+zvfhmin") && !says("-zvfh"));
+  const bool scalars = says("+zfh") || says("+zfhmin") || says("+zvfh");
+  if (a->getType()->isVectorTy() && target.vector_bits > 0) return vectors && !says("-zvfhmin");
+  return scalars && !says("-zfhmin");
 }
 
 // Integer arithmetic on the bits, for targets without half conversions as well: the float is scaled
@@ -229,8 +235,8 @@ llvm::Value* Arithmetic::low_bits_of_rounded(llvm::Value* a) {
   }
 }
 
-// An integer of 64 bits as f32, rounded once: the conversion of its 32 highest bits, of which the last says as well whether a lower one is
-// set, times a power of two. Where addresses have 32 bits, LLVM would call a library's function.
+// An integer of 64 bits as f32, rounded once. The 32 bits from the highest one that is set are converted, where the last of them also says whether a
+// lower one is set, and multiplied by a power of two. Where addresses have 32 bits, LLVM would call a library's function.
 static llvm::Value* long_integer_to_float(Builder& builder, llvm::Value* a, bool has_sign) {
   constexpr int64_t kWord = 32, kBias = 127, kMantissa = 23;
   const int lanes = lanes_of(a);
@@ -271,8 +277,10 @@ llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   }
   if (is_storage(to)) {
     if (from != DType::F32 && from != DType::F64) {
-      a = cast(from, DType::F64, a);
-      from = DType::F64;
+      // Of 16 bits a float holds each exactly, for targets without doubles.
+      const DType wide = target_.arch == Arch::RiscV32 && size_of(from) <= 2 ? DType::F32 : DType::F64;
+      a = cast(from, wide, a);
+      from = wide;
     }
     if (from == DType::F64) a = double_to_float_odd(a);
     if (is_narrow_float(to)) return NarrowFloats(builder_).from_float(to, a);
@@ -286,7 +294,8 @@ llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   if (is_float(from)) {
     if (is_float(to)) return builder_.CreateFPCast(a, type);
     const bool is_short = a->getType()->isVectorTy() && size_of(to) <= 4 && (is_signed(to) || size_of(to) < 4);
-    const bool by_sum = avoids_truncating_conversions(a) && !(is_short && target_.arch == Arch::RiscV32);   // which has no doubles
+    // The way by a sum takes doubles, which targets with addresses of 32 bits lack.
+    const bool by_sum = avoids_truncating_conversions(a) && !(is_short && target_.arch == Arch::RiscV32);
     if (by_sum) return float_to_integer_by_sum(to, a);
     if (is_short) return float_to_short_integer(to, a);
     return builder_.CreateIntrinsic(

@@ -54,6 +54,7 @@ llvm::Value* to_bytes(Builder& builder, const Target& target, llvm::Value* numbe
 
 }  // namespace
 
+// With addresses of 32 bits the intrinsics' lengths would have another type: there LLVM's own operations serve.
 bool has_riscv_vectors(const Target& target, int lanes) {
   constexpr int kWord = 32, kLargestGroup = 8;
   return target.arch == Arch::RiscV64 && target.vector_bits > 0 && lanes > 1 && (lanes & (lanes - 1)) == 0 &&

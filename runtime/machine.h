@@ -40,8 +40,8 @@ inline void pause_processor() {
 // Nanoseconds of the monotonic clock.
 uint64_t now_nanoseconds();
 
-// What a program may read of its core: on RISC-V the cycles (`rdcycle`), which systems may keep to themselves (Linux since 6.6 does), else the
-// ticks of the system's clock (`rdtime`); nothing on other processors. find_counter() tries, with a handler for SIGILL of its own meanwhile.
+// What a program may read of its core: on RISC-V its cycles (`rdcycle`) or, where the system forbids that (Linux since 6.6), the ticks of the
+// system's clock (`rdtime`); nothing on other processors. find_counter() tries, with a handler for SIGILL of its own meanwhile.
 enum class Counter : uint8_t { None, Cycles, Ticks };
 Counter find_counter();
 uint64_t read_counter(Counter counter);

@@ -1,5 +1,6 @@
 // The main of exported executables: tensors from .npy files through the linked model and back.
 #include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,7 @@ struct Program {
   Counter counter = Counter::None;       // of the core, for profiles
   uint64_t* step_counts = nullptr;       // what it counts in each step, summed over the runs
   uint64_t last_count = 0;
+  int core = 0;                          // that was counted on
 };
 
 void free_memory(Program& program) {
@@ -298,8 +300,11 @@ void step_done(void* user, int32_t step) {
     program.step_nanoseconds[step] += now - program.last;
   program.last = now;
   const uint64_t count = read_counter(program.counter);
-  if (step >= 0 && step < program.info.step_count) program.step_counts[step] += count - program.last_count;
+  const int core = sched_getcpu();
+  // Each core has a counter of its own: a step during which the thread moves is left out.
+  if (step >= 0 && step < program.info.step_count && core == program.core) program.step_counts[step] += count - program.last_count;
   program.last_count = count;
+  program.core = core;
 }
 
 long long counts_of_run(const Program& program, int32_t step) {
@@ -327,6 +332,7 @@ void run(Program& program) {
   }
   for (int64_t i = 0; i < program.options.repeat; ++i) {
     program.last_count = read_counter(program.counter);
+    program.core = sched_getcpu();
     const uint64_t begin = program.last = now_nanoseconds();
     if (tc_context_run(program.context, program.input_buffers, program.input_count,
                        program.output_buffers, program.output_count) != TC_OK)

@@ -161,14 +161,18 @@ std::string header_text(const CompiledModel& model, const std::string& prefix) {
   return out.str();
 }
 
-// A program, its data and its memory share addresses of 32 bits; differences between them have a sign.
+// A program, its data and its memory share addresses of 32 bits, of which systems without an OS hardly give a program more than half.
 void refuse_more_than_addresses(const CompiledModel& model) {
   constexpr int64_t kMost = INT32_MAX;
   if (model.target.arch != Arch::RiscV32) return;
   const int64_t weights = model.objects.constants->byte_count(), arena = bare_arena_bytes(model.plan);
-  if (weights <= kMost && arena <= kMost - weights) return;
-  fail(ErrorKind::Unsupported, "weights of ", weights, " bytes and an arena of ", arena, " bytes have no room in the addresses of target ",
-       model.target.name, ", which have 32 bits; use a smaller model or a 64-bit target");
+  int64_t ports = 0;
+  for (const std::vector<PortInfo>* each : {&model.plan.inputs, &model.plan.outputs}) {
+    for (const PortInfo& port : *each) ports += std::min(kMost, element_count(port.shape).constant()) * static_cast<int64_t>(size_of(port.dtype));
+  }
+  if (weights <= kMost && arena <= kMost - weights && ports <= kMost - weights - arena) return;
+  fail(ErrorKind::Unsupported, "weights of ", weights, " bytes, an arena of ", arena, " bytes, and inputs and outputs of ", ports,
+       " bytes have no room in the addresses of target ", model.target.name, ", which have 32 bits; use a smaller model or a 64-bit target");
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& 
   model.target = parse_target(options.target);
   BuildOptions build;
   build.target = model.target;
-  // The one kind of artefact with addresses of 32 bits, `bare`, has one thread.
+  // The one kind of artefact with addresses of 32 bits, `bare`, has one thread; and dividing work among threads would take a library's function.
   build.threads = model.target.arch == Arch::RiscV32 ? 1 : worker_count(options.threads);
   build.tolerance = options.tolerance;
   if (options.max_ram > 0) build.memory_limit = build.segment_limit = options.max_ram;

@@ -170,7 +170,7 @@ std::vector<std::string> riscv_features() {
 }
 
 std::vector<std::string> riscv32_features() {
-  return {"zve32f", "zba", "zbb", "zbc", "zbs", "zfh", "zfhmin", "zicond", "zvl128b", "zvl256b", "zvl512b", "zvl1024b"};
+  return {"zve32f", "zba", "zbb", "zbc", "zbs", "zfh", "zfhmin", "zicond", "zvfh", "zvfhmin"};
 }
 
 }  // namespace tc::targets

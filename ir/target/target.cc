@@ -142,8 +142,8 @@ Target parse_resolved(const std::string& text) {
            "'; choose a smaller target instead");
     }
     // Vectors, and longer ones, are another row: its tiles differ.
-    if (sign == '+' && feature == "v" && row->target.vector_bits == 0) {
-      row = &row_of("rv64gcv");
+    if (sign == '+' && (feature == "v" || feature == "zve32f") && row->target.vector_bits == 0) {
+      row = &row_of(feature == "v" ? "rv64gcv" : "rv32imfc_zve32f");
       continue;
     }
     if (sign == '+' && feature.rfind("zvl", 0) == 0 && row->target.vector_bits > 0) {

@@ -24,7 +24,7 @@ def model_of_casts(tmp_path_factory):
     return folder / "casts.onnx", inputs
 
 
-@pytest.mark.parametrize("target", ["rv64gc", "rv64gc+zfh", "rv64gcv", "rv64gcv+zfhmin"])
+@pytest.mark.parametrize("target", ["rv64gc", "rv64gc+zfh", "rv64gc+zfhmin", "rv64gcv", "rv64gcv+zfhmin"])
 def test_the_same_numbers(casts, target, tmp_path):
     path, inputs = casts
     tc.compile(path, target=target, threads=1, log=False).export(tmp_path / "casts", kind="executable")
@@ -37,8 +37,29 @@ def test_the_same_numbers(casts, target, tmp_path):
     assert numpy.array_equal(half, inputs["half"].astype(numpy.float32), equal_nan=True)
 
 
-def test_vectors_are_converted_by_instructions(casts):
+def assembly_of(path, target):
+    return "".join(kernel.schedule().assembly for kernel in tc.kernels(str(path), target, threads=1))
+
+
+@pytest.mark.parametrize("target, has", [("rv64gc", False), ("rv64gc+zfh", True), ("rv64gc+zfhmin", True), ("rv64gcv+zvfh", False)])
+def test_scalars_are_converted_by_instructions(casts, target, has):
+    """`rv64gcv` has no scalars here."""
+    assembly = assembly_of(casts[0], target)
+    assert ("fcvt.s.h" in assembly and "fcvt.h.s" in assembly) == has
+
+
+@pytest.mark.parametrize("target, has", [("rv64gcv", False), ("rv64gcv+zfh", False), ("rv64gcv+zvfhmin", True), ("rv64gcv+zvfh", True)])
+def test_vectors_are_converted_by_instructions(casts, target, has):
     """Debian 12's qemu does not know Zvfh: the code is read, not run."""
-    assembly = "".join(kernel.schedule().assembly for kernel in tc.kernels(str(casts[0]), "rv64gcv+zvfhmin", threads=1))
-    assert "vfwcvt.f.f.v" in assembly and "vfncvt.f.f.w" in assembly
-    assert "vsll" not in assembly and "vmerge" not in assembly
+    assembly = assembly_of(casts[0], target)
+    assert ("vfwcvt.f.f.v" in assembly and "vfncvt.f.f.w" in assembly) == has
+    assert ("vsll" not in assembly and "vmerge" not in assembly) == has
+
+
+def test_scalars_without_their_instructions_are_converted_on_the_bits(tmp_path):
+    """Zvfhmin does not imply Zfhmin; LLVM would call a function that is nowhere."""
+    ports = [helper.make_tensor_value_info(name, kind, [1]) for name, kind in (("x", TensorProto.FLOAT16), ("y", TensorProto.FLOAT))]
+    graph = helper.make_graph([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], "one", ports[:1], ports[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), tmp_path / "one.onnx")
+    assert "call" not in assembly_of(tmp_path / "one.onnx", "rv64gcv+zvfhmin")
+    assert "fcvt.s.h" in assembly_of(tmp_path / "one.onnx", "rv64gcv+zvfh")

@@ -139,6 +139,46 @@ def test_long_integers_become_floats(kind, target, tmp_path):
     assert numpy.array_equal(y, x.astype(numpy.float32))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_casts_are_those_of_this_machine(target, tmp_path):
+    """From floats, with NaN, infinities and numbers beyond the types' ends, to integers of at most 32 bits and float16; from small integers to float16."""
+    draw = numpy.random.default_rng(0)
+    special = [numpy.nan, numpy.inf, -numpy.inf, 0.5, -0.5, -0.0, 127.5, 128, 255.5, 256, -129, 32768, 65535.5, 2.0**31, -2.0**31, 2.0**32, 3e38, -3e38]
+    x = numpy.concatenate([special, draw.standard_normal(500) * 2.0 ** draw.uniform(-4, 34, 500)]).astype(numpy.float32)
+    inputs = {"x": x, "bytes": numpy.arange(-128, 128).astype(numpy.int8), "flags": numpy.array([True, False, True])}
+    kinds = {"x": ["int8", "uint8", "int16", "uint16", "int32", "float16"], "bytes": ["float16"], "flags": ["float16"]}
+    if target == "rv32imfc":
+        kinds["x"].append("uint32")   # on vectors that way takes doubles
+    code = lambda kind: helper.np_dtype_to_tensor_dtype(numpy.dtype(kind))
+    pairs = [(name, kind) for name in inputs for kind in kinds[name]]
+    ports = [helper.make_tensor_value_info(name, code(array.dtype), array.shape) for name, array in inputs.items()]
+    results = [helper.make_tensor_value_info(f"{name}_{kind}", code(kind), inputs[name].shape) for name, kind in pairs]
+    nodes = [helper.make_node("Cast", [name], [f"{name}_{kind}"], to=code(kind)) for name, kind in pairs]
+    save(helper.make_model(helper.make_graph(nodes, "g", ports, results), opset_imports=[helper.make_opsetid("", 20)], ir_version=9), tmp_path / "model.onnx")
+    tc.compile(tmp_path / "model.onnx", target=target, log=False).export(tmp_path / "model.o", kind="bare")
+    wanted = tc.compile(tmp_path / "model.onnx", log=False).run(inputs)
+    like = [numpy.asarray(wanted[f"{name}_{kind}"]) for name, kind in pairs]
+    for (name, kind), found, exact in zip(pairs, run_arrays(tmp_path, target, inputs.values(), like), like):
+        assert numpy.array_equal(found, exact, equal_nan=kind == "float16"), (name, kind)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_places_are_divided_without_a_library(target, tmp_path):
+    """Reshapes between sizes that share no factor: places by division by 7 and 9."""
+    net = Network([7, 9, 2])
+    net.add("Transpose", perm=[1, 0, 2])
+    net.add("Reshape", net.last, net.constant(numpy.array([14, 9], numpy.int64)))
+    net.add("Transpose", perm=[1, 0])
+    net.add("Reshape", net.last, net.constant(numpy.array([3, 6, 7], numpy.int64)))
+    net.add("Softmax", axis=1)
+    net.save(tmp_path / "model.onnx")
+    tc.compile(tmp_path / "model.onnx", target=target, log=False).export(tmp_path / "model.o", kind="bare")
+    x = numpy.random.default_rng(0).standard_normal(net.shape).astype(numpy.float32)
+    wanted = ReferenceEvaluator(str(tmp_path / "model.onnx")).run(None, {"x": x})[0]
+    (found,) = run_arrays(tmp_path, target, [x], [wanted])
+    assert worst_error(found, wanted) <= 1e-4
+
+
 def test_sums_are_vectors(tmp_path):
     convolutions().save(tmp_path / "model.onnx")
     tc.compile(tmp_path / "model.onnx", target="rv32imfc_zve32f", threads=1, log=False).export(tmp_path / "model.o", kind="bare")
@@ -147,12 +187,13 @@ def test_sums_are_vectors(tmp_path):
     assert "elf32-littleriscv" in code
 
 
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", ["shared", "static", "executable", "object"])
-def test_other_kinds_are_refused(kind, tmp_path):
+def test_other_kinds_are_refused(kind, target, tmp_path):
     movements().save(tmp_path / "model.onnx")
     with pytest.raises(tc.UnsupportedError) as raised:
-        tc.compile(tmp_path / "model.onnx", target="rv32imfc", log=False).export(tmp_path / "model", kind=kind)
-    assert str(raised.value) == (f"cannot make an artefact of kind '{kind}' for target rv32imfc: there is no runtime for addresses of 32 bits; "
+        tc.compile(tmp_path / "model.onnx", target=target, log=False).export(tmp_path / "model", kind=kind)
+    assert str(raised.value) == (f"cannot make an artefact of kind '{kind}' for target {target}: there is no runtime for addresses of 32 bits; "
                                  "export kind 'bare', which needs none")
 
 
@@ -173,13 +214,25 @@ def test_doubles_are_refused_by_name(tmp_path):
     with pytest.raises(tc.UnsupportedError) as raised:
         tc.compile(tmp_path / "model.onnx", target="rv32imfc", log=False).export(tmp_path / "model.o", kind="bare")
     assert str(raised.value) == ("node 'square' of model 'g' calls '__muldf3', which a system without an OS lacks, so that there is no artefact of kind 'bare' for "
-                                 "target rv32imfc; compile for a target whose instructions do this, or export kind 'static' or 'object'")
+                                 "target rv32imfc; compile for a target whose instructions do this")
+
+
+def test_sizes_that_take_a_library_are_refused(tmp_path):
+    """The size of every seventh place that is not zero, which a run computes."""
+    nodes = [helper.make_node("NonZero", ["x"], ["places"], name="find"), helper.make_node("Slice", ["places", "from", "to", "axes", "steps"], ["some"], name="seventh"),
+             helper.make_node("ReduceSum", ["some"], ["y"], keepdims=0)]
+    constants = [numpy_helper.from_array(numpy.array([value], numpy.int64), name) for name, value in {"from": 0, "to": 1 << 40, "axes": 1, "steps": 7}.items()]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [40])], [helper.make_tensor_value_info("y", TensorProto.INT64, [])], constants)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), tmp_path / "model.onnx")
+    with pytest.raises(tc.UnsupportedError, match="^computing a size of model 'g' calls '__[a-z]*di3', which a system without an OS lacks, so that there is no artefact of "
+                                                  "kind 'bare' for target rv32imfc; compile for a target whose instructions do this$"):
+        tc.compile(tmp_path / "model.onnx", target="rv32imfc", log=False).export(tmp_path / "model.o", kind="bare")
 
 
 def test_more_than_the_addresses_hold_is_refused(tmp_path):
     pools = [helper.make_node("MaxPool", [before], [after], kernel_shape=[3], pads=[1, 1]) for before, after in ("xa", "ab", "bc", "cy")]
     ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1, 400_000_000]) for name in "xy"]
     save(helper.make_model(helper.make_graph(pools, "g", ports[:1], ports[1:]), opset_imports=[helper.make_opsetid("", 20)], ir_version=9), tmp_path / "model.onnx")
-    with pytest.raises(tc.UnsupportedError, match="weights of 64 bytes and an arena of [0-9]* bytes have no room in the addresses of target rv32imfc, which have "
-                                                  "32 bits; use a smaller model or a 64-bit target"):
+    with pytest.raises(tc.UnsupportedError, match="weights of 64 bytes, an arena of [0-9]* bytes, and inputs and outputs of 3200000000 bytes have no room in the "
+                                                  "addresses of target rv32imfc, which have 32 bits; use a smaller model or a 64-bit target"):
         tc.compile(tmp_path / "model.onnx", target="rv32imfc", log=False).export(tmp_path / "model.o", kind="bare")
