@@ -108,12 +108,37 @@ llvm::Value* Arithmetic::float_to_bfloat_by_instruction(llvm::Value* a) {
   return builder_.CreateBitCast(result, widen(llvm::Type::getInt16Ty(builder_.getContext()), lanes));
 }
 
+// Whether the features that code is written for name this one, with its sign.
+static bool says(const Target& target, const std::string& feature) {
+  return ("," + target.features + ",").find("," + feature + ",") != std::string::npos;
+}
+
+// On RISC-V scalars are converted by Zfhmin, which Zfh and Zvfh imply, and vectors by Zvfhmin, which Zvfh implies; where there are no vectors, LLVM makes
+// scalars of them.
+static bool has_half_conversions(const Target& target, llvm::Value* a) {
+  if (target.arch == Arch::X86_64) return true;
+  if (!target.is_riscv()) return false;
+  const auto has = [&](const char* feature) { return says(target, feature); };
+  if (a->getType()->isVectorTy() && target.vector_bits > 0) return (has("+zvfh") || has("+zvfhmin")) && !has("-zvfhmin");
+  return (has("+zfh") || has("+zfhmin") || has("+zvfh")) && !has("-zfhmin");
+}
+
+// Whether vectors are converted to bfloat16 and from it by Zvfbfmin, which Zvfbfwma implies.
+static bool has_bfloat_conversions(const Target& target, llvm::Value* a) {
+  const auto has = [&](const char* feature) { return says(target, feature); };
+  return target.is_riscv() && a->getType()->isVectorTy() && (has("+zvfbfmin") || has("+zvfbfwma")) && !has("-zvfbfmin");
+}
+
 llvm::Value* Arithmetic::float_to_bfloat(llvm::Value* a) {
   if (bfloats_flush_) {
     if (llvm::Value* result = float_to_bfloat_by_instruction(a)) return result;
   }
   llvm::LLVMContext& context = builder_.getContext();
   const int lanes = lanes_of(a);
+  if (has_bfloat_conversions(target_, a)) {
+    llvm::Value* short_float = builder_.CreateFPTrunc(a, widen(llvm::Type::getBFloatTy(context), lanes));
+    return builder_.CreateBitCast(short_float, widen(llvm::Type::getInt16Ty(context), lanes));
+  }
   llvm::Type* bits = widen(llvm::Type::getInt32Ty(context), lanes);
   llvm::Value* word = builder_.CreateBitCast(a, bits);
   llvm::Value* even = builder_.CreateAnd(builder_.CreateLShr(word, same_int(word, 16)), same_int(word, 1));
@@ -122,19 +147,6 @@ llvm::Value* Arithmetic::float_to_bfloat(llvm::Value* a) {
   rounded = builder_.CreateSelect(builder_.CreateFCmpUNO(a, a), quiet, rounded);
   return builder_.CreateTrunc(builder_.CreateLShr(rounded, same_int(word, 16)),
                               widen(llvm::Type::getInt16Ty(context), lanes));
-}
-
-// On RISC-V scalars are converted by Zfhmin, which Zfh and Zvfh imply, and vectors by Zvfhmin, which Zvfh implies; where there are no vectors, LLVM makes
-// scalars of them.
-static bool has_half_conversions(const Target& target, llvm::Value* a) {
-  if (target.arch == Arch::X86_64) return true;
-  if (!target.is_riscv()) return false;
-  const std::string features = "," + target.features + ",";
-  const auto says = [&](const char* feature) { return features.find("," + std::string(feature) + ",") != std::string::npos; };
-  const bool vectors = says("+zvfh") || (says("+zvfhmin") && !says("-zvfh"));
-  const bool scalars = says("+zfh") || says("+zfhmin") || says("+zvfh");
-  if (a->getType()->isVectorTy() && target.vector_bits > 0) return vectors && !says("-zvfhmin");
-  return scalars && !says("-zfhmin");
 }
 
 // Integer arithmetic on the bits, for targets without half conversions as well: the float is scaled
@@ -269,9 +281,13 @@ llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
     } else if (is_narrow_float(from)) {
       single = NarrowFloats(builder_).to_float(from, a);
     } else {
-      llvm::Value* word = builder_.CreateZExt(a, widen(llvm::Type::getInt32Ty(context), lanes));
-      single = builder_.CreateBitCast(builder_.CreateShl(word, same_int(word, 16)),
-                                      widen(llvm::Type::getFloatTy(context), lanes));
+      llvm::Type* type = widen(llvm::Type::getFloatTy(context), lanes);
+      if (has_bfloat_conversions(target_, a)) {
+        single = builder_.CreateFPExt(builder_.CreateBitCast(a, widen(llvm::Type::getBFloatTy(context), lanes)), type);
+      } else {
+        llvm::Value* word = builder_.CreateZExt(a, widen(llvm::Type::getInt32Ty(context), lanes));
+        single = builder_.CreateBitCast(builder_.CreateShl(word, same_int(word, 16)), type);
+      }
     }
     return cast(DType::F32, to, single);
   }

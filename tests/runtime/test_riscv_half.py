@@ -1,4 +1,4 @@
-"""Float16 on RISC-V: by instructions of Zfh and Zvfh where the target has them, else on the bits; the same numbers."""
+"""Float16 and bfloat16 on RISC-V: by instructions of Zfh, Zvfh and Zvfbfmin where the target has them, else on the bits; the same numbers."""
 
 import numpy
 import onnx
@@ -54,6 +54,16 @@ def test_vectors_are_converted_by_instructions(casts, target, has):
     assembly = assembly_of(casts[0], target)
     assert ("vfwcvt.f.f.v" in assembly and "vfncvt.f.f.w" in assembly) == has
     assert ("vsll" not in assembly and "vmerge" not in assembly) == has
+
+
+@pytest.mark.parametrize("target, has", [("rv64gcv", False), ("rv64gcv+zvfbfmin", True), ("rv64gcv+zvfbfwma", True)])
+def test_bfloats_are_converted_by_instructions(target, has, tmp_path):
+    ports = [helper.make_tensor_value_info(name, TensorProto.BFLOAT16, [100]) for name in "xy"]
+    model = helper.make_model(helper.make_graph([helper.make_node("Exp", ["x"], ["y"])], "powers", ports[:1], ports[1:]),
+                                   opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    onnx.save(model, tmp_path / "powers.onnx")
+    assembly = assembly_of(tmp_path / "powers.onnx", target)
+    assert ("vfwcvtbf16.f.f.v" in assembly and "vfncvtbf16.f.f.w" in assembly) == has
 
 
 def test_scalars_without_their_instructions_are_converted_on_the_bits(tmp_path):
