@@ -296,13 +296,14 @@ void bind_shapes(Program& program) {
 void step_done(void* user, int32_t step) {
   auto& program = *static_cast<Program*>(user);
   const uint64_t now = now_nanoseconds();
-  if (step >= 0 && step < program.info.step_count)
-    program.step_nanoseconds[step] += now - program.last;
+  const bool known = step >= 0 && step < program.info.step_count;
+  if (known) program.step_nanoseconds[step] += now - program.last;
   program.last = now;
+  if (program.counter == Counter::None) return;
   const uint64_t count = read_counter(program.counter);
   const int core = sched_getcpu();
   // Each core has a counter of its own: a step during which the thread moves is left out.
-  if (step >= 0 && step < program.info.step_count && core == program.core) program.step_counts[step] += count - program.last_count;
+  if (known && core == program.core) program.step_counts[step] += count - program.last_count;
   program.last_count = count;
   program.core = core;
 }
@@ -331,8 +332,10 @@ void run(Program& program) {
     tc_context_set_profile(program.context, step_done, &program);
   }
   for (int64_t i = 0; i < program.options.repeat; ++i) {
-    program.last_count = read_counter(program.counter);
-    program.core = sched_getcpu();
+    if (program.counter != Counter::None) {
+      program.last_count = read_counter(program.counter);
+      program.core = sched_getcpu();
+    }
     const uint64_t begin = program.last = now_nanoseconds();
     if (tc_context_run(program.context, program.input_buffers, program.input_count,
                        program.output_buffers, program.output_count) != TC_OK)

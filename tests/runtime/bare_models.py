@@ -153,7 +153,7 @@ def run_arrays(folder, target, inputs, outputs):
               *(f"  write_bytes(out{i}, sizeof out{i});" for i in range(len(outputs))), "  return 0;", "}"]
     (folder / "arrays.c").write_text("\n".join(lines) + "\n")
     said_lines = run_as_process(link(folder, target, [folder / "arrays.c", ROOT / "tests/runtime/bare_linux.c"]), target).splitlines()
-    return [numpy.frombuffer(bytes.fromhex(text), array.dtype).reshape(array.shape) for text, array in zip(said_lines, outputs)]
+    return [numpy.frombuffer(bytes.fromhex(text), array.dtype).reshape(array.shape) for text, array in zip(said_lines, outputs, strict=True)]
 
 
 def run_as_process(program, target):
