@@ -116,10 +116,12 @@ Target riscv_target(int vector_bits) {
   return target;
 }
 
-Target host_target() {
-  return __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")
-             ? avx512_target()
-             : avx2_target();
+Target host_target() { return host_targets().back(); }
+
+std::vector<Target> host_targets() {
+  std::vector<Target> targets = {avx2_target()};
+  if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) targets.push_back(avx512_target());
+  return targets;
 }
 
 LoopNodePtr block(std::vector<LoopNodePtr> children) {
@@ -556,6 +558,15 @@ void expect_like_interpreter(const ScheduledKernel& kernel, const Target& target
                     << ", largest " << largest;
     }
     if (shown > 0) std::fprintf(stderr, "%s\n", str(kernel).c_str());
+  }
+}
+
+void expect_like_interpreter(const ScheduledKernel& kernel, const std::vector<Target>& targets,
+                             const Parameters& parameters, const Tensors& inputs, double tolerance,
+                             int threads) {
+  for (const Target& target : targets) {
+    SCOPED_TRACE(target.name);
+    expect_like_interpreter(kernel, target, parameters, inputs, tolerance, threads);
   }
 }
 

@@ -18,8 +18,9 @@ Target avx512_target();
 Target avx2_target();
 // rv64gcv with at least this vector length; 0 for rv64gc.
 Target riscv_target(int vector_bits);
-// The best of these that this machine runs.
+// The best of these that this machine runs, and all that it runs.
 Target host_target();
+std::vector<Target> host_targets();
 
 // Building blocks of hand-written loop trees.
 LoopNodePtr block(std::vector<LoopNodePtr> children);
@@ -83,6 +84,10 @@ void run_compiled(const ScheduledKernel& kernel, const Target& target, const Par
 // Compiles and runs, and expects each output to agree with interpret(kernel) within `tolerance` of
 // the largest element (exactly for integers).
 void expect_like_interpreter(const ScheduledKernel& kernel, const Target& target,
+                             const Parameters& parameters, const Tensors& inputs, double tolerance,
+                             int threads = 1);
+// The same for each of several targets.
+void expect_like_interpreter(const ScheduledKernel& kernel, const std::vector<Target>& targets,
                              const Parameters& parameters, const Tensors& inputs, double tolerance,
                              int threads = 1);
 

@@ -45,10 +45,13 @@ ExprPtr divided(LowerContext& context, ExprPtr value, const Dim& count) {
   return binary(BinaryOp::Div, value, cast(type, index_value(context.dim(count))));
 }
 
-// Buffers of each row's mean and of 1 / sqrt(variance + epsilon).
+// Buffers of each row's mean, of 1 / sqrt(variance + epsilon), and of what is left of the mean times that (-1: nothing).
 struct Moments {
-  int mean, scale;
+  int mean, scale, shift = -1;
 };
+
+// From so many elements on, the error of a float32 mean is too large beside the deviations of rows that lie far from zero.
+constexpr int64_t kLongRow = 16384;
 
 // The position of the row's first element, where `input` is that of each.
 std::vector<Affine> first_of(const Rows& rows, std::vector<Affine> input) {
@@ -60,6 +63,10 @@ std::vector<Affine> first_of(const Rows& rows, std::vector<Affine> input) {
 
 // The mean is the first element and what all are away from it on average: the sum of large and nearly equal elements would be
 // rounded by more than they differ, which 1 / sqrt(epsilon) magnifies. A row of unknown length may have no first element.
+//
+// The mean of a long row is off by the roundings of its sum and of itself. What the elements are away from it on average is
+// small and therefore exact: it corrects the variance, and `normalized` subtracts it where the row is scaled anyway
+// ("corrected two-pass algorithm": Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983).
 Moments moments(LowerContext& context, const Rows& rows, const std::vector<Affine>& input, double epsilon) {
   const DType type = LowerContext::compute_type(context.dtype(0));
   const int sum = context.local("sum", type, rows.statistics_shape);
@@ -74,15 +81,29 @@ Moments moments(LowerContext& context, const Rows& rows, const std::vector<Affin
   ExprPtr away = binary(BinaryOp::Sub, value, context.read_buffer(result.mean, rows.statistics));
   context.reduce("spread", {rows.outer, rows.inner}, squares, rows.statistics, Reduction::Sum, binary(BinaryOp::Mul, away, away));
   ExprPtr variance = divided(context, context.read_buffer(squares, rows.statistics), rows.count);
+  ExprPtr left;
+  if (!rows.count.is_constant() || rows.count.constant() >= kLongRow) {
+    const int rest = context.local("rest", type, rows.statistics_shape);
+    context.reduce("rest", {rows.outer, rows.inner}, rest, rows.statistics, Reduction::Sum, away);
+    left = divided(context, context.read_buffer(rest, rows.statistics), rows.count);
+    variance = binary(BinaryOp::Max, binary(BinaryOp::Sub, variance, binary(BinaryOp::Mul, left, left)), constant(type, 0));
+  }
   ExprPtr root = unary(UnaryOp::Sqrt, binary(BinaryOp::Add, variance, constant(type, epsilon)));
   context.assign("scale", rows.outer, result.scale, rows.statistics, binary(BinaryOp::Div, constant(type, 1), root));
+  if (left) {
+    result.shift = context.local("shift", type, rows.statistics_shape);
+    context.assign("shift", rows.outer, result.shift, rows.statistics,
+                   binary(BinaryOp::Mul, left, context.read_buffer(result.scale, rows.statistics)));
+  }
   return result;
 }
 
 // (x - mean) * scale of the row's moments.
 ExprPtr normalized(LowerContext& context, const Rows& rows, const Moments& moments, const std::vector<Affine>& input) {
   ExprPtr away = binary(BinaryOp::Sub, context.read(0, input), context.read_buffer(moments.mean, rows.statistics));
-  return binary(BinaryOp::Mul, away, context.read_buffer(moments.scale, rows.statistics));
+  ExprPtr scaled = binary(BinaryOp::Mul, away, context.read_buffer(moments.scale, rows.statistics));
+  if (moments.shift < 0) return scaled;
+  return binary(BinaryOp::Sub, scaled, context.read_buffer(moments.shift, rows.statistics));
 }
 
 std::set<int64_t> softmax_axes(const Node& node, int64_t rank) {

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+from .. import levels
+
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "build_rules", "count.py")
 
 JUNIT = """<testsuites><testsuite name="s">
@@ -63,3 +65,20 @@ def test_a_run_that_was_interrupted_is_a_failure(tmp_path):
     event = {"id": {"testResult": {"label": "//tests:c_test"}}, "aborted": {"reason": "USER_INTERRUPTED"}}
     (tmp_path / "plain.json").write_text(json.dumps(event) + "\n")
     assert count(tmp_path) == ("0 passed, 1 failed", 1)
+
+
+def test_levels_that_nobody_tested_are_told(tmp_path):
+    reason = "untested level x86-64-v4: this processor lacks avx512f"
+    (tmp_path / "pytest.xml").write_text(
+        f'<testsuite><testcase name="good"/><testcase name="wide"><skipped message="{reason}"/></testcase></testsuite>')
+    result = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True)
+    assert result.stdout == ("Nobody tested the numbers of x86-64-v4: this processor lacks avx512f\n"
+                             "1 passed, 0 failed, 1 skipped\n")
+
+
+def test_a_level_is_skipped_where_the_processor_lacks_its_features(tmp_path):
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text("processor : 0\nflags\t\t: fpu avx2 bmi1 bmi2 f16c fma movbe avx512f avx512cd\n")
+    assert levels.missing_features("x86-64-v3", cpuinfo) == []
+    assert levels.missing_features("x86-64-v4", cpuinfo) == ["avx512bw", "avx512dq", "avx512vl"]
+    assert levels.UNTESTED in open(SCRIPT, encoding="utf-8").read()

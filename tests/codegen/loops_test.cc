@@ -54,7 +54,7 @@ TEST(CodegenLoops, ParallelLoopsAreDividedOnce) {
             for_loop("j1", number(0), number(columns - 1),
                      leaf({whole(0, {{"i", v("i1")}, {"j", v("j1")}})}), nested),
             true);
-        expect_like_interpreter(kernel, host_target(), {},
+        expect_like_interpreter(kernel, host_targets(), {},
                                 {{"A", seeded(DType::F32, {rows, columns}, 1)}}, 0, threads);
       }
     }
@@ -83,7 +83,7 @@ TEST(CodegenLoops, RowsOfSeveralPartsAreDividedEvenly) {
     const CompiledKernels compiled({kernel}, host_target());
     for (const int threads : {1, 2, 3, 8, 40}) {
       SCOPED_TRACE(text(rows, " rows of ", columns, " on ", threads));
-      expect_like_interpreter(kernel, host_target(), {}, inputs, 0, threads);
+      expect_like_interpreter(kernel, host_targets(), {}, inputs, 0, threads);
       for (int thread = 0; thread < threads; ++thread) {
         Tensors tensors = inputs;
         tensors["O"] = inputs.at("A");
@@ -113,7 +113,7 @@ TEST(CodegenLoops, IterationsOfSeveralNodesStayOnOneThread) {
   const CompiledKernels compiled({kernel}, host_target());
   for (const int threads : {1, 2, 3, 5, 8, 20}) {
     SCOPED_TRACE(threads);
-    expect_like_interpreter(kernel, host_target(), {}, inputs, 0, threads);
+    expect_like_interpreter(kernel, host_targets(), {}, inputs, 0, threads);
     for (int thread = 0; thread < threads; ++thread) {
       Tensors tensors = inputs;
       tensors["O"] = inputs.at("A");
@@ -145,7 +145,7 @@ TEST(CodegenLoops, BoundsMayBeAnything) {
   LoopNodePtr middle = for_loop("jo", number(0), last, inner);
   middle->marks.push_back({"unroll", 3, {}});
   kernel.root = for_loop("i1", n, middle, true);
-  expect_like_interpreter(kernel, host_target(), {}, {{"A", seeded(DType::F32, {n, n}, 1)}}, 0, 2);
+  expect_like_interpreter(kernel, host_targets(), {}, {{"A", seeded(DType::F32, {n, n}, 1)}}, 0, 2);
 }
 
 TEST(CodegenLoops, ConditionsChoose) {
@@ -166,7 +166,7 @@ TEST(CodegenLoops, ConditionsChoose) {
   const LoopExprPtr ends = loop_expr(Kind::Or, {loop_expr(Kind::Lt, {name("i1"), number(4)}),
                                                 loop_expr(Kind::And, {third, loop_expr(Kind::Ge, {name("i1"), number(9)})})});
   kernel.root = for_loop("i1", n, when(ends, leaf({whole(0, {{"i", v("i1")}})})), true);
-  expect_like_interpreter(kernel, host_target(), {}, {{"A", seeded(DType::F32, {n}, 1)}}, 0, 3);
+  expect_like_interpreter(kernel, host_targets(), {}, {{"A", seeded(DType::F32, {n}, 1)}}, 0, 3);
 }
 
 TEST(CodegenLoops, SeveralParallelLoopsAndASerialPart) {
@@ -179,7 +179,7 @@ TEST(CodegenLoops, SeveralParallelLoopsAndASerialPart) {
   };
   kernel.root = block({range("a", 0, 4, true), range("b", 5, 7, false), range("c", 8, n - 1, true)});
   for (const int threads : {1, 2, 5}) {
-    expect_like_interpreter(kernel, host_target(), {}, {{"A", seeded(DType::F32, {n}, 1)}}, 0, threads);
+    expect_like_interpreter(kernel, host_targets(), {}, {{"A", seeded(DType::F32, {n}, 1)}}, 0, threads);
   }
 }
 
@@ -187,7 +187,7 @@ TEST(CodegenLoops, SoftmaxRowsThroughTheStack) {
   for (const int64_t columns : {1, 16, 37}) {
     const ScheduledKernel kernel = softmax(5, columns);
     EXPECT_EQ(scratch_bytes(kernel), (columns * 4 + 63) / 64 * 64);
-    expect_like_interpreter(kernel, host_target(), {},
+    expect_like_interpreter(kernel, host_targets(), {},
                             {{"A", seeded(DType::F32, {5, columns}, 1)}}, 2e-7, 2);
   }
 }

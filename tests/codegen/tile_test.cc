@@ -10,7 +10,7 @@ namespace {
 
 TEST(CodegenTile, BlockedConvolutionInterior) {
   ConvolutionSpec spec;
-  expect_like_interpreter(blocked_convolution(spec), host_target(), {}, convolution_inputs(spec),
+  expect_like_interpreter(blocked_convolution(spec), host_targets(), {}, convolution_inputs(spec),
                           2e-6);
 }
 
@@ -19,7 +19,7 @@ TEST(CodegenTile, BlockedConvolutionWithPaddingAndTail) {
   spec.height = spec.width = 9;
   spec.padding = 1;
   spec.columns = 4;  // 9 columns: the last tile has one
-  expect_like_interpreter(blocked_convolution(spec), host_target(), {}, convolution_inputs(spec),
+  expect_like_interpreter(blocked_convolution(spec), host_targets(), {}, convolution_inputs(spec),
                           2e-6);
 }
 
@@ -30,13 +30,13 @@ TEST(CodegenTile, BlockedConvolutionWithStride) {
   spec.padding = 1;
   spec.stride = 2;
   spec.columns = 3;
-  expect_like_interpreter(blocked_convolution(spec), host_target(), {}, convolution_inputs(spec),
+  expect_like_interpreter(blocked_convolution(spec), host_targets(), {}, convolution_inputs(spec),
                           2e-6, 2);
 }
 
 TEST(CodegenTile, ElementwiseWithTail) {
   for (const int64_t count : {1, 15, 16, 17, 64, 100}) {
-    expect_like_interpreter(elementwise_relu(count, 16), host_target(), {},
+    expect_like_interpreter(elementwise_relu(count, 16), host_targets(), {},
                             {{"A", seeded(DType::F32, {count}, 1)},
                              {"B", seeded(DType::F32, {count}, 2)}},
                             0);
@@ -51,7 +51,7 @@ TEST(CodegenTile, LanesThatWriteApart) {
                {16, 16}, {16, 5}, {16, 40}, {8, 8}, {8, 3}, {4, 4}, {2, 4}, {12, 12}}) {
         for (const bool apart : {true, false}) {
           SCOPED_TRACE(text(rows, "x", columns, " by ", width, "x", copies, apart ? " apart" : ""));
-          expect_like_interpreter(transposed(rows, columns, width, copies, dtype, apart), host_target(), {},
+          expect_like_interpreter(transposed(rows, columns, width, copies, dtype, apart), host_targets(), {},
                                   {{"A", seeded(dtype, {columns, rows}, 1)}}, 0);
         }
       }
@@ -66,7 +66,7 @@ TEST(CodegenTile, FoursOfBytesThatLanesWriteApart) {
       for (const int64_t width : {4, 8, 16, 32}) {
         for (const bool apart : {true, false}) {
           SCOPED_TRACE(text(rows, "x", columns, " by ", width, apart ? " apart" : ""));
-          expect_like_interpreter(transposed(rows, columns, width, 4, DType::U8, apart), host_target(), {},
+          expect_like_interpreter(transposed(rows, columns, width, 4, DType::U8, apart), host_targets(), {},
                                   {{"A", seeded(DType::U8, {columns, rows}, 1)}}, 0);
         }
       }
@@ -77,7 +77,7 @@ TEST(CodegenTile, FoursOfBytesThatLanesWriteApart) {
 TEST(CodegenTile, Gemm) {
   for (const auto& [m, n, k] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{
            {12, 32, 40}, {7, 33, 5}, {13, 64, 17}}) {
-    expect_like_interpreter(gemm(m, n, k), host_target(), {},
+    expect_like_interpreter(gemm(m, n, k), host_targets(), {},
                             {{"A", seeded(DType::F32, {m, k}, 1)},
                              {"B", seeded(DType::F32, {k, n}, 2)},
                              {"bias", seeded(DType::F32, {n}, 3)}},
@@ -87,11 +87,11 @@ TEST(CodegenTile, Gemm) {
 
 TEST(CodegenTile, RowReductionOverLanes) {
   for (const int64_t columns : {5, 16, 100}) {
-    expect_like_interpreter(row_reduction(4, columns, Reduction::Sum), host_target(), {},
+    expect_like_interpreter(row_reduction(4, columns, Reduction::Sum), host_targets(), {},
                             {{"A", seeded(DType::F32, {4, columns}, 1)}}, 2e-6);
-    expect_like_interpreter(row_reduction(4, columns, Reduction::Max), host_target(), {},
+    expect_like_interpreter(row_reduction(4, columns, Reduction::Max), host_targets(), {},
                             {{"A", seeded(DType::F32, {4, columns}, 1)}}, 0);
-    for (const Target& target : {host_target(), avx2_target()}) {
+    for (const Target& target : host_targets()) {
       expect_like_interpreter(row_reduction(4, columns, Reduction::MaxNumber), target, {}, {{"A", rows_with_nan(4, columns)}}, 0);
     }
   }

@@ -61,7 +61,7 @@ TEST(CodegenTypes, BinaryOperators) {
                          }});
     }
     SCOPED_TRACE(name_of(dtype));
-    expect_like_interpreter(several(kCount, 16, {dtype, dtype}, results), host_target(), {},
+    expect_like_interpreter(several(kCount, 16, {dtype, dtype}, results), host_targets(), {},
                             {{"A", edges(dtype, kCount, 1)}, {"B", edges(dtype, kCount, 2)}}, 1e-6);
   }
 }
@@ -78,7 +78,7 @@ TEST(CodegenTypes, PartsOfWideProducts) {
                          }});
     }
   }
-  expect_like_interpreter(several(kCount, 16, {DType::I32, DType::I32}, results), host_target(), {},
+  expect_like_interpreter(several(kCount, 16, {DType::I32, DType::I32}, results), host_targets(), {},
                           {{"A", edges(DType::I32, kCount, 1)}, {"B", edges(DType::I32, kCount, 2)}}, 0);
 }
 
@@ -105,7 +105,7 @@ TEST(CodegenTypes, UnaryOperators) {
       }
     }
     SCOPED_TRACE(name_of(dtype));
-    expect_like_interpreter(several(kCount, 8, {dtype}, results), host_target(), {},
+    expect_like_interpreter(several(kCount, 8, {dtype}, results), host_targets(), {},
                             {{"A", edges(dtype, kCount, 1)}}, 1e-6);
   }
 }
@@ -117,7 +117,7 @@ TEST(CodegenTypes, CastsBetweenAllTypes) {
       results.push_back({to, [to](const std::vector<ExprPtr>& in) { return cast(to, in[0]); }});
     }
     SCOPED_TRACE(name_of(from));
-    expect_like_interpreter(several(kCount, 16, {from}, results), host_target(), {},
+    expect_like_interpreter(several(kCount, 16, {from}, results), host_targets(), {},
                             {{"A", edges(from, kCount, 3)}}, 0);
   }
 }
@@ -133,7 +133,7 @@ TEST(CodegenTypes, RoundedCastsSaturate) {
   }
   for (const int lanes : {16, 8, 4, 2, 1}) {
     SCOPED_TRACE(lanes);
-    expect_like_interpreter(several(kCount, lanes, {DType::F32}, results), host_target(), {}, {{"A", values}}, 0);
+    expect_like_interpreter(several(kCount, lanes, {DType::F32}, results), host_targets(), {}, {{"A", values}}, 0);
   }
 }
 
@@ -150,9 +150,9 @@ TEST(CodegenTypes, HalfRoundsOnceFromEverywhere) {
   }
   for (const DType to : {DType::F16, DType::BF16}) {
     const auto narrow = [to](const std::vector<ExprPtr>& in) { return cast(to, in[0]); };
-    expect_like_interpreter(elementwise(count, 16, DType::F64, to, narrow), host_target(), {},
+    expect_like_interpreter(elementwise(count, 16, DType::F64, to, narrow), host_targets(), {},
                             {{"A", wide}}, 0);
-    expect_like_interpreter(elementwise(count, 16, DType::F32, to, narrow), host_target(), {},
+    expect_like_interpreter(elementwise(count, 16, DType::F32, to, narrow), host_targets(), {},
                             {{"A", single}}, 0);
   }
 }
@@ -176,9 +176,9 @@ TEST(CodegenTypes, NarrowFloatsRoundOnceFromEverywhere) {
     const auto narrow = [to](const std::vector<ExprPtr>& in) { return cast(to, in[0]); };
     const auto widen = [](const std::vector<ExprPtr>& in) { return cast(DType::F32, in[0]); };
     SCOPED_TRACE(name_of(to));
-    expect_like_interpreter(elementwise(count, 16, DType::F64, to, narrow), host_target(), {}, {{"A", wide}}, 0);
-    expect_like_interpreter(elementwise(count, 8, DType::F32, to, narrow), host_target(), {}, {{"A", single}}, 0);
-    expect_like_interpreter(elementwise(codes, 16, to, DType::F32, widen), host_target(), {}, {{"A", stored}}, 0);
+    expect_like_interpreter(elementwise(count, 16, DType::F64, to, narrow), host_targets(), {}, {{"A", wide}}, 0);
+    expect_like_interpreter(elementwise(count, 8, DType::F32, to, narrow), host_targets(), {}, {{"A", single}}, 0);
+    expect_like_interpreter(elementwise(codes, 16, to, DType::F32, widen), host_targets(), {}, {{"A", stored}}, 0);
   }
 }
 
@@ -195,7 +195,7 @@ TEST(CodegenTypes, SelectsEvaluateOneSide) {
           const ExprPtr after = load(DType::F32, 0, std::vector<Affine>{v("i") + 5});
           return select(inside, binary(BinaryOp::Sub, before, after), in[0]);
         });
-    expect_like_interpreter(kernel, host_target(), {}, {{"A", seeded(DType::F32, {kCount}, 4)}}, 0);
+    expect_like_interpreter(kernel, host_targets(), {}, {{"A", seeded(DType::F32, {kCount}, 4)}}, 0);
   }
 }
 
@@ -205,7 +205,7 @@ TEST(CodegenTypes, SelectsOnData) {
         return select(binary(BinaryOp::Lt, in[0], in[1]), in[2],
                       unary(UnaryOp::Neg, binary(BinaryOp::Mul, in[0], in[2])));
       });
-  expect_like_interpreter(kernel, host_target(), {},
+  expect_like_interpreter(kernel, host_targets(), {},
                           {{"A", seeded(DType::F32, {kCount}, 4)}, {"B", seeded(DType::F32, {kCount}, 5)},
                            {"C", seeded(DType::F32, {kCount}, 6)}},
                           0);
@@ -226,7 +226,7 @@ TEST(CodegenTypes, GathersByData) {
             return load(dtype, 0, place);
           },
           {dtype, DType::I32});
-      expect_like_interpreter(kernel, host_target(), {},
+      expect_like_interpreter(kernel, host_targets(), {},
                               {{"A", seeded(dtype, {kCount}, 4)}, {"B", seeded(DType::I32, {kCount}, 5)}},
                               0);
     }
@@ -239,7 +239,7 @@ TEST(CodegenTypes, IndicesAreValues) {
         return binary(BinaryOp::Add, binary(BinaryOp::Mul, index_value(v("i") * 3 - 5), in[0]),
                       index_value(v("i")));
       });
-  expect_like_interpreter(kernel, host_target(), {}, {{"A", seeded(DType::I64, {kCount}, 4)}}, 0);
+  expect_like_interpreter(kernel, host_targets(), {}, {{"A", seeded(DType::I64, {kCount}, 4)}}, 0);
 }
 
 TEST(CodegenTypes, NanPassesThroughMaxAndMin) {
@@ -259,7 +259,7 @@ TEST(CodegenTypes, NanPassesThroughMaxAndMin) {
                          return binary(op, constant(DType::F32, 6), in[0]);
                        }});
   }
-  for (const Target& target : {host_target(), avx2_target()}) {
+  for (const Target& target : host_targets()) {
     expect_like_interpreter(several(64, 16, {DType::F32, DType::F32}, results), target, {},
                             {{"A", a}, {"B", b}}, 0);
     for (const Reduction reduction : {Reduction::Max, Reduction::Min}) {

@@ -7,6 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tc
 
+from ..levels import NATIVE_AND_LEVELS
 from ..support import count_under_qemu, output_file
 
 KINDS = {"uint8": (TensorProto.UINT8, (0, 1, 100, 128, 255)), "int8": (TensorProto.INT8, (-128, -7, 0, 127))}
@@ -100,7 +101,7 @@ def test_sums_beyond_32_bits_of_the_scale(zero, tmp_path):
 
 
 @pytest.mark.parametrize("channels", [2, 3, 4, 5])
-@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 def test_channels_that_lie_side_by_side_come_to_the_front(channels, target):
     """Lanes read bytes so far apart; the last row ends with the array, so that nothing behind it may be read."""
     for height, width in ((4, 16), (5, 37), (1, 100)):

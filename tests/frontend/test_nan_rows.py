@@ -6,6 +6,8 @@ import pytest
 import tc
 from onnx import TensorProto, helper
 
+from ..levels import NATIVE_AND_LEVELS
+
 ROWS = np.random.default_rng(0).standard_normal((9, 37)).astype(np.float32)
 ROWS[0] = np.nan
 ROWS[1, 3] = np.nan
@@ -34,7 +36,7 @@ def log_sum_exp(x):
 
 
 @pytest.mark.parametrize("operator, reference", [("Softmax", softmax), ("LogSoftmax", log_softmax), ("ReduceLogSumExp", log_sum_exp)])
-@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 def test_nan_stays_in_its_row(operator, reference, target, tmp_path):
     attributes = {"axis": -1} if operator != "ReduceLogSumExp" else {"keepdims": 1}
     inputs = ["x"] if operator != "ReduceLogSumExp" else ["x", "axes"]

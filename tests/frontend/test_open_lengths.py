@@ -7,6 +7,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tc
 
+from ..levels import NATIVE_AND_LEVELS
+
 CHANNELS = 5
 CASES = [(filters, times, kernel, dilation, stride) for filters in (3, 24) for times in (8, 16, 64, 96) for kernel, dilation, stride in ((1, 1, 1), (3, 1, 1), (7, 3, 1), (4, 1, 2))]
 
@@ -35,7 +37,7 @@ def reference(x, weights, dilation, stride):
     return np.where(sums < 0, 0.1 * sums, sums)
 
 
-@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_against_the_definition(case, target):
     _, times, _, dilation, stride = case

@@ -11,6 +11,7 @@ from tc.arguments import options_of
 from tc.native import compiler
 from tc.sources import source_of
 
+from ..levels import NATIVE_AND_LEVELS
 from ..support import count_under_qemu, output_file
 from .quantised_graphs import numbers_of_type
 
@@ -157,7 +158,7 @@ def check(seed, target):
 
 
 @pytest.mark.parametrize("part", range(4))
-@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 def test_layers_equal_their_unfused_evaluation(target, part, request):
     count = 250 if request.config.getoption("--full") else 10
     for seed in range(part * count, (part + 1) * count):
@@ -175,7 +176,7 @@ def test_layers_on_riscv(seed, tmp_path):
 
 
 @pytest.mark.parametrize("inner", [7, 32, 312])
-@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 def test_products_with_a_zero_point_of_the_run(inner, target):
     """As in networks that are quantised while they run; sums of integers are equal."""
     random = numpy.random.default_rng([28, inner])
@@ -193,7 +194,7 @@ def test_products_with_a_zero_point_of_the_run(inner, target):
 
 
 @pytest.mark.parametrize("channels, groups", [(8, 1), (16, 1), (8, 2), (32, 1), (12, 1)])
-@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 def test_one_filter_adds_up_along_its_channels(channels, groups, target):
     """Without filters or places beside each other, lanes are channels, which are added up across the vector."""
     random = numpy.random.default_rng([30, channels, groups])

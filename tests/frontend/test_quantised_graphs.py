@@ -3,6 +3,7 @@
 import numpy
 import pytest
 
+from ..levels import NATIVE_AND_LEVELS
 from .quantised_graphs import FURTHER, Graph, compare, compare_meanings, text, text_of_meanings
 
 
@@ -13,20 +14,22 @@ def judged(counts, wrong, what, capsys):
     # What lies at ties is little, else nothing would be compared.
     assert counts[1] < 0.05 * counts[0]
 
+ORDER = ["x86-64-v3", "native", "x86-64-v4"]
+
 
 @pytest.mark.parametrize("part", range(4))
-@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 def test_graphs(part, target, request, capsys):
     count = 500 if request.config.getoption("--full") else 25
-    # Graphs of one target are none of the other's.
-    first = part * count + 4 * count * (target == "native")
+    # Graphs of one target are none of the others'.
+    first = part * count + 4 * count * ORDER.index(target)
     judged(*compare(range(first, first + count), target), f"{count} graphs on {target}", capsys)
 
 
-@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 def test_graphs_of_further_operators(target, request, capsys):
     count = 500 if request.config.getoption("--full") else 20
-    first = FURTHER + count * (target == "native")
+    first = FURTHER + count * ORDER.index(target)
     judged(*compare(range(first, first + count), target), f"{count} graphs of further operators on {target}", capsys)
 
 

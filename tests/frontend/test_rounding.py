@@ -6,6 +6,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tc
 
+from ..levels import NATIVE_AND_LEVELS
+
 
 def model_of(node, sizes, weights):
     graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, sizes)],
@@ -25,7 +27,7 @@ def in_turn(terms):
     return total
 
 
-@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 @pytest.mark.parametrize("terms", [2048, 2304, 576, 1000])
 def test_long_sums_are_formed_in_blocks(target, terms):
     random = np.random.default_rng(7)
@@ -81,7 +83,7 @@ def test_k_blocks_do_not_lengthen_blocks_of_sums(channels):
     assert error <= 1.2 * expected
 
 
-@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 @pytest.mark.parametrize("elements", [3, 7, 49, 312])
 @pytest.mark.parametrize("operator", ["LayerNormalization", "InstanceNormalization", "GroupNormalization"])
 def test_equal_elements_are_normalised_to_zero(operator, elements, target):
@@ -99,7 +101,7 @@ def test_equal_elements_are_normalised_to_zero(operator, elements, target):
     assert (found == 0).all()
 
 
-@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 @pytest.mark.parametrize("operator,sizes,axes", [("ReduceMean", (1, 4, 800, 800), (2, 3)), ("ReduceMean", (4, 640000), (1,)),
                                                  ("ReduceSumSquare", (1, 4, 800, 800), (2, 3)), ("ReduceL2", (2, 1300000), (1,))])
 def test_long_reductions_are_formed_in_blocks(operator, sizes, axes, target):
@@ -119,7 +121,7 @@ def test_long_reductions_are_formed_in_blocks(operator, sizes, axes, target):
     assert error < 6e-7
 
 
-@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 def test_a_map_is_normalised_by_a_small_deviation(target):
     """The first element is far from all others, from which the mean is a hundred deviations away."""
     x = (100 + np.random.default_rng(4).standard_normal((1, 2, 640, 640))).astype(np.float32)
@@ -135,4 +137,5 @@ def test_a_map_is_normalised_by_a_small_deviation(target):
     exact = (exact - exact.mean((2, 3), keepdims=True)) / np.sqrt(exact.var((2, 3), keepdims=True) + 1e-5)
     error = np.abs(found - exact)[:, :, 1:].max()
     print(f"{target}: error {error:.2e} deviations")
-    assert error < 1e-5
+    # The mean in float32 is rounded by up to 3.8e-6.
+    assert error < 2e-6

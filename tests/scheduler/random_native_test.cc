@@ -116,7 +116,7 @@ std::optional<uint32_t> only_seed() {
 
 TEST(RandomSchedulesNative, ComputeTheSame) {
   if (const auto seed = only_seed()) {
-    for (const Target& target : {host_target(), avx2_target()}) {
+    for (const Target& target : host_targets()) {
       NativeRun run(target, kMostCopies);
       run.add(*seed);
       run.flush();
@@ -147,7 +147,7 @@ TEST(RandomSchedulesNative, ComputeTheSame) {
 TEST(RandomSchedulesNative, ProductsOfOpenSizes) {
   const uint32_t first = only_seed().value_or(10000), end = only_seed() ? first + 1 : first + 120;
   uint32_t products = 0;
-  for (const Target& target : {host_target(), avx2_target()}) {
+  for (const Target& target : host_targets()) {
     NativeRun run(target, kMostCopies);
     for (uint32_t seed = first; seed < end; ++seed) run.add(seed, random_schedule_of_products);
     run.flush();

@@ -29,7 +29,7 @@ TEST_P(Mended, ComputesTheSame) {
   Schedule schedule(kernel, host_target());
   ASSERT_EQ(schedule.replay(GetParam().trace), std::nullopt);
   EXPECT_EQ(difference(kernel, schedule, 1), "") << str(schedule.finish());
-  for (const Target& target : {host_target(), avx2_target()}) {
+  for (const Target& target : host_targets()) {
     Schedule same(kernel, target);
     ASSERT_EQ(same.replay(GetParam().trace), std::nullopt);
     auto native = [&](const ScheduledKernel& scheduled, Tensors& tensors) { run_compiled(scheduled, target, {}, tensors); };
