@@ -168,16 +168,16 @@ class Describer:
     def cast(self, name, given, wanted):
         return name if given == wanted else self.node("Cast", [name], to=ONNX_NUMBERS[wanted])
 
-    def activated(self, name, activation):
-        """The value behind the activation that an operator has fused, of floats."""
+    def activated(self, name, activation, dtype="f32"):
+        """The value behind the activation that an operator has fused, of floats or of whole numbers without a scale."""
         if activation == "NONE":
             return name
         if activation in _RANGES:
             low, high = _RANGES[activation]
-            if (low, high) == (0, None):
+            if (low, high) == (0, None) and dtype == "f32":
                 return self.node("Relu", [name])
-            return self.node("Clip", [name, self.number(low, "f32"), self.number(high, "f32")])
-        if activation == "TANH":
+            return self.node("Clip", [name, self.number(low, dtype), None if high is None else self.number(high, dtype)])
+        if activation == "TANH" and dtype == "f32":
             return self.node("Tanh", [name])
         raise Refusal(f"the fused activation {activation} is not supported")
 

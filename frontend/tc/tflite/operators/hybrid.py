@@ -8,6 +8,7 @@ import numpy as np
 
 from ..describe import Refusal
 from .quantised import padded
+from .quantised_elements import away_from_zero
 
 _TINY = 1e-30     # in place of a range of 0, whose numbers are all 0
 
@@ -33,9 +34,7 @@ def quantised_while_running(g, name, axes):
     largest = g.node("ReduceMax", [g.node("Abs", [name]), g.ints(axes)], keepdims=1)
     largest = g.node("Max", [largest, g.number(_TINY, "f32")])
     units = g.node("Mul", [name, g.node("Div", [g.number(127, "f32"), largest])])
-    # To the nearest integer, halves away from 0.
-    away = g.node("Floor", [g.node("Add", [g.node("Abs", [units]), g.number(0.5, "f32")])])
-    integers = g.node("Cast", [g.node("Mul", [g.node("Sign", [units]), away])], to=3)
+    integers = g.node("Cast", [away_from_zero(g, units)], to=3)
     return integers, g.node("Div", [largest, g.number(127, "f32")])
 
 
@@ -59,7 +58,7 @@ def convolution(g, call, kernel, axis, attributes):
     x, weights, bias = call.inputs
     scales, channels = weight_scale(weights, axis), kernel.shape[0]
     integers, scale = quantised_while_running(g, g.channels_first(x), [1, 2, 3])
-    integers, attributes = padded(g, integers, x, attributes, 0)
+    integers, attributes = padded(g, integers, x, attributes, g.number(0, "i8"))
     sums = g.node("ConvInteger", [integers, g.constant(kernel)], **attributes)
     name = g.reshape(g.plain(bias), [1, channels, 1, 1]) if bias is not None else None
     g.give(call.out, scaled(g, call, (sums, scale), np.broadcast_to(scales, (channels,)).reshape(1, -1, 1, 1), name), channels_first=True)
