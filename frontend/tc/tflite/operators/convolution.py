@@ -150,7 +150,6 @@ def fully_connected(g, call):
     units, depth = weights.shape
     rows = rows_of(g, call, x, depth)
     if hybrid.is_hybrid(x, weights):
-        hybrid.refuse_asymmetric(call)
         name = hybrid.fully_connected(g, call, rows, weights, bias)
     elif x.dtype in ENDS:
         name = quantised.fully_connected(g, call, rows)
@@ -164,7 +163,6 @@ def fully_connected(g, call):
 
 @operator("BATCH_MATMUL", options="BatchMatMulOptions", inputs=(2, 2))
 def batch_matmul(g, call):
-    call.need_types("f32")
     names = []
     for value, field in zip(call.inputs, ("AdjX", "AdjY")):
         order = list(range(value.rank))
@@ -173,4 +171,9 @@ def batch_matmul(g, call):
         if call.option(field):
             order[-2:] = order[:-3:-1]
         names.append(g.plain(value) if order == sorted(order) else g.node("Transpose", [g.plain(value)], perm=order))
+    if call.inputs[0].dtype in ENDS:
+        depth = call.inputs[0].shape[-2 if call.option("AdjX") else -1]
+        quantised.product_of_matrices(g, call, names, depth)
+        return
+    call.need_types("f32")
     g.give(call.out, g.node("MatMul", names))

@@ -277,6 +277,24 @@ def fully_connected(g, call, rows):
     return stored(g, layer.scaled(g, sums, (-1,), "once"), call.out, ends(call, call.out))
 
 
+def product_of_matrices(g, call, names, depth):
+    """BATCH_MATMUL: `names` are the operands as matrices that are multiplied, of that many products a sum."""
+    a, b = call.inputs
+    need_integers(a, b, call.out, types=("i8", "i16"))
+    real = np.float64(units(a)[0] * units(b)[0]) / np.float64(units(call.out)[0])
+    if a.dtype == "i16":
+        # Floats of 64 bits hold sums of up to 2 ** 23 such products exactly.
+        wide = [g.node("Cast", [name], to=ONNX_NUMBERS["f64"]) for name in names]
+        sums = g.node("Cast", [g.node("MatMul", wide)], to=ONNX_NUMBERS["i64"])
+        g.give(call.out, stored(g, _rescaled_long(g, sums, [real], ()), call.out))
+        return
+    most = depth * 255 * 255
+    if most >= 1 << 31:
+        raise Refusal("its sums have no room in 32 bits")
+    sums = g.node("MatMulInteger", [*names, *(g.number(zero_of(value), value.dtype) for value in (a, b))])
+    g.give(call.out, stored(g, rescaled(g, sums, real, most), call.out))
+
+
 def two_operands(g, call):
     """ADD, SUB and MUL."""
     need_integers(*call.inputs[:2], call.out)

@@ -6,6 +6,7 @@ Of 8 bits there are 256 integers: what a kernel computes of each is computed whi
 import numpy as np
 
 from ..describe import NUMPY_TYPES, ONNX_NUMBERS, Refusal
+from . import quantised_shorts
 from .integers import BYTES, ENDS, by_table, centred, clamped, ends, every_integer, farthest, need_integers, same_scale, stored, units
 from .quantised import multiplier_of, rescaled, rescaled_numbers
 
@@ -45,6 +46,12 @@ _BY_FLOATS = {
 def by_floats(g, call):
     """A function of the float32 that each integer stands for."""
     x, out = call.inputs[0], call.out
+    if x.dtype == "i16" and call.name in ("LOGISTIC", "TANH"):
+        (quantised_shorts.logistic if call.name == "LOGISTIC" else quantised_shorts.tanh)(g, call)
+        return
+    if x.dtype == "i16" and call.name in ("EXP", "LOG"):
+        quantised_shorts.by_table(g, call, _BY_FLOATS[call.name])
+        return
     need_integers(x, out, types=("i8",) if call.name in ("ELU", "EXP", "LOG") else BYTES)
     (scale, zero), (out_scale, out_zero) = units(x), units(out)
     reals = (scale * (every_integer(x) - zero).astype(np.float32)).astype(np.float64)
