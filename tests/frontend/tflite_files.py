@@ -9,9 +9,11 @@ TYPES = {np.dtype(np.float32): "FLOAT32", np.dtype(np.int8): "INT8", np.dtype(np
 
 
 class Tensor:
-    """Of a file: `data` makes a constant; `scale` and `zero` are a number or a list, along `axis`."""
+    """Of a file: `data` makes a constant; `scale` and `zero` are a number or a list, along `axis`. `sparse` is (order of traversal, block map, levels): a level
+    is the number of its places or (segments, indices)."""
 
-    def __init__(self, name, shape=None, dtype=np.float32, data=None, scale=None, zero=0, axis=0, raw=None, type_number=None):
+    def __init__(self, name, shape=None, dtype=np.float32, data=None, scale=None, zero=0, axis=0, raw=None, type_number=None, sparse=None, variable=False):
+        self.sparse, self.variable = sparse, variable
         self.name, self.data = name, None if data is None else np.asarray(data)
         self.shape = list(self.data.shape) if shape is None else list(shape)
         self.dtype = np.dtype(dtype) if data is None else self.data.dtype
@@ -51,8 +53,40 @@ def _quantisation(builder, tensor):
     return tflite.QuantizationParametersEnd(builder)
 
 
+def _sparsity(builder, tensor):
+    if tensor.sparse is None:
+        return None
+    order, blocks, levels = tensor.sparse
+    made = []
+    for level in levels:
+        vectors = []
+        for numbers in () if isinstance(level, int) else level:
+            kind, stem = (np.uint8, "Uint8Vector") if max(numbers, default=0) < 200 else (np.uint16, "Uint16Vector") if max(numbers) < 60000 else (np.int32, "Int32Vector")
+            values = _ints(builder, numbers, kind)
+            getattr(tflite, stem + "Start")(builder)
+            getattr(tflite, stem + "AddValues")(builder, values)
+            vectors.append((getattr(tflite.SparseIndexVector, stem), getattr(tflite, stem + "End")(builder)))
+        tflite.DimensionMetadataStart(builder)
+        tflite.DimensionMetadataAddFormat(builder, tflite.DimensionType.SPARSE_CSR if vectors else tflite.DimensionType.DENSE)
+        if vectors:
+            tflite.DimensionMetadataAddArraySegmentsType(builder, vectors[0][0])
+            tflite.DimensionMetadataAddArraySegments(builder, vectors[0][1])
+            tflite.DimensionMetadataAddArrayIndicesType(builder, vectors[1][0])
+            tflite.DimensionMetadataAddArrayIndices(builder, vectors[1][1])
+        else:
+            tflite.DimensionMetadataAddDenseSize(builder, level)
+        made.append(tflite.DimensionMetadataEnd(builder))
+    order, blocks, metadata = _ints(builder, order), _ints(builder, blocks), _offsets(builder, made)
+    tflite.SparsityParametersStart(builder)
+    tflite.SparsityParametersAddTraversalOrder(builder, order)
+    tflite.SparsityParametersAddBlockMap(builder, blocks)
+    tflite.SparsityParametersAddDimMetadata(builder, metadata)
+    return tflite.SparsityParametersEnd(builder)
+
+
 def _tensor(builder, tensor, number):
     name, shape, found = builder.CreateString(tensor.name), _ints(builder, tensor.shape), _quantisation(builder, tensor)
+    sparsity = _sparsity(builder, tensor)
     tflite.TensorStart(builder)
     tflite.TensorAddName(builder, name)
     tflite.TensorAddShape(builder, shape)
@@ -60,6 +94,10 @@ def _tensor(builder, tensor, number):
     tflite.TensorAddBuffer(builder, number)
     if found is not None:
         tflite.TensorAddQuantization(builder, found)
+    if sparsity is not None:
+        tflite.TensorAddSparsity(builder, sparsity)
+    if tensor.variable:
+        tflite.TensorAddIsVariable(builder, True)
     return tflite.TensorEnd(builder)
 
 

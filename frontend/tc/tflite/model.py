@@ -89,15 +89,14 @@ def _describe_operator(describer, file, operator, values, problems):
     describer.source = f"{operator.name}, operator {operator.number}"
     try:
         missing = [value for value in inputs if value is not None and not value.is_known]
-        unread = next((value for value in missing if not value.tensor.is_variable and not value.tensor.is_sparse), None)
+        unread = next((value for value in missing if not value.tensor.is_variable), None)
         if unread is not None:
             if problems:
                 return      # it may be what an operator makes that is refused already
             raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: {where} reads tensor '{unread.tensor.name}', which "
                              "no operator before it makes")
         if missing:
-            kind = "variable" if missing[0].tensor.is_variable else "sparse"
-            raise Refusal(f"tensor '{missing[0].tensor.name}' is {kind}, which is not supported")
+            raise Refusal(f"tensor '{missing[0].tensor.name}' is variable, which is not supported")
         row = row_of(operator.name)
         if row is None:
             raise Refusal("it is not supported")

@@ -41,6 +41,16 @@ def reshape(g, call):
     reshaped(g, call, shape)
 
 
+@operator("DENSIFY")
+def densify(g, call):
+    """Sparse constants are filled up while the file is read."""
+    x = call.inputs[0]
+    if x.data is None:
+        raise Refusal(f"'{x.tensor.name}' is computed while the model runs; only constants are supported")
+    call.out.tensor.data = x.data
+    call.out.tensor.quantisation = call.out.tensor.quantisation or x.tensor.quantisation
+
+
 @operator("SQUEEZE", options="SqueezeOptions")
 def squeeze(g, call):
     x = call.inputs[0]
