@@ -102,7 +102,8 @@ def _tensor(builder, tensor, number):
 
 
 def _options(builder, operator):
-    values = {field: _ints(builder, value) if isinstance(value, list) else value for field, value in operator.options.items()}
+    values = {field: _ints(builder, value) if isinstance(value, list) else builder.CreateString(value) if isinstance(value, str) else value
+              for field, value in operator.options.items()}
     stem = operator.table
     getattr(tflite, stem + "Start")(builder)
     for field, value in values.items():
@@ -135,10 +136,31 @@ def _code(builder, operator):
     return tflite.OperatorCodeEnd(builder)
 
 
-def file_of(tensors, operators, inputs, outputs, version=3, codes=None, graphs=1):
-    """The bytes of a file with this graph, `graphs` times; `codes` in place of the operators' own."""
+class Graph:
+    """A further graph of a file: what operators that call graphs name by its number."""
+
+    def __init__(self, tensors, operators, inputs=(), outputs=()):
+        self.tensors, self.operators, self.inputs, self.outputs = tensors, operators, inputs, outputs
+
+
+def _graph(builder, graph, first_buffer, first_code):
+    tensor_list = _offsets(builder, [_tensor(builder, tensor, number + first_buffer) for number, tensor in enumerate(graph.tensors)])
+    operator_list = _offsets(builder, [_operator(builder, operator, number + first_code) for number, operator in enumerate(graph.operators)])
+    input_list, output_list, name = _ints(builder, graph.inputs), _ints(builder, graph.outputs), builder.CreateString("main")
+    tflite.SubGraphStart(builder)
+    tflite.SubGraphAddTensors(builder, tensor_list)
+    tflite.SubGraphAddInputs(builder, input_list)
+    tflite.SubGraphAddOutputs(builder, output_list)
+    tflite.SubGraphAddOperators(builder, operator_list)
+    tflite.SubGraphAddName(builder, name)
+    return tflite.SubGraphEnd(builder)
+
+
+def file_of(tensors, operators, inputs, outputs, version=3, codes=None, graphs=1, more=()):
+    """The bytes of a file with this graph, `graphs` times, and `more` Graphs; `codes` in place of the operators' own."""
     builder = flatbuffers.Builder(1024)
-    buffers = [None, *(tensor.raw for tensor in tensors)]
+    every = [Graph(tensors, operators, inputs, outputs), *more]
+    buffers = [None, *(tensor.raw for graph in every for tensor in graph.tensors)]
     made = []
     for raw in buffers:
         data = builder.CreateByteVector(raw) if raw is not None else None
@@ -147,17 +169,12 @@ def file_of(tensors, operators, inputs, outputs, version=3, codes=None, graphs=1
             tflite.BufferAddData(builder, data)
         made.append(tflite.BufferEnd(builder))
     buffer_list = _offsets(builder, made)
-    tensor_list = _offsets(builder, [_tensor(builder, tensor, number + 1) for number, tensor in enumerate(tensors)])
-    operator_list = _offsets(builder, [_operator(builder, operator, number) for number, operator in enumerate(operators)])
-    code_list = _offsets(builder, [_code(builder, operator) for operator in (operators if codes is None else codes)])
-    input_list, output_list, name = _ints(builder, inputs), _ints(builder, outputs), builder.CreateString("main")
-    tflite.SubGraphStart(builder)
-    tflite.SubGraphAddTensors(builder, tensor_list)
-    tflite.SubGraphAddInputs(builder, input_list)
-    tflite.SubGraphAddOutputs(builder, output_list)
-    tflite.SubGraphAddOperators(builder, operator_list)
-    tflite.SubGraphAddName(builder, name)
-    graph_list = _offsets(builder, [tflite.SubGraphEnd(builder)] * graphs)
+    graph_offsets, first_buffer, first_code = [], 1, 0
+    for graph in every:
+        graph_offsets.append(_graph(builder, graph, first_buffer, first_code))
+        first_buffer, first_code = first_buffer + len(graph.tensors), first_code + len(graph.operators)
+    code_list = _offsets(builder, [_code(builder, operator) for operator in ([each for graph in every for each in graph.operators] if codes is None else codes)])
+    graph_list = _offsets(builder, graph_offsets[:1] * graphs + graph_offsets[1:])
     tflite.ModelStart(builder)
     tflite.ModelAddVersion(builder, version)
     tflite.ModelAddOperatorCodes(builder, code_list)

@@ -6,6 +6,8 @@ the order that its operands have; a Transpose is added only where an operator ne
 none, and the transposes that remain are at the graph's ends.
 """
 
+import dataclasses
+
 import numpy as np
 
 from ..native import compiler
@@ -20,6 +22,19 @@ class Refusal(Exception):
     """Why an operator cannot be described; the walk adds which one it is and where."""
 
 
+@dataclasses.dataclass
+class State:
+    """What a model keeps from one run to the next, and the names that a run's description has for it."""
+    name: str
+    is_assigned: bool                   # by an operator of a run
+    initial: np.ndarray | None = None   # what it holds before the first run
+    kind_of_initial: tuple = (None, None)
+    dtype: str | None = None
+    shape: tuple | None = None
+    current: str | None = None          # the name of what it holds where the description has come to
+    before: str | None = None           # the input with what it holds before a run
+
+
 class Value:
     """A tensor of the file and what it is called in the description, in each order of its axes that exists so far."""
 
@@ -27,6 +42,7 @@ class Value:
         self.tensor = tensor
         self.plain = None             # name in the file's order
         self.channels_first = None    # name with the channels in front of height and width
+        self.handle = None            # of a variable: what names it
 
     @property
     def shape(self):
@@ -46,7 +62,7 @@ class Value:
 
     @property
     def is_known(self):
-        return self.data is not None or self.plain is not None or self.channels_first is not None
+        return self.data is not None or self.plain is not None or self.channels_first is not None or self.handle is not None
 
     @property
     def is_quantised(self):
@@ -66,6 +82,7 @@ class Describer:
         self.graph = self.model.graph
         self._taken, self._constants = set(), {}
         self.node_name, self.source = "", ""
+        self.file, self.states, self.assigned = None, {}, set()   # {what names a variable: State}; those that a run assigns to
 
     # --- names and nodes --------------------------------------------------------------------------------------------
 
@@ -159,6 +176,13 @@ class Describer:
             value.channels_first = name
         else:
             value.plain = name
+
+    def current(self, state):
+        """The name of what a state holds: at first an input of the model."""
+        if state.current is None:
+            state.before = state.current = self.fresh(f"state.{state.name}")
+            self.graph.input(state.before, state.dtype, list(state.shape))
+        return state.current
 
     # --- what many operators need -----------------------------------------------------------------------------------
 

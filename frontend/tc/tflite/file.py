@@ -290,4 +290,6 @@ class _Reader:
                 value = method(options)
                 if isinstance(value, (bool, int, float)):
                     fields[field] = value
+                elif isinstance(value, bytes):
+                    fields[field] = self.text(value)
         return name, fields
