@@ -77,10 +77,11 @@ class Value:
 class Describer:
     """Adds nodes and constants to the description of a model."""
 
-    def __init__(self, model_name):
-        self.model = compiler.ModelDescription(model_name)
-        self.graph = self.model.graph
-        self._taken, self._constants = set(), {}
+    def __init__(self, model_name, outer=None):
+        """Of a model of that name, or of a graph of that name that a node of `outer`'s has."""
+        self.model = compiler.ModelDescription(model_name) if outer is None else outer.model
+        self.graph = self.model.graph if outer is None else compiler.GraphDescription(model_name)
+        self._taken, self._constants = (set(), {}) if outer is None else (outer._taken, outer._constants)
         self.node_name, self.source = "", ""
         self.file, self.states, self.assigned = None, {}, set()   # {what names a variable: State}; those that a run assigns to
 
@@ -94,14 +95,16 @@ class Describer:
         self._taken.add(name)
         return name
 
-    def node(self, op, inputs, outputs=1, name=None, **attributes):
-        """Adds a node; the name of its output, or a tuple of names. `name` is one that `fresh` has given. An operator of another
-        domain is called domain::name."""
+    def node(self, op, inputs, outputs=1, name=None, graphs=None, **attributes):
+        """Adds a node; the name of its output, or a tuple of names. `name` is one that `fresh` has given, `graphs` are {attribute: graph}. An operator
+        of another domain is called domain::name."""
         domain, _, op = op.rpartition("::")
         names = (name,) if name else tuple(self.fresh(self.node_name or op.lower()) for _ in range(outputs))
         described = compiler.DescribedNode(op, ["" if each is None else each for each in inputs], list(names))
         described.domain, described.name, described.source = domain, self.node_name, self.source
         described.attributes = {key: value for key, value in attributes.items() if value is not None}
+        for role, graph in (graphs or {}).items():
+            described.set_graph(role, graph)
         self.graph.node(described)
         return names if outputs != 1 else names[0]
 
@@ -183,6 +186,14 @@ class Describer:
             state.before = state.current = self.fresh(f"state.{state.name}")
             self.graph.input(state.before, state.dtype, list(state.shape))
         return state.current
+
+    def variable(self, value):
+        """The State of a tensor that an operator changes. It holds what stands for 0 before the first run."""
+        zero = 0 if value.tensor.quantisation is None else int(value.tensor.quantisation.zero_point[0])
+        if value.tensor.name not in self.states:
+            initial = np.full(value.shape, zero, NUMPY_TYPES[value.dtype])
+            self.states[value.tensor.name] = State(value.tensor.name, True, initial, (value.dtype, value.shape), value.dtype, value.shape)
+        return self.states[value.tensor.name]
 
     # --- what many operators need -----------------------------------------------------------------------------------
 

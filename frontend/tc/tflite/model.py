@@ -124,11 +124,11 @@ def _describe_operator(describer, file, operator, values, problems):
                 return      # it may be what an operator makes that is refused already
             raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: {where} reads tensor '{unread.tensor.name}', which "
                              "no operator before it makes")
-        if missing:
-            raise Refusal(f"tensor '{missing[0].tensor.name}' is variable, which is not supported")
         row = row_of(operator.name)
         if row is None:
             raise Refusal("it is not supported")
+        if missing and not row.resources:
+            raise Refusal(f"tensor '{missing[0].tensor.name}' is variable, which is not supported")
         for value in [*inputs, *outputs]:
             if value is not None and value.dtype is None and not (row.resources and value.tensor.type_name in ("RESOURCE", "INT32")):
                 raise Refusal(f"tensor '{value.tensor.name}' has the type {value.tensor.type_name}, which is not supported")

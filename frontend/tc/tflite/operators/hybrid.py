@@ -101,14 +101,21 @@ def convolution(g, call, kernel, axis, attributes):
     g.give(call.out, scaled(g, call, (sums, scale), np.broadcast_to(scales, (channels,)).reshape(1, -1, 1, 1), name), channels_first=True)
 
 
-def fully_connected(g, call, rows, weights, bias):
-    """The name of a matrix: the rows times the weights."""
-    scales = weight_scale(weights, 0)
-    matrix = g.constant(np.ascontiguousarray(weights.data.T))
-    if call.option("AsymmetricQuantizeInputs"):
+def product(g, rows, weights, scales, has_zero_points):
+    """f32: rows times the transpose of the weights, which have a scale for each of their rows."""
+    matrix = g.constant(np.ascontiguousarray(weights.T))
+    if has_zero_points:
         integers, scale, zero = quantised_with_zero_points(g, rows, [1])
-        sums = _without_zero(g, g.node("MatMulInteger", [integers, matrix]), zero, weights.data.astype(np.int64).sum(1))
+        sums = _without_zero(g, g.node("MatMulInteger", [integers, matrix]), zero, weights.astype(np.int64).sum(1))
     else:
         integers, scale = quantised_while_running(g, rows, [1])
         sums = g.node("MatMulInteger", [integers, matrix])
-    return scaled(g, call, (sums, scale), np.broadcast_to(scales, (weights.shape[0],)), bias and g.plain(bias))
+    return g.node("Mul", [g.node("Cast", [sums], to=ONNX_NUMBERS["f32"]), g.node("Mul", [scale, g.constant(scales)])])
+
+
+def fully_connected(g, call, rows, weights, bias):
+    """The name of a matrix: the rows times the weights."""
+    scales = np.broadcast_to(weight_scale(weights, 0), (weights.shape[0],))
+    name = product(g, rows, weights.data, scales, bool(call.option("AsymmetricQuantizeInputs")))
+    name = g.node("Add", [name, g.plain(bias)]) if bias is not None else name
+    return g.activated(name, call.activation)
