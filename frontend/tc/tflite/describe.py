@@ -95,15 +95,16 @@ class Describer:
         self._taken.add(name)
         return name
 
-    def node(self, op, inputs, outputs=1, name=None, graphs=None, **attributes):
-        """Adds a node; the name of its output, or a tuple of names. `name` is one that `fresh` has given, `graphs` are {attribute: graph}. An operator
-        of another domain is called domain::name."""
+    def node(self, op, inputs, outputs=1, name=None, **attributes):
+        """Adds a node; the name of its output, or a tuple of names. `name` is one that `fresh` has given; attributes may be graphs. An operator of
+        another domain is called domain::name."""
         domain, _, op = op.rpartition("::")
         names = (name,) if name else tuple(self.fresh(self.node_name or op.lower()) for _ in range(outputs))
         described = compiler.DescribedNode(op, ["" if each is None else each for each in inputs], list(names))
         described.domain, described.name, described.source = domain, self.node_name, self.source
-        described.attributes = {key: value for key, value in attributes.items() if value is not None}
-        for role, graph in (graphs or {}).items():
+        graphs = {key: value for key, value in attributes.items() if isinstance(value, compiler.GraphDescription)}
+        described.attributes = {key: value for key, value in attributes.items() if value is not None and key not in graphs}
+        for role, graph in graphs.items():
             described.set_graph(role, graph)
         self.graph.node(described)
         return names if outputs != 1 else names[0]

@@ -1,7 +1,7 @@
 """Convolutions, products of matrices, sums, products and means of integers with a scale, bit for bit as TensorFlow Lite's reference kernels compute them.
 
 Sums are exact in 32 bits. They are brought to the result's scale by a multiplier of 31 bits and a power of two. Fully connected layers
-round the product of 64 bits once, halves up; all others in two steps: the product, doubled, to its upper 32 bits, halves up, and the division by
+round the product of 64 bits once, halves away from 0; all others in two steps: the product, doubled, to its upper 32 bits, halves up, and the division by
 the power of two, halves away from 0. The product is one of 64 bits here, what follows of 32 wherever it has room.
 """
 
@@ -142,6 +142,7 @@ class Layer:
     def __init__(self, call, operands, numbers, axis):
         self.x, self.weights, self.bias = operands
         self.call, self.out, self.numbers, self.axis = call, call.out, numbers, axis
+        self.shape = (1, -1, 1, 1) if numbers.ndim == 4 else (-1,)     # in which numbers of each channel broadcast
         need_integers(self.x, self.out)
         found = self.weights.tensor.quantisation
         kinds = ("u8",) if self.x.dtype == "u8" else ("i8", "i4")
@@ -178,8 +179,8 @@ class Layer:
             return [np.float64(x * self.scales[0]) / out]
         return [np.float64(x) * np.float64(each) / out for each in self.scales]
 
-    def sums(self, g, op, name, weights, shape, **attributes):
-        """The sums of products of operands less their zero points, with the constants added, which broadcast in that shape."""
+    def sums(self, g, op, name, weights, **attributes):
+        """The sums of products of operands less their zero points, with the constants added."""
         zero = units(self.x)[1]
         dtype = "i64" if self.is_long else "i32"
         if self.x.dtype == "i16":
@@ -191,16 +192,28 @@ class Layer:
             signed = (weights.astype(np.int64) - self.zero).astype(np.int8)
             sums = g.node(op, [name, g.constant(signed)], **attributes)
             added = self.added - zero * (self.numbers.reshape(len(self.numbers), -1).astype(np.int64) - self.zero).sum(1)
-        return g.node("Add", [sums, g.constant(added.astype(NUMPY_TYPES[dtype]).reshape(shape))]) if np.any(added) else sums
+        return g.node("Add", [sums, g.constant(added.astype(NUMPY_TYPES[dtype]).reshape(self.shape))]) if np.any(added) else sums
 
-    def scaled(self, g, sums, shape, rounding):
+    def scaled(self, g, sums, rounding):
         """i32: the sums in the result's units."""
         if rounding == "once" and self.x.dtype == "i16":
             return _rescaled_by_double(g, sums, self.reals)
         if self.is_long:
-            return _rescaled_long(g, sums, self.reals, shape)
+            return _rescaled_long(g, sums, self.reals, self.shape)
         most = self.most if len(self.reals) > 1 else int(np.max(self.most))
-        return rescaled(g, sums, self.reals, most, shape, rounding)
+        if rounding == "once" and _can_tie(self.reals, int(np.max(self.most))):
+            # Halves away from 0: those of the magnitudes are halves up.
+            return g.node("Mul", [g.node("Sign", [sums]), rescaled(g, g.node("Abs", [sums]), self.reals, most, self.shape, "once")])
+        return rescaled(g, sums, self.reals, most, self.shape, rounding)
+
+
+def _can_tie(reals, most):
+    """Whether a sum of at most that magnitude, times one of the real numbers, can lie just between two integers."""
+    for integer, exponent in map(multiplier_of, reals):
+        zeros = (integer & -integer).bit_length() - 1
+        if integer and 1 << max(30 - exponent - zeros, 0) <= most:
+            return True
+    return False
 
 
 def products_of_shorts(g, op, name, weights, dtype, **attributes):
@@ -238,11 +251,11 @@ def _rescaled_by_double(g, name, reals):
 def convolution(g, call, kernel, axis, attributes):
     """A convolution; `kernel` has the weights as ONNX has them, `axis` counts their output channels in the file."""
     layer = Layer(call, call.inputs, kernel, axis)
-    x, shape = layer.x, (1, -1, 1, 1)
+    x = layer.x
     name, attributes = padded(g, g.channels_first(x), x, attributes, g.number(zero_of(x), x.dtype))
-    sums = layer.sums(g, "ConvInteger", name, kernel, shape, **attributes)
+    sums = layer.sums(g, "ConvInteger", name, kernel, **attributes)
     limits = ends(call, call.out)
-    name = layer.scaled(g, sums, shape, _rounding(limits, units(call.out)[1]))
+    name = layer.scaled(g, sums, _rounding(limits, units(call.out)[1]))
     g.give(call.out, stored(g, name, call.out, limits), channels_first=True)
 
 
@@ -263,9 +276,9 @@ def transposed_convolution(g, call, kernel, strides, pads):
         name = g.node("Slice", [name, g.ints([low for low, _ in cut]), g.ints([high for _, high in cut]), g.ints([2, 3])])
     if any(low > 0 or high > 0 for low, high in ends_of):
         name = g.node("Pad", [name, g.ints([0, 0, *(max(low, 0) for low, _ in ends_of), 0, 0, *(max(high, 0) for _, high in ends_of)]), border])
-    shape, limits = (1, -1, 1, 1), ends(call, call.out)
-    sums = layer.sums(g, "ConvInteger", name, np.ascontiguousarray(kernel[:, :, ::-1, ::-1]), shape, kernel_shape=list(kernel.shape[2:]))
-    name = layer.scaled(g, sums, shape, _rounding(limits, units(call.out)[1]))
+    limits = ends(call, call.out)
+    sums = layer.sums(g, "ConvInteger", name, np.ascontiguousarray(kernel[:, :, ::-1, ::-1]), kernel_shape=list(kernel.shape[2:]))
+    name = layer.scaled(g, sums, _rounding(limits, units(call.out)[1]))
     g.give(call.out, stored(g, name, call.out, limits), channels_first=True)
 
 
@@ -273,8 +286,8 @@ def fully_connected(g, call, rows):
     """The name of a matrix: the rows times the weights."""
     weights = call.constant(1, "the list of weights")
     layer = Layer(call, call.inputs, weights, 0)
-    sums = layer.sums(g, "MatMulInteger", rows, np.ascontiguousarray(weights.T), (-1,))
-    return stored(g, layer.scaled(g, sums, (-1,), "once"), call.out, ends(call, call.out))
+    sums = layer.sums(g, "MatMulInteger", rows, np.ascontiguousarray(weights.T))
+    return stored(g, layer.scaled(g, sums, "once"), call.out, ends(call, call.out))
 
 
 def product_of_matrices(g, call, names, depth):

@@ -56,7 +56,8 @@ def by_floats(g, call):
     (scale, zero), (out_scale, out_zero) = units(x), units(out)
     reals = (scale * (every_integer(x) - zero).astype(np.float32)).astype(np.float64)
     least = np.float32(ENDS[out.dtype][0] - out_zero) * out_scale
-    results = _BY_FLOATS[call.name](reals, np.float64(least)).astype(np.float32)
+    with np.errstate(over="ignore"):
+        results = _BY_FLOATS[call.name](reals, np.float64(least)).astype(np.float32)
     limit = np.float32(1 << 20)
     by_table(g, call, rounded(np.clip(results * (np.float32(1) / out_scale), -limit, limit)) + out_zero)
 

@@ -94,14 +94,16 @@ def table_of(function, operand, result):
     step = (last - first) / kind(512)
     inverse = kind(1 << 16) / (high - low)
     places = np.arange(513, dtype=kind)
-    values = function(first + places[:-1] * step).astype(kind)
-    between = function(first + places[:-1] * step + step / kind(2)).astype(kind)
-    following = function(first + places[1:] * step).astype(kind)
-    whole = _rounded(values * inverse)
-    middle = _rounded((following * inverse + whole) / kind(2))
-    bias = _rounded((middle - _rounded(between * inverse)) / kind(2))
-    end = _rounded(function(np.array([last])).astype(kind) * inverse)
-    return np.clip(np.append(whole - bias, end), least, most).astype(np.int64)
+    with np.errstate(over="ignore"):
+        values = function(first + places[:-1] * step).astype(kind)
+        between = function(first + places[:-1] * step + step / kind(2)).astype(kind)
+        following = function(first + places[1:] * step).astype(kind)
+    with np.errstate(all="ignore"):
+        whole = _rounded(values * inverse)
+        middle = _rounded((following * inverse + whole) / kind(2))
+        bias = _rounded((middle - _rounded(between * inverse)) / kind(2))
+        end = _rounded(function(np.array([last])).astype(kind) * inverse)
+        return np.clip(np.nan_to_num(np.append(whole - bias, end), nan=0), least, most).astype(np.int64)
 
 
 def looked_up(g, name, table):

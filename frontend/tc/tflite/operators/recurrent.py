@@ -149,6 +149,6 @@ def sequence_lstm(g, call):
     for name in (*behind, body.node("Identity", [behind[0]])):
         body.graph.output(name, "f32")
     output.current, cell.current, rows = g.node("Scan", [g.current(output), g.current(cell), from_operand], outputs=3, num_scan_inputs=1,
-                                                graphs={"body": body.graph})
+                                                body=body.graph)
     shape = (steps, batch, layer.units)
     g.give(call.out, rows if by_time else g.moved(rows, shape, (1, 0, 2)))
