@@ -80,3 +80,12 @@ def test_layers_that_quantise_their_operand(name, scales):
     assert worst_error(module(x), right + bias) <= 1e-6
     if (expected := kernels_results(data, [x])) is not None:
         assert worst_error(module(x), expected[0]) <= 1e-6
+
+
+def test_the_least_bytes_multiplied():
+    """-128 times -128 is 16384 (the vector code of some kernels takes it for -16384)."""
+    weights = np.full((1, 16), -128, np.int8)
+    tensors = [Tensor("x", (2, 16)), Tensor("w", data=weights, scale=0.01), Tensor("y", (2, 1))]
+    data = file_of(tensors, [Operator("FULLY_CONNECTED", [0, 1], [2], "FullyConnectedOptions", AsymmetricQuantizeInputs=True)], [0], [2])
+    x = np.array([[-1.0] * 15 + [0.5], [0.25] * 8 + [-3.0] * 8], np.float32)
+    assert worst_error(tc.compile(data, log=False)(x), quantised(x, True).sum(1, keepdims=True) * -1.28) <= 1e-6
