@@ -1,5 +1,6 @@
 """Compiling models: the calls that make a module, and say what keeps a model from becoming one."""
 
+import functools
 import os
 
 from .arguments import Options, options_of, set_values
@@ -7,7 +8,7 @@ from .errors import Error, UnsupportedError, bounded
 from .module import Module
 from .native import compiler
 from .ports import ports_of
-from .sources import described, is_torch_model, read_torch_model, source_of
+from .sources import described, is_tflite_model, is_torch_model, read_torch_model, source_of
 
 _MOST_SHOWN = 20     # nodes that an error tells of
 
@@ -54,6 +55,9 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
         model, shapes = read.source, read.shapes
     elif inputs is not None:
         described(model, inputs, shapes)     # says what is wrong
+    make = Module
+    if is_tflite_model(model):
+        model, make = _with_states(model)
     if tune:
         from .tuning import tune as search
 
@@ -73,10 +77,23 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
 
         specialise = 0 if max_ram else MOST_VERSIONS
     if read is None:
-        return _compiled(model, options, threads, specialise)
+        return _compiled(model, options, threads, specialise, make)
     from .torch import module_of
 
     return module_of(read, lambda source: _compiled(source, options, threads, specialise))
+
+
+@bounded
+def _with_states(model):
+    """(source of a model of TensorFlow Lite, what makes its module)"""
+    from .tflite import read_with_states
+
+    source, states = read_with_states(model)
+    if not states:
+        return source, Module
+    from .stateful import StatefulModule
+
+    return source, functools.partial(StatefulModule, states)
 
 
 def _has_open_sizes(compiled):
@@ -84,9 +101,9 @@ def _has_open_sizes(compiled):
 
 
 @bounded
-def _compiled(model, options, threads, specialise=0):
-    """The module of a model; `options` makes the compiler's options for each compilation, and `specialise` versions are kept where sizes
-    stay open."""
+def _compiled(model, options, threads, specialise=0, make=Module):
+    """The module of a model, which `make` makes; `options` makes the compiler's options for each compilation, and `specialise` versions are kept where
+    sizes stay open."""
     source = source_of(model)
     name = source.name     # the compiler takes the source
     try:
@@ -98,7 +115,7 @@ def _compiled(model, options, threads, specialise=0):
             read = reader_of(model)
             module = RecurringModule(compiled, threads, lambda sizes: _compiled(read(), lambda: options(sizes), threads), specialise)
         else:
-            module = Module(compiled=compiled, threads=threads)
+            module = make(compiled=compiled, threads=threads)
     except UnsupportedError as error:
         if error.strings:
             from .strings import StringModule

@@ -9,9 +9,11 @@ TYPES = {np.dtype(np.float32): "FLOAT32", np.dtype(np.int8): "INT8", np.dtype(np
 
 
 class Tensor:
-    """Of a file: `data` makes a constant; `scale` and `zero` are a number or a list, along `axis`."""
+    """Of a file: `data` makes a constant; `scale` and `zero` are a number or a list, along `axis`. `sparse` is (order of traversal, block map, levels): a level
+    is the number of its places or (segments, indices)."""
 
-    def __init__(self, name, shape=None, dtype=np.float32, data=None, scale=None, zero=0, axis=0, raw=None, type_number=None):
+    def __init__(self, name, shape=None, dtype=np.float32, data=None, scale=None, zero=0, axis=0, raw=None, type_number=None, sparse=None, variable=False):
+        self.sparse, self.variable = sparse, variable
         self.name, self.data = name, None if data is None else np.asarray(data)
         self.shape = list(self.data.shape) if shape is None else list(shape)
         self.dtype = np.dtype(dtype) if data is None else self.data.dtype
@@ -51,8 +53,40 @@ def _quantisation(builder, tensor):
     return tflite.QuantizationParametersEnd(builder)
 
 
+def _sparsity(builder, tensor):
+    if tensor.sparse is None:
+        return None
+    order, blocks, levels = tensor.sparse
+    made = []
+    for level in levels:
+        vectors = []
+        for numbers in () if isinstance(level, int) else level:
+            kind, stem = (np.uint8, "Uint8Vector") if max(numbers, default=0) < 200 else (np.uint16, "Uint16Vector") if max(numbers) < 60000 else (np.int32, "Int32Vector")
+            values = _ints(builder, numbers, kind)
+            getattr(tflite, stem + "Start")(builder)
+            getattr(tflite, stem + "AddValues")(builder, values)
+            vectors.append((getattr(tflite.SparseIndexVector, stem), getattr(tflite, stem + "End")(builder)))
+        tflite.DimensionMetadataStart(builder)
+        tflite.DimensionMetadataAddFormat(builder, tflite.DimensionType.SPARSE_CSR if vectors else tflite.DimensionType.DENSE)
+        if vectors:
+            tflite.DimensionMetadataAddArraySegmentsType(builder, vectors[0][0])
+            tflite.DimensionMetadataAddArraySegments(builder, vectors[0][1])
+            tflite.DimensionMetadataAddArrayIndicesType(builder, vectors[1][0])
+            tflite.DimensionMetadataAddArrayIndices(builder, vectors[1][1])
+        else:
+            tflite.DimensionMetadataAddDenseSize(builder, level)
+        made.append(tflite.DimensionMetadataEnd(builder))
+    order, blocks, metadata = _ints(builder, order), _ints(builder, blocks), _offsets(builder, made)
+    tflite.SparsityParametersStart(builder)
+    tflite.SparsityParametersAddTraversalOrder(builder, order)
+    tflite.SparsityParametersAddBlockMap(builder, blocks)
+    tflite.SparsityParametersAddDimMetadata(builder, metadata)
+    return tflite.SparsityParametersEnd(builder)
+
+
 def _tensor(builder, tensor, number):
     name, shape, found = builder.CreateString(tensor.name), _ints(builder, tensor.shape), _quantisation(builder, tensor)
+    sparsity = _sparsity(builder, tensor)
     tflite.TensorStart(builder)
     tflite.TensorAddName(builder, name)
     tflite.TensorAddShape(builder, shape)
@@ -60,11 +94,16 @@ def _tensor(builder, tensor, number):
     tflite.TensorAddBuffer(builder, number)
     if found is not None:
         tflite.TensorAddQuantization(builder, found)
+    if sparsity is not None:
+        tflite.TensorAddSparsity(builder, sparsity)
+    if tensor.variable:
+        tflite.TensorAddIsVariable(builder, True)
     return tflite.TensorEnd(builder)
 
 
 def _options(builder, operator):
-    values = {field: _ints(builder, value) if isinstance(value, list) else value for field, value in operator.options.items()}
+    values = {field: _ints(builder, value) if isinstance(value, list) else builder.CreateString(value) if isinstance(value, str) else value
+              for field, value in operator.options.items()}
     stem = operator.table
     getattr(tflite, stem + "Start")(builder)
     for field, value in values.items():
@@ -97,10 +136,31 @@ def _code(builder, operator):
     return tflite.OperatorCodeEnd(builder)
 
 
-def file_of(tensors, operators, inputs, outputs, version=3, codes=None, graphs=1):
-    """The bytes of a file with this graph, `graphs` times; `codes` in place of the operators' own."""
+class Graph:
+    """A further graph of a file: what operators that call graphs name by its number."""
+
+    def __init__(self, tensors, operators, inputs=(), outputs=()):
+        self.tensors, self.operators, self.inputs, self.outputs = tensors, operators, inputs, outputs
+
+
+def _graph(builder, graph, first_buffer, first_code):
+    tensor_list = _offsets(builder, [_tensor(builder, tensor, number + first_buffer) for number, tensor in enumerate(graph.tensors)])
+    operator_list = _offsets(builder, [_operator(builder, operator, number + first_code) for number, operator in enumerate(graph.operators)])
+    input_list, output_list, name = _ints(builder, graph.inputs), _ints(builder, graph.outputs), builder.CreateString("main")
+    tflite.SubGraphStart(builder)
+    tflite.SubGraphAddTensors(builder, tensor_list)
+    tflite.SubGraphAddInputs(builder, input_list)
+    tflite.SubGraphAddOutputs(builder, output_list)
+    tflite.SubGraphAddOperators(builder, operator_list)
+    tflite.SubGraphAddName(builder, name)
+    return tflite.SubGraphEnd(builder)
+
+
+def file_of(tensors, operators, inputs, outputs, version=3, codes=None, graphs=1, more=()):
+    """The bytes of a file with this graph, `graphs` times, and `more` Graphs; `codes` in place of the operators' own."""
     builder = flatbuffers.Builder(1024)
-    buffers = [None, *(tensor.raw for tensor in tensors)]
+    every = [Graph(tensors, operators, inputs, outputs), *more]
+    buffers = [None, *(tensor.raw for graph in every for tensor in graph.tensors)]
     made = []
     for raw in buffers:
         data = builder.CreateByteVector(raw) if raw is not None else None
@@ -109,17 +169,12 @@ def file_of(tensors, operators, inputs, outputs, version=3, codes=None, graphs=1
             tflite.BufferAddData(builder, data)
         made.append(tflite.BufferEnd(builder))
     buffer_list = _offsets(builder, made)
-    tensor_list = _offsets(builder, [_tensor(builder, tensor, number + 1) for number, tensor in enumerate(tensors)])
-    operator_list = _offsets(builder, [_operator(builder, operator, number) for number, operator in enumerate(operators)])
-    code_list = _offsets(builder, [_code(builder, operator) for operator in (operators if codes is None else codes)])
-    input_list, output_list, name = _ints(builder, inputs), _ints(builder, outputs), builder.CreateString("main")
-    tflite.SubGraphStart(builder)
-    tflite.SubGraphAddTensors(builder, tensor_list)
-    tflite.SubGraphAddInputs(builder, input_list)
-    tflite.SubGraphAddOutputs(builder, output_list)
-    tflite.SubGraphAddOperators(builder, operator_list)
-    tflite.SubGraphAddName(builder, name)
-    graph_list = _offsets(builder, [tflite.SubGraphEnd(builder)] * graphs)
+    graph_offsets, first_buffer, first_code = [], 1, 0
+    for graph in every:
+        graph_offsets.append(_graph(builder, graph, first_buffer, first_code))
+        first_buffer, first_code = first_buffer + len(graph.tensors), first_code + len(graph.operators)
+    code_list = _offsets(builder, [_code(builder, operator) for operator in ([each for graph in every for each in graph.operators] if codes is None else codes)])
+    graph_list = _offsets(builder, graph_offsets[:1] * graphs + graph_offsets[1:])
     tflite.ModelStart(builder)
     tflite.ModelAddVersion(builder, version)
     tflite.ModelAddOperatorCodes(builder, code_list)

@@ -7,6 +7,6 @@ try:
 except ImportError:
     raise Error("files of TensorFlow Lite are read by the package tflite, which is not installed here: pip install 'tc[tflite]'") from None
 
-from .model import read
+from .model import read, read_with_states
 
-__all__ = ["read"]
+__all__ = ["read", "read_with_states"]

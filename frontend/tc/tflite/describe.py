@@ -6,6 +6,8 @@ the order that its operands have; a Transpose is added only where an operator ne
 none, and the transposes that remain are at the graph's ends.
 """
 
+import dataclasses
+
 import numpy as np
 
 from ..native import compiler
@@ -20,6 +22,19 @@ class Refusal(Exception):
     """Why an operator cannot be described; the walk adds which one it is and where."""
 
 
+@dataclasses.dataclass
+class State:
+    """What a model keeps from one run to the next, and the names that a run's description has for it."""
+    name: str
+    is_assigned: bool                   # by an operator of a run
+    initial: np.ndarray | None = None   # what it holds before the first run
+    kind_of_initial: tuple = (None, None)
+    dtype: str | None = None
+    shape: tuple | None = None
+    current: str | None = None          # the name of what it holds where the description has come to
+    before: str | None = None           # the input with what it holds before a run
+
+
 class Value:
     """A tensor of the file and what it is called in the description, in each order of its axes that exists so far."""
 
@@ -27,6 +42,7 @@ class Value:
         self.tensor = tensor
         self.plain = None             # name in the file's order
         self.channels_first = None    # name with the channels in front of height and width
+        self.handle = None            # of a variable: what names it
 
     @property
     def shape(self):
@@ -46,7 +62,7 @@ class Value:
 
     @property
     def is_known(self):
-        return self.data is not None or self.plain is not None or self.channels_first is not None
+        return self.data is not None or self.plain is not None or self.channels_first is not None or self.handle is not None
 
     @property
     def is_quantised(self):
@@ -61,11 +77,13 @@ class Value:
 class Describer:
     """Adds nodes and constants to the description of a model."""
 
-    def __init__(self, model_name):
-        self.model = compiler.ModelDescription(model_name)
-        self.graph = self.model.graph
-        self._taken, self._constants = set(), {}
+    def __init__(self, model_name, outer=None):
+        """Of a model of that name, or of a graph of that name that a node of `outer`'s has."""
+        self.model = compiler.ModelDescription(model_name) if outer is None else outer.model
+        self.graph = self.model.graph if outer is None else compiler.GraphDescription(model_name)
+        self._taken, self._constants = (set(), {}) if outer is None else (outer._taken, outer._constants)
         self.node_name, self.source = "", ""
+        self.file, self.states, self.assigned = None, {}, set()   # {what names a variable: State}; those that a run assigns to
 
     # --- names and nodes --------------------------------------------------------------------------------------------
 
@@ -78,13 +96,16 @@ class Describer:
         return name
 
     def node(self, op, inputs, outputs=1, name=None, **attributes):
-        """Adds a node; the name of its output, or a tuple of names. `name` is one that `fresh` has given. An operator of another
-        domain is called domain::name."""
+        """Adds a node; the name of its output, or a tuple of names. `name` is one that `fresh` has given; attributes may be graphs. An operator of
+        another domain is called domain::name."""
         domain, _, op = op.rpartition("::")
         names = (name,) if name else tuple(self.fresh(self.node_name or op.lower()) for _ in range(outputs))
         described = compiler.DescribedNode(op, ["" if each is None else each for each in inputs], list(names))
         described.domain, described.name, described.source = domain, self.node_name, self.source
-        described.attributes = {key: value for key, value in attributes.items() if value is not None}
+        graphs = {key: value for key, value in attributes.items() if isinstance(value, compiler.GraphDescription)}
+        described.attributes = {key: value for key, value in attributes.items() if value is not None and key not in graphs}
+        for role, graph in graphs.items():
+            described.set_graph(role, graph)
         self.graph.node(described)
         return names if outputs != 1 else names[0]
 
@@ -160,6 +181,21 @@ class Describer:
         else:
             value.plain = name
 
+    def current(self, state):
+        """The name of what a state holds: at first an input of the model."""
+        if state.current is None:
+            state.before = state.current = self.fresh(f"state.{state.name}")
+            self.graph.input(state.before, state.dtype, list(state.shape))
+        return state.current
+
+    def variable(self, value):
+        """The State of a tensor that an operator changes. It holds what stands for 0 before the first run."""
+        zero = 0 if value.tensor.quantisation is None else int(value.tensor.quantisation.zero_point[0])
+        if value.tensor.name not in self.states:
+            initial = np.full(value.shape, zero, NUMPY_TYPES[value.dtype])
+            self.states[value.tensor.name] = State(value.tensor.name, True, initial, (value.dtype, value.shape), value.dtype, value.shape)
+        return self.states[value.tensor.name]
+
     # --- what many operators need -----------------------------------------------------------------------------------
 
     def reshape(self, name, shape):
@@ -168,16 +204,16 @@ class Describer:
     def cast(self, name, given, wanted):
         return name if given == wanted else self.node("Cast", [name], to=ONNX_NUMBERS[wanted])
 
-    def activated(self, name, activation):
-        """The value behind the activation that an operator has fused, of floats."""
+    def activated(self, name, activation, dtype="f32"):
+        """The value behind the activation that an operator has fused, of floats or of whole numbers without a scale."""
         if activation == "NONE":
             return name
         if activation in _RANGES:
             low, high = _RANGES[activation]
-            if (low, high) == (0, None):
+            if (low, high) == (0, None) and dtype == "f32":
                 return self.node("Relu", [name])
-            return self.node("Clip", [name, self.number(low, "f32"), self.number(high, "f32")])
-        if activation == "TANH":
+            return self.node("Clip", [name, self.number(low, dtype), None if high is None else self.number(high, dtype)])
+        if activation == "TANH" and dtype == "f32":
             return self.node("Tanh", [name])
         raise Refusal(f"the fused activation {activation} is not supported")
 

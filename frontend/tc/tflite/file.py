@@ -12,7 +12,8 @@ import struct
 import numpy as np
 import tflite
 
-from ..errors import ModelError
+from ..errors import ModelError, UnsupportedError
+from .sparse import Damaged, dense
 
 MAGIC = b"TFL3"
 _VERSION = 3
@@ -21,6 +22,9 @@ _LARGEST_SIZE = (1 << 31) - 1
 _MOST_ELEMENTS = 1 << 40
 # Of all vectors together, counted in elements: a small file may refer to one vector many times.
 _MOST_READ = 1 << 24
+
+# Of all sparse tensors together with their zeros, in bytes.
+_MOST_FILLED = 1 << 31
 
 # Whatever the reader raises for offsets and sizes that are wrong.
 _DAMAGED = (struct.error, ValueError, IndexError, TypeError, OverflowError, AttributeError, KeyError, AssertionError)
@@ -60,7 +64,6 @@ class Tensor:
     data: np.ndarray | None    # of constants
     quantisation: Quantisation | None
     is_variable: bool
-    is_sparse: bool
 
     @property
     def dtype(self):
@@ -113,6 +116,7 @@ def open_file(data, name):
 class _Reader:
     def __init__(self, data, name):
         self.data, self.name, self.read = bytes(data), name, 0
+        self.filled = 0     # bytes of sparse tensors with their zeros
 
     def damaged(self, what):
         return ModelError(f"'{self.name}' is a damaged file of TensorFlow Lite: {what}")
@@ -197,11 +201,14 @@ class _Reader:
         if table.Buffer() >= max(len(buffers), 1):
             raise self.damaged(f"tensor '{name}' is in buffer {table.Buffer()}, and the file has {len(buffers)}")
         content = buffers[table.Buffer()] if buffers else memoryview(b"")
-        sparse = table.Sparsity() is not None
-        data = self.content(name, type_name, shape, content) if len(content) and not sparse and type_name in _TYPES else None
+        data = None
+        if table.Sparsity() is not None:
+            data = self.filled_up(name, type_name, shape, content, table.Sparsity())
+        elif len(content) and type_name in _TYPES:
+            data = self.content(name, type_name, shape, content)
         if data is None and 0 in shape and type_name in _TYPES and table.Buffer():
             data = np.zeros(shape, _TYPES[type_name][1])
-        return Tensor(name, type_name, shape, data, self.quantisation(table, name, shape), bool(table.IsVariable()), sparse)
+        return Tensor(name, type_name, shape, data, self.quantisation(table, name, shape), bool(table.IsVariable()))
 
     def content(self, name, type_name, shape, content):
         dtype, count = _TYPES[type_name][1], math.prod(shape)
@@ -214,6 +221,23 @@ class _Reader:
         if type_name == "BOOL":
             return (np.frombuffer(content, np.uint8) != 0).reshape(shape)
         return np.frombuffer(content, dtype).reshape(shape)
+
+    def filled_up(self, name, type_name, shape, content, table):
+        """The elements of a sparse constant, with zeros where it has none."""
+        kind = _TYPES.get(type_name, ("i4", None))
+        if kind[0] == "i4":
+            raise UnsupportedError(f"{self.name}: tensor '{name}' is sparse with elements of the type {type_name}, which is not supported")
+        if len(content) % np.dtype(kind[1]).itemsize:
+            raise self.damaged(f"tensor '{name}' has {len(content)} bytes, which are no whole elements of {type_name}")
+        self.filled += math.prod(shape) * np.dtype(kind[1]).itemsize
+        if self.filled > _MOST_FILLED:
+            raise UnsupportedError(f"{self.name}: its sparse tensors have {self.filled} bytes with their zeros; at most {_MOST_FILLED} are supported")
+        for field in ("TraversalOrder", "BlockMap", "DimMetadata"):
+            self.count(getattr(table, field + "Length")(), 4, f"the sparsity of tensor '{name}'")
+        try:
+            return dense(table, shape, np.frombuffer(content, kind[1]))
+        except Damaged as error:
+            raise self.damaged(f"tensor '{name}' is sparse: {error}") from None
 
     def quantisation(self, table, name, shape):
         found = table.Quantization()
@@ -266,4 +290,6 @@ class _Reader:
                 value = method(options)
                 if isinstance(value, (bool, int, float)):
                     fields[field] = value
+                elif isinstance(value, bytes):
+                    fields[field] = self.text(value)
         return name, fields

@@ -7,19 +7,28 @@ from .describe import Describer, Refusal, Value
 from .file import open_file
 from .operators import row_of
 from .operators.table import Call
+from .operators.variables import key_of
 
 _LARGEST_FILE = 1 << 31
 
 
 def read(model):
     """The compiler.Source of a path or of bytes."""
+    return read_with_states(model)[0]
+
+
+def read_with_states(model):
+    """(compiler.Source, states) of a path or of bytes: a state is (its name, the input and the output of the source that are what it holds before and
+    behind a run, what it holds before the first one)."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         name, data = "model.tflite", bytes(model)
     else:
         path = os.fspath(model)
         name = os.path.basename(os.fsdecode(path))
         data = _bytes_of(path)
-    return describe_file(open_file(data, name)).source(name)
+    describer = describe_file(open_file(data, name))
+    states = [(state.name, state.before, state.current, state.initial) for state in describer.states.values() if state.before is not None]
+    return describer.model.source(name), states
 
 
 def _bytes_of(path):
@@ -36,10 +45,11 @@ def _bytes_of(path):
 
 
 def describe_file(file):
-    """The description of a file's first graph: the others are what control flow runs."""
+    """The Describer that has described a file's first graph: the others are what control flow runs."""
     graph = file.subgraphs[0]
     stem = os.path.splitext(file.name)[0]
     describer = Describer(stem)
+    describer.file, describer.assigned = file, _assigned(graph)
     values = [Value(tensor) for tensor in graph.tensors]
     _add_inputs(describer, file, graph, values)
     # Taken before operators name what they make after these tensors.
@@ -52,7 +62,24 @@ def describe_file(file):
         error.problems = tuple(problems)
         raise error
     _add_outputs(describer, file, [values[number] for number in graph.outputs], names)
-    return describer.model
+    _add_states(describer)
+    return describer
+
+
+def _assigned(graph):
+    """What names the variables that a graph assigns to."""
+    handles = {operator.outputs[0]: key_of(operator) for operator in graph.operators if operator.name == "VAR_HANDLE" and operator.outputs}
+    return {handles[operator.inputs[0]] for operator in graph.operators
+            if operator.name == "ASSIGN_VARIABLE" and operator.inputs and operator.inputs[0] in handles}
+
+
+def _add_states(describer):
+    """Gives each state that a run reads an output with what it holds behind the run."""
+    describer.node_name, describer.source = "", "state"
+    for state in describer.states.values():
+        if state.before is not None:
+            state.current = describer.node("Identity", [state.current], name=describer.fresh(f"next.{state.name}"))
+            describer.graph.output(state.current, state.dtype)
 
 
 def _add_inputs(describer, file, graph, values):
@@ -72,6 +99,8 @@ def _add_outputs(describer, file, values, names):
     for value, name in zip(values, names):
         if not value.is_known:
             raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: no operator makes its output '{value.tensor.name}'")
+        if value.handle is not None:
+            raise UnsupportedError(f"{file.name}: output '{value.tensor.name}' is a variable, which is not supported")
         describer.node_name, describer.source = "", "output"
         describer.node("Identity", [describer.plain(value)], name=name)
         describer.graph.output(name, "i8" if value.dtype == "i4" else value.dtype)
@@ -89,20 +118,19 @@ def _describe_operator(describer, file, operator, values, problems):
     describer.source = f"{operator.name}, operator {operator.number}"
     try:
         missing = [value for value in inputs if value is not None and not value.is_known]
-        unread = next((value for value in missing if not value.tensor.is_variable and not value.tensor.is_sparse), None)
+        unread = next((value for value in missing if not value.tensor.is_variable), None)
         if unread is not None:
             if problems:
                 return      # it may be what an operator makes that is refused already
             raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: {where} reads tensor '{unread.tensor.name}', which "
                              "no operator before it makes")
-        if missing:
-            kind = "variable" if missing[0].tensor.is_variable else "sparse"
-            raise Refusal(f"tensor '{missing[0].tensor.name}' is {kind}, which is not supported")
         row = row_of(operator.name)
         if row is None:
             raise Refusal("it is not supported")
+        if missing and not row.resources:
+            raise Refusal(f"tensor '{missing[0].tensor.name}' is variable, which is not supported")
         for value in [*inputs, *outputs]:
-            if value is not None and value.dtype is None:
+            if value is not None and value.dtype is None and not (row.resources and value.tensor.type_name in ("RESOURCE", "INT32")):
                 raise Refusal(f"tensor '{value.tensor.name}' has the type {value.tensor.type_name}, which is not supported")
         row.describe(describer, Call(row, operator, inputs, outputs))
         undone = next((value for value in outputs if not value.is_known), None)

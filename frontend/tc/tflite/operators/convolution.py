@@ -3,7 +3,8 @@
 import numpy as np
 
 from ..describe import Refusal
-from . import hybrid, quantised
+from . import hybrid, quantised, quantised_windows
+from .integers import ENDS
 from .table import operator
 
 
@@ -33,7 +34,7 @@ def conv_2d(g, call):
     if hybrid.is_hybrid(x, weights):
         hybrid.convolution(g, call, call.constant(1, "the list of weights").transpose(0, 3, 1, 2), 0, attributes)
         return
-    if x.dtype == "i8":
+    if x.dtype in ENDS:
         quantised.convolution(g, call, call.constant(1, "the list of weights").transpose(0, 3, 1, 2), 0, attributes)
         return
     call.need_types("f32")
@@ -59,7 +60,7 @@ def depthwise_conv_2d(g, call):
     if hybrid.is_hybrid(x, weights):
         hybrid.convolution(g, call, call.constant(1, "the list of weights").transpose(3, 0, 1, 2), 3, attributes)
         return
-    if x.dtype == "i8":
+    if x.dtype in ENDS:
         quantised.convolution(g, call, call.constant(1, "the list of weights").transpose(3, 0, 1, 2), 3, attributes)
         return
     call.need_types("f32")
@@ -88,15 +89,19 @@ def transpose_conv(g, call):
     sizes = call.ints(0, "the result's shape")
     weights, x, bias = call.inputs[1], call.inputs[2], call.inputs[3]
     check_image_and_weights(call, x, weights)
-    for value in (weights, x, call.out):
-        if value.dtype != "f32":
-            raise Refusal(f"'{value.tensor.name}' is {value.dtype}, and only f32 is supported here")
     if len(sizes) != 4:
         raise Refusal(f"the result's shape has {len(sizes)} sizes")
     strides = [call.positive("StrideH"), call.positive("StrideW")]
     pads = [transposed_padding(call, x.shape[1 + i], strides[i], weights.shape[1 + i], sizes[1 + i]) for i in range(2)]
     if any(not 0 <= more < max(stride, 1) for (_, _, more), stride in zip(pads, strides)):
         raise Refusal(f"a result of the sizes {sizes[1:3]} does not follow from {list(x.shape[1:3])} with strides {strides}")
+    if x.dtype in ENDS:
+        borders = [(size - 1 - before, size - 1 - after + more) for (before, after, more), size in zip(pads, weights.shape[1:3])]
+        quantised.transposed_convolution(g, call, call.constant(1, "the weights").transpose(0, 3, 1, 2), strides, borders)
+        return
+    for value in (weights, x, call.out):
+        if value.dtype != "f32":
+            raise Refusal(f"'{value.tensor.name}' is {value.dtype}, and only f32, {', '.join(ENDS)} is supported here")
     kernel = call.constant(1, "the weights").transpose(3, 0, 1, 2)
     name = g.node("ConvTranspose", [g.channels_first(x), g.constant(kernel), bias and g.plain(bias)], strides=strides,
                   kernel_shape=list(weights.shape[1:3]), pads=[pads[0][0], pads[1][0], pads[0][1], pads[1][1]],
@@ -104,29 +109,26 @@ def transpose_conv(g, call):
     g.give(call.out, g.activated(name, call.activation), channels_first=True)
 
 
-def pooling(g, call, op, **more):
+def pooling(g, call, op, integers, **more):
     x = call.inputs[0]
     call.need_rank(x, 4)
-    kernel = (call.positive("FilterHeight"), call.positive("FilterWidth"))
-    return g.node(op, [g.channels_first(x)], **window_attributes(call, kernel), **more)
+    call.need_rank(call.out, 4)
+    attributes = window_attributes(call, (call.positive("FilterHeight"), call.positive("FilterWidth")))
+    if x.dtype in ENDS:
+        integers(g, call, attributes)
+        return
+    call.need_types("f32")
+    g.give(call.out, g.activated(g.node(op, [g.channels_first(x)], **attributes, **more), call.activation), channels_first=True)
 
 
 @operator("AVERAGE_POOL_2D", options="Pool2DOptions")
 def average_pool_2d(g, call):
-    if call.inputs[0].dtype == "i8":
-        call.need_rank(call.inputs[0], 4)
-        call.need_rank(call.out, 4)
-        kernel = (call.positive("FilterHeight"), call.positive("FilterWidth"))
-        quantised.average_pool(g, call, window_attributes(call, kernel))
-        return
-    call.need_types("f32")
-    g.give(call.out, g.activated(pooling(g, call, "AveragePool", count_include_pad=0), call.activation), channels_first=True)
+    pooling(g, call, "AveragePool", quantised_windows.average_pool, count_include_pad=0)
 
 
 @operator("MAX_POOL_2D", options="Pool2DOptions")
 def max_pool_2d(g, call):
-    call.need_types("f32")
-    g.give(call.out, g.activated(pooling(g, call, "MaxPool"), call.activation), channels_first=True)
+    pooling(g, call, "MaxPool", quantised_windows.max_pool)
 
 
 def rows_of(g, call, x, depth):
@@ -148,9 +150,8 @@ def fully_connected(g, call):
     units, depth = weights.shape
     rows = rows_of(g, call, x, depth)
     if hybrid.is_hybrid(x, weights):
-        hybrid.refuse_asymmetric(call)
         name = hybrid.fully_connected(g, call, rows, weights, bias)
-    elif x.dtype == "i8":
+    elif x.dtype in ENDS:
         name = quantised.fully_connected(g, call, rows)
     else:
         call.need_types("f32")
@@ -162,7 +163,6 @@ def fully_connected(g, call):
 
 @operator("BATCH_MATMUL", options="BatchMatMulOptions", inputs=(2, 2))
 def batch_matmul(g, call):
-    call.need_types("f32")
     names = []
     for value, field in zip(call.inputs, ("AdjX", "AdjY")):
         order = list(range(value.rank))
@@ -171,4 +171,9 @@ def batch_matmul(g, call):
         if call.option(field):
             order[-2:] = order[:-3:-1]
         names.append(g.plain(value) if order == sorted(order) else g.node("Transpose", [g.plain(value)], perm=order))
+    if call.inputs[0].dtype in ENDS:
+        depth = call.inputs[0].shape[-2 if call.option("AdjX") else -1]
+        quantised.product_of_matrices(g, call, names, depth)
+        return
+    call.need_types("f32")
     g.give(call.out, g.node("MatMul", names))

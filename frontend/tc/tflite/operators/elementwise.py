@@ -3,7 +3,8 @@
 import numpy as np
 
 from ..describe import Refusal
-from . import quantised
+from . import quantised, quantised_elements
+from .integers import ENDS, same_scale
 from .table import operator
 
 # Operators of one operand that ONNX has likewise.
@@ -13,8 +14,9 @@ _UNARY = {
     "SQRT": "Sqrt", "TANH": "Tanh",
 }
 _CLAMPS = {"RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1), "RELU_0_TO_1": (0, 1)}
-# Of one integer of 8 bits, by tables.
-_TABLES = {"LOGISTIC": lambda x: 1 / (1 + np.exp(-x)), "TANH": np.tanh}
+# Of integers with a scale, other than by the operator's formula for whole numbers.
+_INTEGERS = {"ABS": quantised_elements.absolute, "HARD_SWISH": quantised_elements.hard_swish, "RELU": quantised_elements.clamp,
+             **dict.fromkeys(("ELU", "EXP", "LOG", "LOGISTIC", "TANH"), quantised_elements.by_floats)}
 _WHOLE = ("i32", "i64")
 
 
@@ -26,8 +28,8 @@ def unary(g, call, op, **attributes):
 
 @operator(*_UNARY)
 def one_operand(g, call):
-    if call.name in _TABLES and call.inputs[0].dtype == "i8":
-        quantised.by_table(g, call, _TABLES[call.name])
+    if call.name in _INTEGERS and call.inputs[0].dtype in ENDS:
+        _INTEGERS[call.name](g, call)
         return
     call.need_types("f32", *(("bool",) if call.name == "LOGICAL_NOT" else ()), *(_WHOLE if call.name in ("ABS", "NEG", "SIGN") else ()))
     unary(g, call, _UNARY[call.name])
@@ -35,6 +37,9 @@ def one_operand(g, call):
 
 @operator(*_CLAMPS)
 def clamp(g, call):
+    if call.inputs[0].dtype in ENDS:
+        quantised_elements.clamp(g, call)
+        return
     call.need_types("f32")
     (name,), images = g.aligned(call.inputs, call.inputs[0].rank)
     g.give(call.out, g.node("Clip", [name, *(g.number(end, "f32") for end in _CLAMPS[call.name])]), images)
@@ -50,6 +55,9 @@ def composed(g, call):
 
 @operator("LEAKY_RELU", options="LeakyReluOptions")
 def leaky_relu(g, call):
+    if call.inputs[0].dtype in ENDS:
+        quantised_elements.leaky_relu(g, call)
+        return
     call.need_types("f32")
     unary(g, call, "LeakyRelu", alpha=float(call.option("Alpha")))
 
@@ -62,6 +70,9 @@ def gelu(g, call):
 
 @operator("PRELU", inputs=(2, 2))
 def prelu(g, call):
+    if call.inputs[0].dtype in ENDS:
+        quantised_elements.prelu(g, call)
+        return
     call.need_types("f32")
     names, images = g.aligned(call.inputs, call.out.rank)
     g.give(call.out, g.node("PRelu", names), images)
@@ -80,8 +91,11 @@ _BEHIND = {"FLOOR_DIV": "Floor", "NOT_EQUAL": "Not"}
 def two_operands(g, call):
     if call.name != "ADD_N" and len([value for value in call.inputs if value]) != 2:
         raise Refusal("it takes 2 inputs")
-    if call.name in ("ADD", "SUB", "MUL") and call.inputs[0].dtype == "i8":
+    if call.name in ("ADD", "SUB", "MUL") and call.inputs[0].dtype in ENDS:
         quantised.two_operands(g, call)
+        return
+    if call.name in ("MAXIMUM", "MINIMUM") and call.inputs[0].dtype in ENDS:
+        quantised_elements.larger_or_smaller(g, call, _BINARY[call.name])
         return
     call.need_types("f32", *_WHOLE, "bool")
     if call.name == "FLOOR_DIV" and call.inputs[0].dtype != "f32":
@@ -98,16 +112,16 @@ def two_operands(g, call):
         name = g.node("Mul", [name, name])
     if call.name in _BEHIND:
         name = g.node(_BEHIND[call.name], [name])
-    if call.out.dtype == "f32":
-        name = g.activated(name, call.activation)
-    elif call.activation != "NONE":
+    if call.activation != "NONE" and call.out.dtype not in ("f32", *_WHOLE):
         raise Refusal(f"the fused activation {call.activation} of {call.out.dtype} is not supported")
+    name = g.activated(name, call.activation, call.out.dtype)
     g.give(call.out, name, images)
 
 
 @operator("SELECT", "SELECT_V2", inputs=(3, 3))
 def select(g, call):
     chosen = call.inputs[0]
+    same_scale(call, [*call.inputs[1:], call.out])
     if call.name == "SELECT" and chosen.rank == 1 and call.out.rank > 1:
         names = [g.reshape(g.plain(chosen), [chosen.shape[0]] + [1] * (call.out.rank - 1)), g.plain(call.inputs[1]), g.plain(call.inputs[2])]
         g.give(call.out, g.node("Where", names))
@@ -124,7 +138,7 @@ def cast(g, call):
 
 @operator("QUANTIZE")
 def quantize(g, call):
-    quantised.quantize(g, call)
+    quantised_elements.quantize(g, call)
 
 
 @operator("DEQUANTIZE")

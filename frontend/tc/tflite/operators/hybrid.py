@@ -1,13 +1,16 @@
 """Layers of float operands with weights of 8 bits, as post-training quantisation of weights alone makes them.
 
-The reference kernels quantise the operand while the model runs: symmetrically, each row of a fully connected layer, each image of a
-convolution for itself, so that its largest magnitude becomes 127; the sums of products are integers and are scaled once.
+The reference kernels quantise the operand while the model runs, each row of a fully connected layer, each image of a convolution for itself: symmetrically,
+so that its largest magnitude becomes 127, or with a zero point, so that its range with 0 becomes -128 to 127. The sums of products are
+integers and are scaled once. Convolutions have zero points where the scales of their channels differ and where they are depthwise, fully
+connected layers where the file says so.
 """
 
 import numpy as np
 
-from ..describe import Refusal
+from ..describe import ONNX_NUMBERS, Refusal
 from .quantised import padded
+from .quantised_elements import away_from_zero
 
 _TINY = 1e-30     # in place of a range of 0, whose numbers are all 0
 
@@ -33,41 +36,86 @@ def quantised_while_running(g, name, axes):
     largest = g.node("ReduceMax", [g.node("Abs", [name]), g.ints(axes)], keepdims=1)
     largest = g.node("Max", [largest, g.number(_TINY, "f32")])
     units = g.node("Mul", [name, g.node("Div", [g.number(127, "f32"), largest])])
-    # To the nearest integer, halves away from 0.
-    away = g.node("Floor", [g.node("Add", [g.node("Abs", [units]), g.number(0.5, "f32")])])
-    integers = g.node("Cast", [g.node("Mul", [g.node("Sign", [units]), away])], to=3)
+    integers = g.node("Cast", [away_from_zero(g, units)], to=3)
     return integers, g.node("Div", [largest, g.number(127, "f32")])
+
+
+def quantised_with_zero_points(g, name, axes):
+    """(integers, scale, zero point as i32) of a value over these axes. What is one number for all of them is float64, as the kernels have it."""
+    ends = []
+    for op, limit in (("ReduceMin", "Min"), ("ReduceMax", "Max")):
+        end = g.node(limit, [g.node(op, [name, g.ints(axes)], keepdims=1), g.number(0, "f32")])
+        ends.append(g.node("Cast", [end], to=ONNX_NUMBERS["f64"]))
+    span = g.node("Max", [g.node("Sub", [ends[1], ends[0]]), g.number(_TINY, "f64")])
+    scale = g.node("Div", [span, g.number(255, "f64")])
+    low, high = (g.node("Div", [end, scale]) for end in ends)
+    from_low, from_high = g.node("Sub", [g.number(-128, "f64"), low]), g.node("Sub", [g.number(127, "f64"), high])
+    # Of both the one whose rounding error can be less.
+    nearer = g.node("Less", [g.node("Sub", [g.number(128, "f64"), low]), g.node("Add", [g.number(127, "f64"), high])])
+    zero = g.node("Clip", [g.node("Where", [nearer, from_low, from_high]), g.number(-128, "f64"), g.number(127, "f64")])
+    zero = g.node("Mul", [g.node("Sign", [zero]), g.node("Floor", [g.node("Add", [g.node("Abs", [zero]), g.number(0.5, "f64")])])])
+    scale, zero_float = (g.node("Cast", [each], to=ONNX_NUMBERS["f32"]) for each in (scale, zero))
+    units = g.node("Add", [zero_float, g.node("Mul", [name, g.node("Div", [g.number(1, "f32"), scale])])])
+    whole = g.node("Clip", [away_from_zero(g, units), g.number(-128, "f32"), g.number(127, "f32")])
+    return g.node("Cast", [whole], to=ONNX_NUMBERS["i8"]), scale, g.node("Cast", [zero], to=ONNX_NUMBERS["i32"])
 
 
 def scaled(g, call, sums_and_scale, weight_scales, bias):
     """Floats of the sums, with bias and activation; `weight_scales` and `bias` are constants that broadcast."""
     sums, scale = sums_and_scale
     factor = g.node("Mul", [scale, g.constant(weight_scales)])
-    name = g.node("Mul", [g.node("Cast", [sums], to=1), factor])
+    name = g.node("Mul", [g.node("Cast", [sums], to=ONNX_NUMBERS["f32"]), factor])
     if bias is not None:
         name = g.node("Add", [name, bias])
     return g.activated(name, call.activation)
 
 
-def refuse_asymmetric(call):
-    if call.option("AsymmetricQuantizeInputs"):
-        raise Refusal("operands that are quantised with a zero point while the model runs are not supported")
+def _without_zero(g, sums, zero, weights):
+    """Sums of products less the zero points' part; `weights` are the sums of the weights of each channel, in a shape that broadcasts."""
+    return g.node("Sub", [sums, g.node("Mul", [zero, g.constant(weights.astype(np.int32))])])
+
+
+def _zero_points_around(g, name, x, attributes, zero):
+    """Integers with their own zero point around them, where the padding adds elements, and the attributes without padding."""
+    wide, without = padded(g, name, x, attributes, g.number(0, "i8"))
+    if wide == name:
+        return name, without
+    inside, _ = padded(g, g.constant(np.ones((1, 1, *x.shape[1:3]), np.int8)), x, attributes, g.number(0, "i8"))
+    return g.node("Where", [g.node("Cast", [inside], to=ONNX_NUMBERS["bool"]), wide, g.node("Cast", [zero], to=ONNX_NUMBERS["i8"])]), without
 
 
 def convolution(g, call, kernel, axis, attributes):
     """A convolution; `kernel` has the weights as ONNX has them, `axis` counts their output channels in the file."""
     x, weights, bias = call.inputs
     scales, channels = weight_scale(weights, axis), kernel.shape[0]
-    integers, scale = quantised_while_running(g, g.channels_first(x), [1, 2, 3])
-    integers, attributes = padded(g, integers, x, attributes, 0)
-    sums = g.node("ConvInteger", [integers, g.constant(kernel)], **attributes)
     name = g.reshape(g.plain(bias), [1, channels, 1, 1]) if bias is not None else None
+    if len(set(scales.tolist())) > 1 or call.name == "DEPTHWISE_CONV_2D":
+        integers, scale, zero = quantised_with_zero_points(g, g.channels_first(x), [1, 2, 3])
+        integers, attributes = _zero_points_around(g, integers, x, attributes, zero)
+        sums = g.node("ConvInteger", [integers, g.constant(kernel)], **attributes)
+        sums = _without_zero(g, sums, zero, kernel.reshape(channels, -1).astype(np.int64).sum(1).reshape(1, -1, 1, 1))
+    else:
+        integers, scale = quantised_while_running(g, g.channels_first(x), [1, 2, 3])
+        integers, attributes = padded(g, integers, x, attributes, g.number(0, "i8"))
+        sums = g.node("ConvInteger", [integers, g.constant(kernel)], **attributes)
     g.give(call.out, scaled(g, call, (sums, scale), np.broadcast_to(scales, (channels,)).reshape(1, -1, 1, 1), name), channels_first=True)
+
+
+def product(g, rows, weights, scales, has_zero_points):
+    """f32: rows times the transpose of the weights, which have a scale for each of their rows."""
+    matrix = g.constant(np.ascontiguousarray(weights.T))
+    if has_zero_points:
+        integers, scale, zero = quantised_with_zero_points(g, rows, [1])
+        sums = _without_zero(g, g.node("MatMulInteger", [integers, matrix]), zero, weights.astype(np.int64).sum(1))
+    else:
+        integers, scale = quantised_while_running(g, rows, [1])
+        sums = g.node("MatMulInteger", [integers, matrix])
+    return g.node("Mul", [g.node("Cast", [sums], to=ONNX_NUMBERS["f32"]), g.node("Mul", [scale, g.constant(scales)])])
 
 
 def fully_connected(g, call, rows, weights, bias):
     """The name of a matrix: the rows times the weights."""
-    scales = weight_scale(weights, 0)
-    integers, scale = quantised_while_running(g, rows, [1])
-    sums = g.node("MatMulInteger", [integers, g.constant(np.ascontiguousarray(weights.data.T))])
-    return scaled(g, call, (sums, scale), np.broadcast_to(scales, (weights.shape[0],)), bias and g.plain(bias))
+    scales = np.broadcast_to(weight_scale(weights, 0), (weights.shape[0],))
+    name = product(g, rows, weights.data, scales, bool(call.option("AsymmetricQuantizeInputs")))
+    name = g.node("Add", [name, g.plain(bias)]) if bias is not None else name
+    return g.activated(name, call.activation)

@@ -4,16 +4,9 @@ import math
 
 import numpy as np
 
-from ..describe import TO_CHANNELS_FIRST, TO_FILE_ORDER, Refusal
+from ..describe import NUMPY_TYPES, TO_CHANNELS_FIRST, TO_FILE_ORDER, Refusal
+from .integers import need_same_units, same_scale, zero_of
 from .table import operator
-
-
-def same_scale(call, values):
-    """Refuses integers whose scales differ: the operator moves them as they are."""
-    found = [value.tensor.quantisation for value in values if value is not None and value.is_quantised]
-    for other in found[1:]:
-        if not (np.array_equal(other.scale, found[0].scale) and np.array_equal(other.zero_point, found[0].zero_point)):
-            raise Refusal("its operands and results have different scales")
 
 
 def reshaped(g, call, shape):
@@ -46,6 +39,16 @@ def reshape(g, call):
     if any(size < 0 for size in shape):
         raise Refusal(f"the shape {shape} has sizes under 0")
     reshaped(g, call, shape)
+
+
+@operator("DENSIFY")
+def densify(g, call):
+    """Sparse constants are filled up while the file is read."""
+    x = call.inputs[0]
+    if x.data is None:
+        raise Refusal(f"'{x.tensor.name}' is computed while the model runs; only constants are supported")
+    call.out.tensor.data = x.data
+    call.out.tensor.quantisation = call.out.tensor.quantisation or x.tensor.quantisation
 
 
 @operator("SQUEEZE", options="SqueezeOptions")
@@ -90,6 +93,8 @@ def concatenation(g, call):
     if any(value.rank != rank for value in call.inputs):
         raise Refusal("its operands have different numbers of axes")
     axis = call.axis(int(call.option("Axis")), rank)
+    if call.activation != "NONE" and call.out.dtype != "f32":
+        raise Refusal(f"the fused activation {call.activation} of {call.out.dtype} is not supported")
     names, images = g.aligned(call.inputs, rank)
     name = g.node("Concat", names, axis=TO_CHANNELS_FIRST.index(axis) if images else axis)
     g.give(call.out, g.activated(name, call.activation), images)
@@ -273,24 +278,41 @@ def _pad(g, call, value=None, **attributes):
 @operator("PAD", inputs=(2, 2))
 def pad(g, call):
     x = call.inputs[0]
-    zero = x.tensor.quantisation.zero_point[0] if x.is_quantised and x.dtype in ("i8", "u8", "i16") else 0
-    _pad(g, call, g.number(zero, x.dtype))
+    _pad(g, call, g.number(zero_of(x), x.dtype))
 
 
 @operator("PADV2", inputs=(3, 3))
 def pad_v2(g, call):
-    same_scale(call, [call.inputs[0], call.inputs[2]])
-    value = call.inputs[2]
+    x, value = call.inputs[0], call.inputs[2]
+    need_same_units(x, value)
     if math.prod(value.shape) != 1:
         raise Refusal(f"the value has the shape {list(value.shape)}; one number is needed")
     _pad(g, call, g.reshape(g.plain(value), []))
 
 
+def _mirrored(size, before, after, edge):
+    """The elements of an axis with its mirror images around it; `edge` is 1 where the first and last ones are not repeated."""
+    places = list(range(size))
+    left = [places[edge + i] for i in range(before)][::-1]
+    return left + places + [places[size - 1 - edge - i] for i in range(after)]
+
+
 @operator("MIRROR_PAD", options="MirrorPadOptions", inputs=(2, 2))
 def mirror_pad(g, call):
-    if call.option("Mode"):
-        raise Refusal("symmetric padding is not supported; only reflection is")
-    _pad(g, call, mode="reflect")
+    x = call.inputs[0]
+    same_scale(call, [x, call.out])
+    edge = 0 if call.option("Mode") else 1   # 0 is reflection, 1 symmetry
+    rows = _padding(call, x)
+    if any(max(row) > max(size - edge, 0) for row, size in zip(rows, x.shape)):
+        raise Refusal(f"padding of {rows} is more than the shape {list(x.shape)} can mirror")
+    if edge:
+        _pad(g, call, mode="reflect")
+        return
+    (name,), images = g.aligned([x], x.rank)
+    for axis, ((before, after), size) in enumerate(zip(rows, x.shape)):
+        if before or after:
+            name = g.node("Gather", [name, g.ints(_mirrored(size, before, after, edge))], axis=TO_CHANNELS_FIRST.index(axis) if images else axis)
+    g.give(call.out, name, images)
 
 
 @operator("GATHER", options="GatherOptions", inputs=(2, 2))
@@ -299,6 +321,9 @@ def gather(g, call):
     if call.option("BatchDims"):
         raise Refusal("batches of indices are not supported")
     same_scale(call, [x, call.out])
+    size = x.shape[call.axis(int(call.option("Axis")), x.rank)]
+    if indices.data is not None and indices.data.size and not (0 <= indices.data.min() and indices.data.max() < size):
+        raise Refusal(f"its indices are {indices.data.min()} to {indices.data.max()}, and the axis has {size} elements")
     g.give(call.out, g.node("Gather", [g.plain(x), g.plain(indices)], axis=call.axis(int(call.option("Axis")), x.rank)))
 
 
@@ -320,6 +345,7 @@ def broadcast_to(g, call):
 
 @operator("FILL", inputs=(2, 2))
 def fill(g, call):
+    need_same_units(call.inputs[1], call.out)
     g.give(call.out, g.node("Expand", [g.plain(call.inputs[1]), g.ints(call.ints(0, "the shape"))]))
 
 
@@ -336,8 +362,8 @@ def shape_(g, call):
 
 @operator("ZEROS_LIKE")
 def zeros_like(g, call):
-    (name,), images = g.aligned(call.inputs, call.inputs[0].rank)
-    g.give(call.out, g.node("Mul", [name, g.number(0, call.inputs[0].dtype)]), images)
+    x = call.inputs[0]
+    g.give(call.out, g.node("Expand", [g.number(zero_of(call.out), call.out.dtype), g.ints(x.shape)]))
 
 
 @operator("REVERSE_V2", inputs=(2, 2))
@@ -349,8 +375,55 @@ def reverse(g, call):
     g.give(call.out, *sliced(g, x, begins, ends, [-1 if i in axes else 1 for i in range(x.rank)]))
 
 
+@operator("DYNAMIC_UPDATE_SLICE", inputs=(3, 3))
+def dynamic_update_slice(g, call):
+    """The part begins where its begin is moved to so that it lies inside. Its places are compared with those of each axis: two sizes alone decide which are in it."""
+    x, part, begins = call.inputs
+    need_same_units(x, part)
+    need_same_units(x, call.out)
+    if part.rank != x.rank or begins.shape != (x.rank,) or any(size > whole for size, whole in zip(part.shape, x.shape)):
+        raise Refusal(f"a part of shape {list(part.shape)} at {list(begins.shape)} begins does not fit the shape {list(x.shape)}")
+    name, inside = g.plain(part), None
+    first = g.cast(g.plain(begins), begins.dtype, "i64")
+    most = g.ints(whole - size for whole, size in zip(x.shape, part.shape))
+    first = g.node("Min", [g.node("Max", [first, g.number(0, "i64")]), most])
+    for axis, (size, whole) in enumerate(zip(part.shape, x.shape)):
+        if size == whole:
+            continue
+        places = g.node("Sub", [g.ints(range(whole)), g.node("Slice", [first, g.ints([axis]), g.ints([axis + 1]), g.ints([0])])])
+        name = g.node("Gather", [name, g.node("Clip", [places, g.number(0, "i64"), g.number(size - 1, "i64")])], axis=axis)
+        here = g.node("And", [g.node("GreaterOrEqual", [places, g.number(0, "i64")]), g.node("Less", [places, g.number(size, "i64")])])
+        here = g.reshape(here, [whole if i == axis else 1 for i in range(x.rank)])
+        inside = here if inside is None else g.node("And", [inside, here])
+    g.give(call.out, name if inside is None else g.node("Where", [inside, name, g.plain(x)]))
+
+
+@operator("SPARSE_TO_DENSE", options="SparseToDenseOptions", inputs=(4, 4))
+def sparse_to_dense(g, call):
+    indices, sizes, values, fallback = call.inputs
+    need_same_units(values, call.out)
+    need_same_units(fallback, call.out)
+    shape = call.ints(1, "the shape")
+    whole = g.node("Expand", [g.reshape(g.plain(fallback), []), g.ints(shape)])
+    count = indices.shape[0] if indices.rank else 1
+    if indices.rank > 2 or (indices.rank < 2 and len(shape) != 1) or (indices.rank == 2 and indices.shape[1] != len(shape)):
+        raise Refusal(f"indices of shape {list(indices.shape)} do not fit the shape {shape}")
+    places = g.reshape(g.cast(g.plain(indices), indices.dtype, "i64"), [count, len(shape)])
+    given = g.reshape(g.plain(values), [count]) if values.rank else g.node("Expand", [g.plain(values), g.ints([count])])
+    g.give(call.out, g.node("ScatterND", [whole, places, given]))
+
+
 @operator("ONE_HOT", options="OneHotOptions", inputs=(4, 4))
 def one_hot(g, call):
     indices, depth, on, off = call.inputs
-    values = g.node("Concat", [g.reshape(g.plain(off), [1]), g.reshape(g.plain(on), [1])], axis=0)
-    g.give(call.out, g.node("OneHot", [g.plain(indices), g.plain(depth), values], axis=int(call.option("Axis"))))
+    need_same_units(on, call.out)
+    need_same_units(off, call.out)
+    count = call.ints(1, "the depth")
+    axis = int(call.option("Axis"))
+    axis = indices.rank if axis == -1 else call.axis(axis, indices.rank + 1)
+    shape = list(indices.shape)
+    shape.insert(axis, 1)
+    # An index outside of the depth, negative ones too, is none of the places.
+    places = np.arange(count[0], dtype=NUMPY_TYPES[indices.dtype]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    here = g.node("Equal", [g.reshape(g.plain(indices), shape), g.constant(places)])
+    g.give(call.out, g.node("Where", [here, g.reshape(g.plain(on), []), g.reshape(g.plain(off), [])]))

@@ -1,8 +1,8 @@
-"""Operators on integers of 8 bits, bit for bit as TensorFlow Lite's reference kernels compute them.
+"""Convolutions, products of matrices, sums, products and means of integers with a scale, bit for bit as TensorFlow Lite's reference kernels compute them.
 
 Sums are exact in 32 bits. They are brought to the result's scale by a multiplier of 31 bits and a power of two. Fully connected layers
-round the product of 64 bits once, halves up; all others in two steps: the product, doubled, to its upper 32 bits, halves up, and the division by
-the power of two, halves away from 0. The product is one of 64 bits here, what follows of 32 wherever it has room. Functions of one element are tables.
+round the product of 64 bits once, halves away from 0; all others in two steps: the product, doubled, to its upper 32 bits, halves up, and the division by
+the power of two, halves away from 0. The product is one of 64 bits here, what follows of 32 wherever it has room.
 """
 
 import math
@@ -11,28 +11,7 @@ import numpy as np
 
 from ..describe import NUMPY_TYPES, ONNX_NUMBERS, Refusal
 from . import float_sums
-
-_LEAST, _MOST = -128, 127
-_FARTHEST = _MOST - _LEAST   # from a zero point
-
-
-def is_quantised(value):
-    return value.dtype == "i8" and value.tensor.quantisation is not None
-
-
-def units(value):
-    """(scale, zero point) of a value that has one of each."""
-    found = value.tensor.quantisation
-    if found is None or len(found.scale) != 1:
-        raise Refusal(f"'{value.tensor.name}' is {value.dtype} without one scale")
-    return found.scale[0], int(found.zero_point[0])
-
-
-def need_bytes(*values):
-    for value in values:
-        if not is_quantised(value):
-            raise Refusal(f"'{value.tensor.name}' is {value.dtype}; i8 with a scale is needed here")
-        units(value)
+from .integers import ENDS, centred, ends, farthest, need_integers, stored, units, zero_of
 
 
 def multiplier_of(real):
@@ -51,8 +30,11 @@ def rescaled(g, name, reals, most, shape=(), rounding="steps"):
     two steps ("steps"); of "positive" results those below 0 are only known to be at most 0.
 
     The shifts keep the sign, so that adding half of what they cut off rounds halves up; of negative numbers one less, away from 0."""
-    found = [multiplier_of(real) for real in np.atleast_1d(reals)]
+    return multiplied(g, name, [multiplier_of(real) for real in np.atleast_1d(reals)], most, shape, rounding)
 
+
+def multiplied(g, name, found, most, shape=(), rounding="steps"):
+    """As `rescaled`, by multipliers as `multiplier_of` gives them."""
     def constant(numbers, dtype):
         numbers = np.array(numbers, NUMPY_TYPES[dtype])
         return g.constant(numbers[0].reshape(()) if np.all(numbers == numbers[0]) else numbers.reshape(shape))
@@ -133,56 +115,12 @@ def _by_upper_half(g, name, found, most, rounding, constant):
     return g.node("BitShift", [g.node("Add", [high, constant(added, "i32")]), constant(last, "i32")], direction="RIGHT")
 
 
-def ends(call, value):
-    """The integers that the fused activation allows."""
-    scale, zero = units(value)
-    low, high = {"NONE": (None, None), "RELU": (0, None), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}.get(call.activation, (None, "no"))
-    if high == "no":
-        raise Refusal(f"the fused activation {call.activation} is not supported")
-
-    def integer(real):
-        quotient = np.float32(real) / scale
-        return zero + int(np.copysign(np.floor(np.abs(quotient) + np.float32(0.5)), quotient))
-
-    return (_LEAST if low is None else max(_LEAST, integer(low))), (_MOST if high is None else min(_MOST, integer(high)))
-
-
 def _rounding(limits, zero):
     return "positive" if limits[0] >= zero else "steps"
 
 
-def stored(g, name, zero, limits):
-    """i8 of an i32 with the zero point added, within limits."""
-    low, high = limits[0] - zero, limits[1] - zero
-    name = g.node("Min", [g.node("Max", [name, g.number(low, "i32")]), g.number(high, "i32")])
-    name = g.node("Add", [name, g.number(zero, "i32")]) if zero else name
-    return g.node("Cast", [name], to=3)
-
-
-def _sums_of(call, numbers, axis):
-    """(multipliers, constants added to the sums, the largest magnitude of each channel's sums) of a layer whose weights are `numbers` with output channels first."""
-    x, weights, bias = call.inputs
-    need_bytes(x, call.out)
-    found = weights.tensor.quantisation
-    if weights.dtype != "i8" or found is None or np.any(found.zero_point) or (len(found.scale) > 1 and found.axis != axis):
-        raise Refusal(f"'{weights.tensor.name}' is no i8 with zero points of 0 and scales for axis {axis}")
-    (scale, zero), (out_scale, _) = units(x), units(call.out)
-    rows = numbers.reshape(len(numbers), -1).astype(np.int64)
-    added = -zero * rows.sum(1)
-    if bias is not None:
-        if bias.dtype != "i32" or bias.shape != (len(numbers),):
-            raise Refusal(f"the bias is {bias.dtype} of shape {list(bias.shape)}")
-        added = added + call.constant(2, "the bias").astype(np.int64)
-    most = np.abs(rows).sum(1) * 128 + np.abs(added)
-    if np.max(most) >= 1 << 31:
-        raise Refusal("its sums have no room in 32 bits")
-    if call.name == "FULLY_CONNECTED" and len(found.scale) == 1:
-        return [np.float64(scale * found.scale[0]) / np.float64(out_scale)], added.astype(np.int32), int(np.max(most))
-    return [np.float64(scale) * np.float64(each) / np.float64(out_scale) for each in found.scale], added.astype(np.int32), most if len(found.scale) > 1 else int(np.max(most))
-
-
 def padded(g, name, x, attributes, border):
-    """Integers of the operand x with `border` around them, where the padding adds elements, and the attributes without padding."""
+    """Integers of the operand x with `border`, a constant of their type, around them, where the padding adds elements, and the attributes without padding."""
     if attributes["auto_pad"] == "VALID":
         return name, attributes
     before, after = [0, 0], [0, 0]
@@ -193,53 +131,217 @@ def padded(g, name, x, attributes, border):
         before.append(total // 2)
         after.append(total - total // 2)
     if any(before + after):
-        name = g.node("Pad", [name, g.ints(before + after), g.number(border, "i8")])
+        name = g.node("Pad", [name, g.ints(before + after), border])
     return name, {**attributes, "auto_pad": "VALID"}
+
+
+class Layer:
+    """The operands of a convolution or a product with constant weights; `numbers` are the weights with the output channels first, `axis` counts
+    these in the file."""
+
+    def __init__(self, call, operands, numbers, axis):
+        self.x, self.weights, self.bias = operands
+        self.call, self.out, self.numbers, self.axis = call, call.out, numbers, axis
+        self.shape = (1, -1, 1, 1) if numbers.ndim == 4 else (-1,)     # in which numbers of each channel broadcast
+        need_integers(self.x, self.out)
+        found = self.weights.tensor.quantisation
+        kinds = ("u8",) if self.x.dtype == "u8" else ("i8", "i4")
+        if self.weights.dtype not in kinds or found is None:
+            raise Refusal(f"'{self.weights.tensor.name}' is {self.weights.dtype}{'' if found else ' without scales'}; beside {self.x.dtype} weights are {kinds[0]} with scales")
+        if len(found.scale) > 1 and (found.axis != axis or self.x.dtype == "u8"):
+            raise Refusal(f"'{self.weights.tensor.name}' has scales for axis {found.axis}; {'one scale' if self.x.dtype == 'u8' else f'axis {axis}'} is supported")
+        if self.x.dtype != "u8" and np.any(found.zero_point):
+            raise Refusal(f"'{self.weights.tensor.name}' has zero points; weights with a sign have none")
+        self.scales = found.scale
+        self.zero = int(found.zero_point[0]) if self.x.dtype == "u8" else 0
+        self.added = self._constants()
+        differences = np.abs(numbers.reshape(len(numbers), -1).astype(np.int64) - self.zero)
+        self.most = differences.sum(1) * farthest(self.x) + np.abs(self.added)
+        # Integers of 16 bits are summed up in 64 bits, unless the constants have 32.
+        self.is_long = self.x.dtype == "i16" and not (self.bias is not None and self.bias.dtype == "i32")
+        if not self.is_long and np.max(self.most) >= 1 << 31:
+            raise Refusal("its sums have no room in 32 bits")
+
+    def _constants(self):
+        if self.bias is None:
+            return np.zeros(len(self.numbers), np.int64)
+        if self.bias.dtype not in (("i32", "i64") if self.x.dtype == "i16" else ("i32",)) or self.bias.shape != (len(self.numbers),):
+            raise Refusal(f"the bias is {self.bias.dtype} of shape {list(self.bias.shape)}")
+        if self.bias.data is None:
+            raise Refusal("the bias is computed while the model runs; only constants are supported")
+        return self.bias.data.astype(np.int64)
+
+    @property
+    def reals(self):
+        """What the sums of each channel are multiplied with: one number where the reference kernels compute it of single floats."""
+        x, out = units(self.x)[0], np.float64(units(self.out)[0])
+        if self.x.dtype == "u8" or (self.call.name == "FULLY_CONNECTED" and len(self.scales) == 1):
+            return [np.float64(x * self.scales[0]) / out]
+        return [np.float64(x) * np.float64(each) / out for each in self.scales]
+
+    def sums(self, g, op, name, weights, **attributes):
+        """The sums of products of operands less their zero points, with the constants added."""
+        zero = units(self.x)[1]
+        dtype = "i64" if self.is_long else "i32"
+        if self.x.dtype == "i16":
+            sums, added = products_of_shorts(g, op, name, weights, dtype, **attributes), self.added
+        elif np.max(np.abs(self.numbers.astype(np.int64) - self.zero)) > 127:
+            sums = g.node(op, [name, g.constant(weights), g.number(zero, "u8"), g.number(self.zero, "u8")], **attributes)
+            added = self.added
+        else:
+            signed = (weights.astype(np.int64) - self.zero).astype(np.int8)
+            sums = g.node(op, [name, g.constant(signed)], **attributes)
+            added = self.added - zero * (self.numbers.reshape(len(self.numbers), -1).astype(np.int64) - self.zero).sum(1)
+        return g.node("Add", [sums, g.constant(added.astype(NUMPY_TYPES[dtype]).reshape(self.shape))]) if np.any(added) else sums
+
+    def scaled(self, g, sums, rounding):
+        """i32: the sums in the result's units."""
+        if rounding == "once" and self.x.dtype == "i16":
+            return _rescaled_by_double(g, sums, self.reals)
+        if self.is_long:
+            return _rescaled_long(g, sums, self.reals, self.shape)
+        most = self.most if len(self.reals) > 1 else int(np.max(self.most))
+        if rounding == "once" and _can_tie(self.reals, int(np.max(self.most))):
+            # Halves away from 0: those of the magnitudes are halves up.
+            return g.node("Mul", [g.node("Sign", [sums]), rescaled(g, g.node("Abs", [sums]), self.reals, most, self.shape, "once")])
+        return rescaled(g, sums, self.reals, most, self.shape, rounding)
+
+
+def _can_tie(reals, most):
+    """Whether a sum of at most that magnitude, times one of the real numbers, can lie just between two integers."""
+    for integer, exponent in map(multiplier_of, reals):
+        zeros = (integer & -integer).bit_length() - 1
+        if integer and 1 << max(30 - exponent - zeros, 0) <= most:
+            return True
+    return False
+
+
+def products_of_shorts(g, op, name, weights, dtype, **attributes):
+    """Sums of products of i16 with weights of 8 bits: of the upper and the lower bytes apart, of which instructions make sums at once."""
+    upper = g.node("Cast", [g.node("BitShift", [g.node("Cast", [name], to=6), g.number(8, "i32")], direction="RIGHT")], to=3)
+    lower = g.node("Cast", [g.node("BitwiseAnd", [g.node("Cast", [name], to=6), g.number(255, "i32")])], to=2)
+    parts = [g.cast(g.node(op, [each, g.constant(weights)], **attributes), "i32", dtype) for each in (upper, lower)]
+    return g.node("Add", [g.node("Mul", [parts[0], g.number(256, dtype)]), parts[1]])
+
+
+def _rescaled_long(g, name, reals, shape):
+    """i32: sums of 64 bits times real numbers by multipliers of 15 bits, rounded once, halves up."""
+    found = [multiplier_of(real) for real in np.atleast_1d(reals)]
+    short = np.array([min((integer + (1 << 15)) >> 16, 0x7FFF) for integer, _ in found], np.int64)
+    shifts = np.array([15 - exponent for _, exponent in found], np.int64)
+
+    def constant(numbers):
+        return g.constant(numbers[0].reshape(()) if len(numbers) == 1 else numbers.reshape(shape))
+
+    value = g.node("Add", [g.node("Mul", [name, constant(short)]), constant(np.int64(1) << shifts >> 1)])
+    value = g.node("BitShift", [value, constant(shifts)], direction="RIGHT")
+    value = g.node("Min", [g.node("Max", [value, g.number(-(1 << 31), "i64")]), g.number((1 << 31) - 1, "i64")])
+    return g.node("Cast", [value], to=ONNX_NUMBERS["i32"])
+
+
+def _rescaled_by_double(g, name, reals):
+    """i32: sums times real numbers as float64, halves away from 0."""
+    real = np.array(reals)
+    value = g.node("Mul", [g.node("Cast", [name], to=ONNX_NUMBERS["f64"]), g.constant(real[0].reshape(()) if len(real) == 1 else real)])
+    whole = g.node("Floor", [g.node("Add", [g.node("Abs", [value]), g.number(0.5, "f64")])])
+    whole = g.node("Clip", [g.node("Mul", [g.node("Sign", [value]), whole]), g.number(-(1 << 30), "f64"), g.number(1 << 30, "f64")])
+    return g.node("Cast", [whole], to=ONNX_NUMBERS["i32"])
 
 
 def convolution(g, call, kernel, axis, attributes):
     """A convolution; `kernel` has the weights as ONNX has them, `axis` counts their output channels in the file."""
-    reals, added, most = _sums_of(call, kernel, axis)
-    x = call.inputs[0]
-    name, attributes = padded(g, g.channels_first(x), x, attributes, units(x)[1])
-    sums = g.node("ConvInteger", [name, g.constant(kernel)], **attributes)
-    sums = g.node("Add", [sums, g.constant(added.reshape(1, -1, 1, 1))])
-    zero, limits = units(call.out)[1], ends(call, call.out)
-    name = rescaled(g, sums, reals, most, (1, -1, 1, 1), _rounding(limits, zero))
-    g.give(call.out, stored(g, name, zero, limits), channels_first=True)
+    layer = Layer(call, call.inputs, kernel, axis)
+    x = layer.x
+    name, attributes = padded(g, g.channels_first(x), x, attributes, g.number(zero_of(x), x.dtype))
+    sums = layer.sums(g, "ConvInteger", name, kernel, **attributes)
+    limits = ends(call, call.out)
+    name = layer.scaled(g, sums, _rounding(limits, units(call.out)[1]))
+    g.give(call.out, stored(g, name, call.out, limits), channels_first=True)
+
+
+def transposed_convolution(g, call, kernel, strides, pads):
+    """A convolution of the operand with zero points between its elements; `kernel` has the weights with the output channels first, `pads` are the
+    zero points before and after, or elements that are cut off, of height and width."""
+    x = call.inputs[2]
+    layer = Layer(call, (x, call.inputs[1], call.inputs[3]), kernel, 0)
+    name, border, sizes = g.channels_first(x), g.number(zero_of(x), x.dtype), list(x.shape[1:3])
+    if max(strides) > 1:
+        rows = [x.shape[0], x.shape[3], sizes[0], 1, sizes[1], 1]
+        name = g.node("Pad", [g.reshape(name, rows), g.ints([0] * 9 + [strides[0] - 1, 0, strides[1] - 1]), border])
+        sizes = [size * stride for size, stride in zip(sizes, strides)]
+        name = g.reshape(name, [x.shape[0], x.shape[3], *sizes])
+    ends_of = [(before, after - stride + 1) for (before, after), stride in zip(pads, strides)]
+    cut = [(max(-before, 0), size + min(after, 0)) for (before, after), size in zip(ends_of, sizes)]
+    if any(low or high < size for (low, high), size in zip(cut, sizes)):
+        name = g.node("Slice", [name, g.ints([low for low, _ in cut]), g.ints([high for _, high in cut]), g.ints([2, 3])])
+    if any(low > 0 or high > 0 for low, high in ends_of):
+        name = g.node("Pad", [name, g.ints([0, 0, *(max(low, 0) for low, _ in ends_of), 0, 0, *(max(high, 0) for _, high in ends_of)]), border])
+    limits = ends(call, call.out)
+    sums = layer.sums(g, "ConvInteger", name, np.ascontiguousarray(kernel[:, :, ::-1, ::-1]), kernel_shape=list(kernel.shape[2:]))
+    name = layer.scaled(g, sums, _rounding(limits, units(call.out)[1]))
+    g.give(call.out, stored(g, name, call.out, limits), channels_first=True)
 
 
 def fully_connected(g, call, rows):
     """The name of a matrix: the rows times the weights."""
     weights = call.constant(1, "the list of weights")
-    reals, added, most = _sums_of(call, weights, 0)
-    sums = g.node("Add", [g.node("MatMulInteger", [rows, g.constant(np.ascontiguousarray(weights.T))]), g.constant(added)])
-    return stored(g, rescaled(g, sums, reals, most, (-1,), "once"), units(call.out)[1], ends(call, call.out))
+    layer = Layer(call, call.inputs, weights, 0)
+    sums = layer.sums(g, "MatMulInteger", rows, np.ascontiguousarray(weights.T))
+    return stored(g, layer.scaled(g, sums, "once"), call.out, ends(call, call.out))
 
 
-def _centred(g, name, zero):
-    whole = g.node("Cast", [name], to=ONNX_NUMBERS["i32"])
-    return g.node("Sub", [whole, g.number(zero, "i32")]) if zero else whole
+def product_of_matrices(g, call, names, depth):
+    """BATCH_MATMUL: `names` are the operands as matrices that are multiplied, of that many products a sum."""
+    a, b = call.inputs
+    need_integers(a, b, call.out, types=("i8", "i16"))
+    real = np.float64(units(a)[0] * units(b)[0]) / np.float64(units(call.out)[0])
+    if a.dtype == "i16":
+        # Floats of 64 bits hold sums of up to 2 ** 23 such products exactly.
+        wide = [g.node("Cast", [name], to=ONNX_NUMBERS["f64"]) for name in names]
+        sums = g.node("Cast", [g.node("MatMul", wide)], to=ONNX_NUMBERS["i64"])
+        g.give(call.out, stored(g, _rescaled_long(g, sums, [real], ()), call.out))
+        return
+    most = depth * 255 * 255
+    if most >= 1 << 31:
+        raise Refusal("its sums have no room in 32 bits")
+    sums = g.node("MatMulInteger", [*names, *(g.number(zero_of(value), value.dtype) for value in (a, b))])
+    g.give(call.out, stored(g, rescaled(g, sums, real, most), call.out))
 
 
 def two_operands(g, call):
     """ADD, SUB and MUL."""
-    need_bytes(*call.inputs[:2], call.out)
+    need_integers(*call.inputs[:2], call.out)
     names, images = g.aligned(call.inputs[:2], call.out.rank)
-    (a, a_zero), (b, b_zero), (out, zero) = units(call.inputs[0]), units(call.inputs[1]), units(call.out)
-    operands = [_centred(g, names[0], a_zero), _centred(g, names[1], b_zero)]
-    limits = ends(call, call.out)
+    (a, _), (b, _), (out, zero) = units(call.inputs[0]), units(call.inputs[1]), units(call.out)
+    operands = [centred(g, name, value) for name, value in zip(names, call.inputs)]
+    limits, far = ends(call, call.out), farthest(call.out)
     rounding = _rounding(limits, zero)
     if call.name == "MUL":
-        name = rescaled(g, g.node("Mul", operands), np.float64(a * b / out), _FARTHEST * _FARTHEST, (), rounding)
+        name = rescaled(g, g.node("Mul", operands), np.float64(a * b / out), far * far, (), rounding)
+    elif call.out.dtype == "i16":
+        name = _sum_of_shorts(g, operands, call, rounding)
     elif (by_floats := _sum_by_floats(g, operands, call, limits)) is not None:
         name = by_floats
     else:
         twice = 2 * np.float64(max(a, b))
-        parts = [_part_of_sum(g, each, np.float64(scale) / twice, zero_point)
-                 for each, scale, zero_point in zip(operands, (a, b), (a_zero, b_zero))]
-        name = rescaled(g, g.node("Add" if call.name == "ADD" else "Sub", parts), twice / (np.float64(1 << 20) * np.float64(out)), _FARTHEST << 20, (), rounding)
-    g.give(call.out, stored(g, name, zero, limits), images)
+        parts = [_part_of_sum(g, each, np.float64(units(value)[0]) / twice, _signed_zero(value))
+                 for each, value in zip(operands, call.inputs)]
+        name = rescaled(g, g.node("Add" if call.name == "ADD" else "Sub", parts), twice / (np.float64(1 << 20) * np.float64(out)), far << 20, (), rounding)
+    g.give(call.out, stored(g, name, call.out, limits), images)
+
+
+def _sum_of_shorts(g, operands, call, rounding):
+    """A sum or difference of i16. Scales that are powers of two, where the file does not exclude it, take shifts; others the steps of bytes with 15 bits."""
+    op, scales = "Add" if call.name == "ADD" else "Sub", [units(value)[0] for value in (*call.inputs[:2], call.out)]
+    powers = [math.frexp(float(scale)) for scale in scales]
+    if call.option("PotScaleInt16", True) and all(fraction == 0.5 for fraction, _ in powers):
+        shifts = [exponent - powers[2][1] for _, exponent in powers[:2]]
+        if max(shifts) > 0 or (shifts[0] and shifts[1]):
+            raise Refusal(f"its scales are {float(scales[0]):g}, {float(scales[1]):g} and {float(scales[2]):g}; of powers of two the larger operand's has to be the result's")
+        return g.node(op, [rescaled(g, each, 2.0 ** shift, 1 << 15) if shift else each for each, shift in zip(operands, shifts)])
+    twice = 2 * np.float64(max(scales[:2]))
+    parts = [rescaled(g, g.node("Mul", [each, g.number(1 << 15, "i32")]), np.float64(scale) / twice, 1 << 30) for each, scale in zip(operands, scales)]
+    return rescaled(g, g.node(op, parts), twice / (np.float64(1 << 15) * np.float64(scales[2])), 1 << 30, (), rounding)
 
 
 def rescaled_numbers(x, real):
@@ -250,9 +352,15 @@ def rescaled_numbers(x, real):
     return (high + (1 << shift >> 1) + (high >> 63)) >> shift if shift else high
 
 
+def _signed_zero(value):
+    """The zero point of a value of bytes, as the same bytes with a sign have it."""
+    return units(value)[1] - 128 - ENDS[value.dtype][0]
+
+
 def _sum_by_floats(g, operands, call, limits):
     """The sum or difference of two operands by floats, where these give the integers of fixed point; else None."""
-    (a, a_zero), (b, b_zero), (out, zero) = units(call.inputs[0]), units(call.inputs[1]), units(call.out)
+    (a, _), (b, _), (out, zero) = units(call.inputs[0]), units(call.inputs[1]), units(call.out)
+    a_zero, b_zero = (_signed_zero(value) for value in call.inputs[:2])
     sign, twice = (1 if call.name == "ADD" else -1), 2 * np.float64(max(a, b))
 
     def integers(left, right):
@@ -277,84 +385,9 @@ def _part_of_sum(g, name, real, zero):
     cut = 11 - exponent
     added = (1 << 10) + (1 << cut >> 1)
     if not 12 <= cut <= 22:
-        return rescaled(g, g.node("Mul", [name, g.number(1 << 20, "i32")]), real, _FARTHEST << 20)
+        return rescaled(g, g.node("Mul", [name, g.number(1 << 20, "i32")]), real, 255 << 20)
     below = g.node("Add", [g.node("Mul", [name, g.number(integer & ((1 << cut) - 1), "i32")]), g.number(added, "i32")])
-    if zero != _LEAST:   # halves of what is below 0 away from it
+    if zero != -128:   # halves of what is below 0 away from it
         below = g.node("Add", [below, g.node("Mul", [g.node("BitShift", [name, g.number(31, "i32")], direction="RIGHT"), g.number(1 << 11, "i32")])])
     below = g.node("BitShift", [below, g.number(cut, "i32")], direction="RIGHT")
     return g.node("Add", [g.node("Mul", [name, g.number(integer >> cut, "i32")]), below])
-
-
-def average_pool(g, call, attributes):
-    need_bytes(call.inputs[0], call.out)
-    x = call.inputs[0]
-    ones = np.ones((x.shape[3], 1, *attributes["kernel_shape"]), np.int8)
-    sums = g.node("ConvInteger", [g.channels_first(x), g.constant(ones)], group=x.shape[3], **attributes)
-    counts = np.ones((1, 1, 1, 1), np.int64)
-    for axis in range(2):
-        kernel, stride, size = attributes["kernel_shape"][axis], attributes["strides"][axis], x.shape[1 + axis]
-        result = call.out.shape[1 + axis]
-        before = max((result - 1) * stride + kernel - size, 0) // 2 if attributes["auto_pad"] != "VALID" else 0
-        begins = np.arange(result) * stride - before
-        inside = np.maximum(np.minimum(begins + kernel, size) - np.maximum(begins, 0), 1)
-        counts = counts * inside.reshape((1, 1, -1, 1) if axis == 0 else (1, 1, 1, -1))
-    if np.all(counts == counts.flat[0]):
-        counts = counts.flat[0].reshape(())
-    half = g.node("Mul", [g.node("Sign", [sums]), g.constant((counts // 2).astype(np.int32))])
-    name = g.node("Div", [g.node("Add", [sums, half]), g.constant(counts.astype(np.int32))])
-    g.give(call.out, stored(g, name, 0, ends(call, call.out)), channels_first=True)
-
-
-def _rounded(values):
-    """Halves away from 0, in float32."""
-    return np.copysign(np.floor(np.abs(values) + np.float32(0.5)), values)
-
-
-def by_table(g, call, function):
-    """A function of one element: of the float32 that each integer stands for."""
-    need_bytes(call.inputs[0], call.out)
-    (scale, zero), (out, out_zero) = units(call.inputs[0]), units(call.out)
-    reals = scale * (np.arange(_LEAST, _MOST + 1) - zero).astype(np.float32)
-    results = function(reals.astype(np.float64)).astype(np.float32)
-    table = np.clip(_rounded(results * (np.float32(1) / out)).astype(np.int64) + out_zero, _LEAST, _MOST).astype(np.int8)
-    (name,), images = g.aligned(call.inputs[:1], call.inputs[0].rank)
-    place = g.node("Add", [g.node("Cast", [name], to=6), g.number(-_LEAST, "i32")])
-    g.give(call.out, g.node("Gather", [g.constant(table), place], axis=0), images)
-
-
-def softmax(g, call, beta):
-    """By a table of exponentials; they are added in the order of the elements, as floats."""
-    x = call.inputs[0]
-    need_bytes(x, call.out)
-    (scale, _), (out, zero), columns = units(x), units(call.out), x.shape[-1]
-    if columns > 256:
-        raise Refusal(f"softmax of {columns} integers in a row is not supported; at most 256 are")
-    exponents = (-scale * np.float32(beta)) * np.arange(256, dtype=np.float32)
-    whole = g.node("Cast", [g.plain(x)], to=6)
-    below = g.node("Sub", [g.node("ReduceMax", [whole, g.ints([-1])], keepdims=1), whole])
-    powers = g.node("Gather", [g.constant(np.exp(exponents.astype(np.float64)).astype(np.float32)), below], axis=0)
-    parts = [powers] if columns == 1 else g.node("Split", [powers, g.ints([1] * columns)], outputs=columns, axis=-1)
-    total = parts[0]
-    for part in parts[1:]:
-        total = g.node("Add", [total, part])
-    inverse = g.node("Div", [g.number(1, "f32"), g.node("Mul", [total, g.number(out, "f32")])])
-    steps = g.node("Floor", [g.node("Add", [g.node("Mul", [powers, inverse]), g.number(0.5, "f32")])])
-    g.give(call.out, stored(g, g.node("Cast", [steps], to=6), zero, (_LEAST, _MOST)))
-
-
-def quantize(g, call):
-    """QUANTIZE: of floats, or of integers with another scale."""
-    x = call.inputs[0]
-    need_bytes(call.out)
-    (name,), images = g.aligned([x], x.rank)
-    out, zero = units(call.out)
-    if x.dtype == "f32":
-        steps = g.node("Div", [name, g.number(out, "f32")])
-        away = g.node("Floor", [g.node("Add", [g.node("Abs", [steps]), g.number(0.5, "f32")])])
-        away = g.node("Clip", [g.node("Mul", [g.node("Sign", [steps]), away]), g.number(-1e6, "f32"), g.number(1e6, "f32")])
-        name = g.node("Cast", [away], to=6)
-    else:
-        need_bytes(x)
-        scale, own = units(x)
-        name = rescaled(g, _centred(g, name, own), np.float64(scale) / np.float64(out), _FARTHEST)
-    g.give(call.out, stored(g, name, zero, (_LEAST, _MOST)), images)

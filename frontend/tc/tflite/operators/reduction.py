@@ -1,7 +1,8 @@
 """Reductions along axes, softmax, and indices of the largest elements."""
 
 from ..describe import TO_CHANNELS_FIRST, TO_FILE_ORDER, Refusal
-from . import quantised
+from . import quantised_elements, quantised_windows
+from .integers import ENDS, need_integers, same_scale
 from .table import operator
 
 _REDUCTIONS = {"MEAN": "ReduceMean", "SUM": "ReduceSum", "REDUCE_MAX": "ReduceMax", "REDUCE_MIN": "ReduceMin", "REDUCE_PROD": "ReduceProd",
@@ -24,13 +25,20 @@ def reduced_in_order(g, x, axes, keep):
 @operator(*_REDUCTIONS, options="ReducerOptions", inputs=(2, 2))
 def reduce(g, call):
     x, keep = call.inputs[0], bool(call.option("KeepDims"))
-    if any(value.dtype not in ("f32", "i32", "i64", "bool") for value in (x, call.out)):
+    integers = x.dtype in ENDS
+    if integers and call.name in ("REDUCE_MAX", "REDUCE_MIN"):
+        need_integers(x, call.out)
+        same_scale(call, [x, call.out])
+    elif any(value.dtype not in ("f32", "i32", "i64", "bool") for value in (x, call.out)) and not (integers and call.name in ("MEAN", "SUM")):
         raise Refusal(f"'{x.tensor.name}' is {x.dtype}, and only f32, i32, i64, bool is supported here")
     axes = call.axes(1, x.rank)
-    if not axes:
+    if not axes and not integers:
         g.give(call.out, g.plain(x))
         return
     name, axes, images = reduced_in_order(g, x, axes, keep)
+    if integers and call.name in ("MEAN", "SUM"):
+        g.give(call.out, quantised_windows.mean_or_sum(g, call, name, axes, keep), images)
+        return
     boolean = x.dtype == "bool"
     name = g.cast(name, "bool", "i32") if boolean else name
     name = g.node(_REDUCTIONS[call.name], [name, g.ints(axes)], keepdims=int(keep))
@@ -40,8 +48,8 @@ def reduce(g, call):
 @operator("SOFTMAX", options="SoftmaxOptions")
 def softmax(g, call):
     beta = float(call.option("Beta", 1.0))
-    if call.inputs[0].dtype == "i8":
-        quantised.softmax(g, call, beta)
+    if call.inputs[0].dtype in ENDS:
+        quantised_elements.softmax(g, call, beta)
         return
     call.need_types("f32")
     (name,), images = g.aligned(call.inputs, call.inputs[0].rank)
@@ -88,6 +96,8 @@ def top_k(g, call):
 @operator("CUMSUM", options="CumsumOptions", inputs=(2, 2))
 def cumsum(g, call):
     x = call.inputs[0]
+    if x.dtype not in ("f32", "i32", "i64"):
+        raise Refusal(f"'{x.tensor.name}' is {x.dtype}, and only f32, i32, i64 is supported here")
     axes = call.axes(1, x.rank)
     if len(axes) != 1:
         raise Refusal(f"it has {len(axes)} axes and takes one")

@@ -1,6 +1,10 @@
 """Images of another size, and blocks of pixels that become channels."""
 
+import numpy as np
+
 from ..describe import Refusal
+from . import quantised_windows
+from .integers import ENDS, same_scale, zero_of
 from .table import operator
 
 
@@ -11,31 +15,53 @@ def _sizes(call):
     return sizes
 
 
-def _resize(g, call, **attributes):
-    x = call.inputs[0]
-    call.need_rank(x, 4)
-    if x.dtype != "f32":
-        raise Refusal(f"'{x.tensor.name}' is {x.dtype}, and only f32 is supported here")
-    sizes = g.ints([x.shape[0], x.shape[3], *_sizes(call)])
-    g.give(call.out, g.node("Resize", [g.channels_first(x), None, None, sizes], **attributes), channels_first=True)
-
-
 def _transformation(call):
-    if call.option("AlignCorners"):
-        return "align_corners"
-    return "half_pixel" if call.option("HalfPixelCenters") else "asymmetric"
+    corners, centres = bool(call.option("AlignCorners")), bool(call.option("HalfPixelCenters"))
+    if corners and centres:
+        raise Refusal("its options AlignCorners and HalfPixelCenters exclude each other")
+    return "align_corners" if corners else "half_pixel" if centres else "asymmetric"
+
+
+def _resize(g, call, sizes, **attributes):
+    x = call.inputs[0]
+    name = g.node("Resize", [g.channels_first(x), None, None, g.ints([x.shape[0], x.shape[3], *sizes])], **attributes)
+    g.give(call.out, name, channels_first=True)
 
 
 @operator("RESIZE_BILINEAR", options="ResizeBilinearOptions", inputs=(2, 2))
 def resize_bilinear(g, call):
-    _resize(g, call, mode="linear", coordinate_transformation_mode=_transformation(call))
+    x, sizes, transformation = call.inputs[0], _sizes(call), _transformation(call)
+    call.need_rank(x, 4)
+    if x.dtype in ENDS:
+        quantised_windows.resize_bilinear(g, call, sizes)
+        return
+    if x.dtype != "f32":
+        raise Refusal(f"'{x.tensor.name}' is {x.dtype}, and only f32, {', '.join(ENDS)} is supported here")
+    _resize(g, call, sizes, mode="linear", coordinate_transformation_mode=transformation)
+
+
+def _nearest(size, result, transformation):
+    """The elements that are taken along an axis, by the reference kernels' arithmetic in float32."""
+    corners = transformation == "align_corners"
+    scale = np.float32(size - 1) / np.float32(result - 1) if corners and result > 1 else np.float32(size) / np.float32(result)
+    places = (np.arange(result, dtype=np.float32) + np.float32(0.5 if transformation == "half_pixel" else 0)) * scale
+    whole = np.floor(places.astype(np.float64) + 0.5) if corners else np.floor(places)
+    return np.minimum(whole.astype(np.int64), size - 1)
 
 
 @operator("RESIZE_NEAREST_NEIGHBOR", options="ResizeNearestNeighborOptions", inputs=(2, 2))
 def resize_nearest_neighbor(g, call):
-    transformation = _transformation(call)
-    rounding = "floor" if transformation == "asymmetric" else "round_prefer_ceil"
-    _resize(g, call, mode="nearest", coordinate_transformation_mode=transformation, nearest_mode=rounding)
+    x, sizes, transformation = call.inputs[0], _sizes(call), _transformation(call)
+    call.need_rank(x, 4)
+    same_scale(call, [x, call.out])
+    if x.dtype == "f32":
+        rounding = "floor" if transformation == "asymmetric" else "round_prefer_ceil"
+        _resize(g, call, sizes, mode="nearest", coordinate_transformation_mode=transformation, nearest_mode=rounding)
+        return
+    name = g.channels_first(x)
+    for axis in range(2):
+        name = g.node("Gather", [name, g.ints(_nearest(x.shape[1 + axis], sizes[axis], transformation))], axis=2 + axis)
+    g.give(call.out, name, channels_first=True)
 
 
 @operator("DEPTH_TO_SPACE", options="DepthToSpaceOptions")
@@ -63,12 +89,13 @@ def _blocks(call, pairs):
 def space_to_batch(g, call):
     x = call.inputs[0]
     blocks, pads = _blocks(call, "padding")
+    same_scale(call, [x, call.out])
     rank, spatial = x.rank, len(blocks)
     name = g.plain(x)
     if any(map(any, pads)):
         before, after = [0] * rank, [0] * rank
         before[1:1 + spatial], after[1:1 + spatial] = [low for low, _ in pads], [high for _, high in pads]
-        name = g.node("Pad", [name, g.ints(before + after)])
+        name = g.node("Pad", [name, g.ints(before + after), g.number(zero_of(x), x.dtype)])
     padded = [size + low + high for size, (low, high) in zip(x.shape[1:], pads)]
     if any(size % block for size, block in zip(padded, blocks)):
         raise Refusal(f"sizes {padded} are no multiples of the blocks {blocks}")

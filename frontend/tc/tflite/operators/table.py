@@ -19,18 +19,19 @@ class Row:
     describe: Callable
     options: str        # the table of options in the schema; "" where there is none
     inputs: tuple       # least and largest number
+    resources: bool     # whether it may have operands that are variables, and no results
 
 
 TABLE: dict[str, Row] = {}
 
 
-def operator(*names, options="", inputs=(1, 1)):
+def operator(*names, options="", inputs=(1, 1), resources=False):
     """Adds a row for each operator's name."""
     def add(function):
         for name in names:
             if name in TABLE:
                 raise AssertionError(f"{name} is in the table already")
-            TABLE[name] = Row(function, options, inputs)
+            TABLE[name] = Row(function, options, inputs, resources)
         return function
     return add
 
@@ -57,7 +58,7 @@ class Call:
         if len(inputs) < least or (most >= 0 and len(inputs) > most) or any(value is None for value in inputs[:least]):
             takes = f"{least}" if least == most else f"at least {least}" if most < 0 else f"{least} to {most}"
             raise Refusal(f"it has {sum(value is not None for value in inputs)} inputs and takes {takes}")
-        if not outputs:
+        if not outputs and not row.resources:
             raise Refusal("it has no output")
         if row.options and operator.options_name not in ("", row.options):
             raise Refusal(f"its options are {operator.options_name}, and it takes {row.options}")

@@ -1,0 +1,154 @@
+"""Layers with long short-term memory: a step of floats, run over a sequence by a Scan.
+
+What the layer keeps from one run to the next, its output and its cells, are variables of the file. Weights of 8 bits are those of hybrid.py: what they are multiplied
+with is quantised while the model runs, each row for itself.
+"""
+
+import numpy as np
+
+from ..describe import ONNX_NUMBERS, Describer, Refusal
+from . import hybrid
+from .table import operator
+
+_GATES = ("input", "forget", "cell", "output")
+# Places of the operands: weights of the operand, of the layer's own output, of its cells, constants, and factors of normalised gates.
+_INPUT, _RECURRENT, _CELL, _BIAS, _NORM = (1, 2, 3, 4), (5, 6, 7, 8), (9, 10, None, 11), (12, 13, 14, 15), (20, 21, 22, 23)
+_PROJECTION, _PROJECTION_BIAS, _OUTPUT_STATE, _CELL_STATE = 16, 17, 18, 19
+
+
+class _Layer:
+    """An LSTM's operands. `gates` are the numbers of those that it computes: without weights of its input gate, that is what the forget gate lets go."""
+
+    def __init__(self, g, call):
+        self.g, self.call = g, call
+        if len(call.operator.inputs) < 20:
+            raise Refusal(f"it has {len(call.operator.inputs)} operands, left out ones too, and takes 20 to 24")
+        operands = list(call.inputs) + [None] * (24 - len(call.inputs))
+        self.operands = operands
+        self.x, self.gates = operands[0], [number for number in range(4) if operands[_INPUT[number]] is not None]
+        self.check()
+        self.cells, self.units = operands[_INPUT[1]].shape[0], operands[_RECURRENT[1]].shape[1]
+        self.has_zero_points = bool(call.option("AsymmetricQuantizeInputs"))
+        self.cell_clip, self.projection_clip = float(call.option("CellClip", 0.0)), float(call.option("ProjClip", 0.0))
+
+    def check(self):
+        if self.gates not in ([0, 1, 2, 3], [1, 2, 3]):
+            raise Refusal(f"it has weights of the gates {', '.join(_GATES[each] for each in self.gates)}; all are needed, or all but the input gate's")
+        if self.call.option("DiagonalRecurrentTensors"):
+            raise Refusal("recurrent weights that are diagonals are not supported")
+        for number, value in enumerate(self.operands):
+            if value is None or number in (_OUTPUT_STATE, _CELL_STATE):
+                continue
+            if value.dtype not in (("f32",) if number == 0 else ("f32", "i8")):
+                raise Refusal(f"'{value.tensor.name}' is {value.dtype}; only layers of floats, with weights of f32 or i8, are supported")
+            if number and value.data is None:
+                raise Refusal(f"'{value.tensor.name}' is computed while the model runs; only constants are supported")
+        for number in (_OUTPUT_STATE, _CELL_STATE):
+            value = self.operands[number]
+            if value is None or value.dtype != "f32" or value.rank != 2:
+                raise Refusal("it has no output and cells of f32 that it keeps")
+        shape = self.operands[_INPUT[1]].shape
+        for number in self.gates:
+            weights, recurrent = self.operands[_INPUT[number]], self.operands[_RECURRENT[number]]
+            if recurrent is None or weights.shape != shape or recurrent.rank != 2 or recurrent.shape[0] != shape[0] or self.operands[_BIAS[number]] is None:
+                raise Refusal(f"its weights of the {_GATES[number]} gate do not fit those of the others")
+
+    def of_gates(self, places, number):
+        """Values of the gates at those places that are computed."""
+        return [self.operands[places[each]] for each in self.gates] if number is None else self.operands[places[number]]
+
+    def floats(self, value):
+        """A constant as floats: bytes times their scale."""
+        return value.data.astype(np.float32) * hybrid.weight_scale(value, 0)[0] if value.dtype == "i8" else value.data
+
+    def product(self, g, rows, weights):
+        """Rows times the weights of several gates side by side, in float32."""
+        kinds = {value.dtype for value in weights}
+        if kinds == {"f32"}:
+            return g.node("MatMul", [rows, g.constant(np.ascontiguousarray(np.concatenate([value.data for value in weights]).T))])
+        if kinds != {"i8"}:
+            raise Refusal("its weights are partly f32 and partly i8")
+        scales = np.concatenate([np.broadcast_to(hybrid.weight_scale(value, 0), (value.shape[0],)) for value in weights])
+        return hybrid.product(g, rows, np.concatenate([value.data for value in weights]), scales, self.has_zero_points)
+
+    def bias(self):
+        return np.concatenate([self.floats(self.operands[_BIAS[number]]) for number in self.gates])
+
+    def normalised(self, number):
+        return self.operands[_NORM[number]] is not None
+
+    def of_operand(self, g, rows):
+        """What the operand adds to all gates, of rows that are all its steps."""
+        name = self.product(g, rows, self.of_gates(_INPUT, None))
+        return name if any(map(self.normalised, self.gates)) else g.node("Add", [name, g.constant(self.bias())])
+
+    def gate(self, g, name, number, cell):
+        """A gate behind its sums."""
+        peephole = self.operands[_CELL[number]] if _CELL[number] is not None else None
+        if peephole is not None:
+            name = g.node("Add", [name, g.node("Mul", [cell, g.constant(self.floats(peephole))])])
+        if self.normalised(number):
+            name = g.node("Sub", [name, g.node("ReduceMean", [name, g.ints([-1])], keepdims=1)])
+            variance = g.node("ReduceMean", [g.node("Mul", [name, name]), g.ints([-1])], keepdims=1)
+            name = g.node("Div", [name, g.node("Sqrt", [g.node("Add", [variance, g.number(1e-8, "f32")])])])
+            name = g.node("Mul", [name, g.constant(self.floats(self.operands[_NORM[number]]))])
+            name = g.node("Add", [name, g.constant(self.floats(self.operands[_BIAS[number]]))])
+        return g.activated(name, self.call.activation) if number == 2 else g.node("Sigmoid", [name])
+
+    def clipped(self, g, name, limit):
+        return g.node("Clip", [name, g.number(-limit, "f32"), g.number(limit, "f32")]) if limit > 0 else name
+
+    def step(self, g, output, cell, from_operand):
+        """(output, cells) behind a step."""
+        sums = g.node("Add", [from_operand, self.product(g, output, self.of_gates(_RECURRENT, None))])
+        parts = dict(zip(self.gates, g.node("Split", [sums, g.ints([self.cells] * len(self.gates))], outputs=len(self.gates), axis=-1)))
+        forget, candidate = self.gate(g, parts[1], 1, cell), self.gate(g, parts[2], 2, cell)
+        let_in = self.gate(g, parts[0], 0, cell) if 0 in parts else g.node("Sub", [g.number(1, "f32"), forget])
+        cell = g.node("Add", [g.node("Mul", [forget, cell]), g.node("Mul", [let_in, candidate])])
+        cell = self.clipped(g, cell, self.cell_clip)
+        output = g.node("Mul", [self.gate(g, parts[3], 3, cell), g.activated(cell, self.call.activation)])
+        projection, bias = self.operands[_PROJECTION], self.operands[_PROJECTION_BIAS]
+        if projection is not None:
+            output = self.product(g, output, [projection])
+            output = g.node("Add", [output, g.constant(self.floats(bias))]) if bias is not None else output
+            output = self.clipped(g, output, self.projection_clip)
+        return output, cell
+
+
+def _states(g, layer):
+    return [g.variable(layer.operands[number]) for number in (_OUTPUT_STATE, _CELL_STATE)]
+
+
+@operator("LSTM", options="LSTMOptions", inputs=(1, 24), resources=True)
+def lstm(g, call):
+    """One step."""
+    if call.option("KernelType"):
+        raise Refusal("the kernel of five operands is not supported")
+    layer = _Layer(g, call)
+    call.need_rank(layer.x, 2)
+    output, cell = _states(g, layer)
+    output.current, cell.current = layer.step(g, g.current(output), g.current(cell), layer.of_operand(g, g.plain(layer.x)))
+    g.give(call.out, output.current)
+
+
+@operator("UNIDIRECTIONAL_SEQUENCE_LSTM", options="UnidirectionalSequenceLSTMOptions", inputs=(1, 24), resources=True)
+def sequence_lstm(g, call):
+    layer = _Layer(g, call)
+    call.need_rank(layer.x, 3)
+    by_time = bool(call.option("TimeMajor"))
+    steps, batch, depth = layer.x.shape if by_time else (layer.x.shape[1], layer.x.shape[0], layer.x.shape[2])
+    x = g.plain(layer.x) if by_time else g.moved(g.plain(layer.x), layer.x.shape, (1, 0, 2))
+    from_operand = g.reshape(layer.of_operand(g, g.reshape(x, [steps * batch, depth])), [steps, batch, len(layer.gates) * layer.cells])
+    output, cell = _states(g, layer)
+    body = Describer("step", g)
+    body.node_name, body.source = g.node_name, g.source
+    formals = [body.fresh(f"{g.node_name}.{what}") for what in ("output", "cells", "operand")]
+    for name in formals:
+        body.graph.formal(name)
+    behind = layer.step(body, *formals)
+    for name in (*behind, body.node("Identity", [behind[0]])):
+        body.graph.output(name, "f32")
+    output.current, cell.current, rows = g.node("Scan", [g.current(output), g.current(cell), from_operand], outputs=3, num_scan_inputs=1,
+                                                body=body.graph)
+    shape = (steps, batch, layer.units)
+    g.give(call.out, rows if by_time else g.moved(rows, shape, (1, 0, 2)))
