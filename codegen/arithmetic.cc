@@ -171,8 +171,8 @@ llvm::Value* Arithmetic::float_binary(BinaryOp op, DType dtype, llvm::Value* a, 
       llvm::Value* nonzero = builder_.CreateFCmpUNE(remainder, same(a, 0));
       llvm::Value* opposite = builder_.CreateXor(builder_.CreateFCmpOLT(remainder, same(a, 0)),
                                                  builder_.CreateFCmpOLT(b, same(a, 0)));
-      return builder_.CreateSelect(builder_.CreateAnd(nonzero, opposite),
-                                   builder_.CreateFAdd(remainder, b), remainder);
+      llvm::Value* nothing = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, same(a, 0), b);
+      return builder_.CreateSelect(nonzero, builder_.CreateSelect(opposite, builder_.CreateFAdd(remainder, b), remainder), nothing);
     }
     case BinaryOp::Pow:
     case BinaryOp::Atan2: return emit_function(builder_, target_, op, a, b);

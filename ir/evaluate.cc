@@ -280,6 +280,11 @@ std::vector<TensorPtr> evaluate_node(const Graph& graph, const Node& node, const
     TC_CHECK(checked_count(view->shape) == inputs[0]->count(), "the size of ", node.origin.str());
     return {view};
   }
+  if (node.op->traits.reinterprets) {
+    auto same = std::make_shared<Tensor>(*inputs.at(0));
+    same->dtype = graph[node.outputs.at(0)].dtype;
+    return {same};
+  }
   return run_kernel(graph, node, inputs, symbols, options);
 }
 

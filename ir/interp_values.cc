@@ -14,9 +14,9 @@ Cell integer(int64_t value) { return {.integer = value}; }
 uint64_t bits(int64_t value) { return static_cast<uint64_t>(value); }
 
 double float_mod(double a, double b) {
-  double remainder = std::fmod(a, b);
-  if (remainder != 0 && (remainder < 0) != (b < 0)) remainder += b;
-  return remainder;
+  const double remainder = std::fmod(a, b);
+  if (remainder == 0) return std::copysign(0.0, b);
+  return (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 
 double larger(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : a < b ? b : a; }

@@ -9,6 +9,7 @@
 
 #include "codegen/codegen.h"
 #include "frontend/pipeline/plan_builder.h"
+#include "ir/ops/onnx_versions.h"
 #include "ir/ops/op.h"
 #include "ir/passes/pass.h"
 #include "ir/target/tables.h"
@@ -61,11 +62,34 @@ std::string tested(const OpRow& row, const std::map<std::string, NodeTestCount>&
   return sum.all == 0 ? "" : std::to_string(sum.passed) + " of " + std::to_string(sum.all);
 }
 
+// The newest versions that are known, in lines.
+std::string versions_section() {
+  constexpr size_t kWidth = 140;
+  std::ostringstream section;
+  section << "## newest versions\n\nOf each operator of ONNX the newest version that is known, and the newest operator set of its domain; a node of a "
+             "newer set is refused.\nWhere the text of an operator was corrected later, the corrected one holds for all its versions: "
+             "[frontend.md](frontend.md) says where.\n";
+  for (const OnnxDomain& domain : onnx_domains()) {
+    section << "\n* " << (domain.name.empty() ? "default domain" : domain.name) << ", operator set " << domain.newest << ":\n";
+    std::string line;
+    for (const OnnxVersion& each : domain.operators) {
+      const std::string entry = each.name + " " + std::to_string(each.version);
+      if (line.size() + entry.size() > kWidth) {
+        section << "  " << line << "\n";
+        line.clear();
+      }
+      line += entry + (&each == &domain.operators.back() ? "" : ", ");
+    }
+    section << "  " << line << "\n";
+  }
+  return section.str();
+}
+
 std::string operators_page() {
   std::ostringstream page;
   const std::map<std::string, NodeTestCount> counts = node_test_counts();
   page << "# Operators\n\nGenerated from the op table (`ir/ops`) by `./check --update`; a test fails when it is stale.\n"
-       << "A row without ONNX names is made by the compiler itself. Operators on sequences, optionals and strings need no row: "
+       << "A row without ONNX names is made by the compiler itself. Operators on sequences, optionals, strings and images, and FlexAttention, need no row: "
           "[frontend.md](frontend.md) lists them.\nThe column before the last says how many of the node tests of the ONNX project have the "
           "operator and pass.\n\n";
   std::map<std::string, std::vector<const OpRow*>> categories;
@@ -83,6 +107,7 @@ std::string operators_page() {
     }
     page << "\n";
   }
+  page << versions_section();
   return page.str();
 }
 

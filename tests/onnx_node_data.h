@@ -15,6 +15,9 @@ namespace tc {
 
 // The folders of the tests, sorted; none where there are none here.
 std::vector<std::filesystem::path> onnx_node_tests();
+// Those of the newest standard, below the folder that TC_ONNX_NEWEST_NODE_TESTS names, but for those whose files are the same as
+// those of the test of this name in onnx_node_tests(). `count` takes how many there are of all.
+std::vector<std::filesystem::path> newest_onnx_node_tests(size_t& count);
 
 std::string read_whole_file(const std::filesystem::path& path);
 

@@ -1,8 +1,9 @@
-"""Operators on strings and maps, which run on the host over NumPy arrays of Python's strings.
+"""Operators on strings, maps and files of images, which run on the host over NumPy arrays.
 
 Each takes a node and its arrays (None for inputs that are left out), and gives a tuple of arrays."""
 
 import functools
+import io
 import math
 
 import numpy as np
@@ -12,6 +13,8 @@ from .errors import ModelError, ShapeError, UnsupportedError
 # Of regular expressions, and of the elements that one operator makes.
 LONGEST_PATTERN = 1 << 16
 MOST_ELEMENTS = 1 << 28
+# Of the files that ImageDecoder takes, as Pillow names them.
+IMAGE_FORMATS = ("BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM")
 
 
 def run(node, values):
@@ -208,6 +211,27 @@ def _text(number):
     return str(int(number)) if isinstance(number, (np.integer, np.bool_)) else str(number)
 
 
+def _decode_image(node, stream):
+    """An array [height, width, channels] of bytes; of what is no image an empty one, as the operator's text has it."""
+    try:
+        import PIL.Image
+    except ImportError:
+        raise UnsupportedError(f"{node.who} decodes images, which the package Pillow does: pip install pillow") from None
+    if stream.dtype != np.uint8 or stream.ndim != 1:
+        raise ShapeError(f"{node.who} takes the bytes of a file as uint8 of shape [length], not {stream.dtype} of shape {list(stream.shape)}")
+    form = _choice(node, "pixel_format", "RGB", ("RGB", "BGR", "Grayscale"))
+    try:
+        with PIL.Image.open(io.BytesIO(stream.tobytes()), formats=IMAGE_FORMATS) as image:
+            if image.width * image.height * 3 > MOST_ELEMENTS:
+                raise ShapeError(f"{node.who} is given an image of {image.width} x {image.height} pixels; at most {MOST_ELEMENTS // 3} are supported")
+            pixels = np.asarray(image.convert("L" if form == "Grayscale" else "RGB"))
+    except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError):
+        return (np.zeros((0, 0, 1 if form == "Grayscale" else 3), np.uint8),)
+    if form == "Grayscale":
+        return (pixels[:, :, np.newaxis],)
+    return (np.ascontiguousarray(pixels[:, :, ::-1] if form == "BGR" else pixels),)
+
+
 def _axes(node, axes):
     return tuple(int(axis) for axis in (node.attributes.get("axes", ()) if axes is None else np.ravel(axes)))
 
@@ -236,7 +260,7 @@ def _transpose(node, x):
 OPERATORS = {
     "StringConcat": _concat_strings, "StringSplit": _split, "StringNormalizer": _normalize, "RegexFullMatch": _match,
     "Equal": _equal, "LabelEncoder": _label_encoder, "OneHotEncoder": _one_hot, "Cast": _cast,
-    "ZipMap": _zip_map, "ArrayFeatureExtractor": _extract_features,
+    "ZipMap": _zip_map, "ImageDecoder": _decode_image, "ArrayFeatureExtractor": _extract_features,
     "Concat": lambda node, *arrays: (np.concatenate(arrays, _attribute(node, "axis")[0]),),
     "Flatten": _flatten,
     "Gather": lambda node, x, indices: (objects(x.take(indices, node.attributes.get("axis", 0))),),

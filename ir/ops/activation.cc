@@ -32,6 +32,8 @@ void register_activation_ops(OpTable& table) {
     added.traits.homogeneous = row.name == "Relu" || row.name == "LeakyRelu";
   }
 
+  table.add(elementwise({"SwiGLU", 28, "a * sigmoid(alpha * a) * b", 2, "The first operand times its sigmoid times the second.", {{"alpha", 1.0}}}));
+
   OpRow quick = elementwise({"QuickGelu", 1, "a * sigmoid(alpha * a)", 1, "Gelu by a sigmoid of slope `alpha`.", {{"alpha", 1.702}}});
   quick.onnx = {{"QuickGelu", 1, nullptr, "com.microsoft"}};
   table.add(std::move(quick));

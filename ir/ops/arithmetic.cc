@@ -173,13 +173,33 @@ OpRow clip_row() {
   return row;
 }
 
+// Whether the amounts of a shift are constants, none negative or of all bits or more.
+bool shifts_within(const Value& amounts) {
+  if (!amounts.constant) return false;
+  const int64_t width = bits_of(amounts.dtype);
+  for (int64_t i = 0; i < amounts.constant->count(); ++i) {
+    if (amounts.constant->as_int(i) < 0 || amounts.constant->as_int(i) >= width) return false;
+  }
+  return true;
+}
+
+// The loop IR's shifts by more than all bits give 0; of a negative number to the right the operator's text wants -1, as a shift by
+// all bits but one gives.
 OpRow shift_row() {
-  OpRow row = elementwise({"BitShift", 11, "shl(a, b)", 2, "Shift by b bits to `direction` LEFT or RIGHT."});
+  OpRow row = elementwise({"BitShift", 11, "shl(a, b)", 2, "Shift by b bits to `direction` LEFT or RIGHT; by a negative number, or all bits or more, "
+                                                           "nothing but the sign remains to the right, and 0 to the left."});
   row.attributes = {{"direction", std::string("LEFT"), true, "", one_of({"LEFT", "RIGHT"})}};
-  auto left = row.lower;
-  auto right = elementwise({"ShiftRight", 11, "shr(a, b)", 2, ""}).lower;
-  row.lower = [left, right](LowerContext& context) {
-    string_attribute(context.node(), "direction") == "LEFT" ? left(context) : right(context);
+  row.lower = [](LowerContext& context) {
+    auto space = context.space("i", *context.output_value(0).shape);
+    const ExprPtr a = context.read(0, context.broadcast_index(context.shape(0), space.position));
+    ExprPtr b = context.read(1, context.broadcast_index(context.shape(1), space.position));
+    const bool left = string_attribute(context.node(), "direction") == "LEFT";
+    if (!left && is_signed(a->dtype) && !shifts_within(context.input_value(1))) {
+      const ExprPtr most = int_constant(a->dtype, bits_of(a->dtype) - 1);
+      const ExprPtr within = binary(BinaryOp::And, binary(BinaryOp::Ge, b, int_constant(a->dtype, 0)), binary(BinaryOp::Le, b, most));
+      b = select(within, b, most);
+    }
+    context.assign("e", space.iterators, context.output(0), space.position, binary(left ? BinaryOp::Shl : BinaryOp::Shr, a, b));
   };
   return row;
 }

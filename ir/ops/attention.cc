@@ -13,6 +13,10 @@ using Ints = std::vector<int64_t>;
 // Inputs: Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen.
 enum Input { kQuery, kKey, kValue, kMask, kPastKey, kPastValue, kLengths };
 
+// A window of more positions than any tensor has, so that positions may be computed in 32 bits, is no bound.
+constexpr int64_t kLargestWindow = int64_t{1} << 30;
+constexpr int64_t kUnbounded = -1;
+
 // What the shapes of an attention's operands say.
 struct Heads {
   int64_t groups = 1;              // query heads per head of the keys
@@ -129,6 +133,10 @@ void infer_attention(InferContext& context) {
   if (!precision.empty() && !is_float(dtype_from_name(precision))) context.error("softmax_precision is ", precision, "; a float type is needed");
   const int64_t mode = int_attribute(node, "qk_matmul_output_mode");
   if (mode < 0 || mode > 3) context.error("qk_matmul_output_mode is ", mode, "; 0 to 3 are known");
+  for (const char* name : {"left_window_size", "right_window_size"}) {
+    const int64_t size = int_attribute(node, name);
+    if (size < kUnbounded) context.error(name, " is ", size, "; -1 (no bound) or more is needed");
+  }
   const Dim hidden = heads.query_heads * heads.value_size;
   context.set_output(0, context.dtype(kQuery), rank == 3 ? Shape{heads.batch, heads.queries, hidden}
                                                          : Shape{heads.batch, heads.query_heads, heads.queries, heads.value_size});
@@ -215,17 +223,29 @@ class AttentionBuilder {
   ValueId unsqueeze(ValueId value, const Ints& axes) { return build_.add("Unsqueeze", {value}, {{"axes", axes}}); }
   ValueId both(ValueId a, ValueId b) { return a == kNoValue ? b : b == kNoValue ? a : build_.add("And", {a, b}); }
 
-  // True where a query may see a key that does not lie behind it, or kNoValue where all may.
-  ValueId causal(ValueId lengths) {
-    if (int_attribute(node_, "is_causal") == 0) return kNoValue;
-    if (lengths == kNoValue) {
-      if (heads_.queries == Dim(1) && heads_.total() == heads_.past + Dim(1)) return kNoValue;
-      const ValueId rows = unsqueeze(range(heads_.past, heads_.queries), {1});
-      return build_.add("LessOrEqual", {range(0, heads_.total()), rows});
-    }
-    // The last query stands at the last key that is no padding.
-    const ValueId rows = build_.add("Add", {unsqueeze(range(0, heads_.queries), {1}), lengths});
-    return build_.add("LessOrEqual", {range(heads_.queries, heads_.total()), rows});
+  // How many positions on one side of its own a query sees keys at; kUnbounded where there is no bound.
+  int64_t window(const char* name) const {
+    const int64_t size = int_attribute(node_, name);
+    return size > kLargestWindow ? kUnbounded : size;
+  }
+
+  // True where a key lies in the window of a query, which ends at the query where the attention is causal; kNoValue where all
+  // do. A query stands behind the keys of the past; with lengths, the last query stands at the last key that is no padding,
+  // so that both positions are compared with the number of queries added.
+  ValueId in_window(ValueId lengths) {
+    const int64_t before = window("left_window_size");
+    int64_t after = int_attribute(node_, "is_causal") != 0 ? 0 : window("right_window_size");
+    if (lengths == kNoValue && heads_.queries == Dim(1) && heads_.total() == heads_.past + Dim(1)) after = kUnbounded;
+    if (before == kUnbounded && after == kUnbounded) return kNoValue;
+    const Dim first = lengths == kNoValue ? heads_.past : Dim(0), moved = lengths == kNoValue ? Dim(0) : heads_.queries;
+    const auto queries = [&](int64_t further) {
+      const ValueId rows = unsqueeze(range(first + Dim(further), heads_.queries), {1});
+      return lengths == kNoValue ? rows : build_.add("Add", {rows, lengths});
+    };
+    ValueId inside = kNoValue;
+    if (after != kUnbounded) inside = build_.add("LessOrEqual", {range(moved, heads_.total()), queries(after)});
+    if (before != kUnbounded) inside = both(inside, build_.add("GreaterOrEqual", {range(moved, heads_.total()), queries(-before)}));
+    return inside;
   }
 
   // The given mask in full length.
@@ -241,34 +261,32 @@ class AttentionBuilder {
     return build_.add("Pad", {mask, boolean ? build_.number(DType::Bool, 0) : infinity()}, {{"pads", pads}});
   }
 
-  // The scores with the mask, and -inf for keys that a query does not see: also where a softcap would have
-  // made a number of it.
+  // The scores drawn into (-softcap, softcap).
+  ValueId capped(ValueId scores) {
+    const double softcap = float_attribute(node_, "softcap");
+    if (!(softcap > 0)) return scores;
+    const ValueId cap = build_.number(type_, softcap);
+    return build_.add("Mul", {build_.add("Tanh", {build_.add("Div", {scores, cap})}), cap});
+  }
+
+  // The capped scores with the mask, and -inf for keys that a query does not see. The order is that of the standard's corrected
+  // text: the first versions of it had the softcap behind the mask.
   ValueId masked(ValueId scores) {
     give(0, scores);
-    const double softcap = float_attribute(node_, "softcap");
+    scores = capped(scores);
+    give(1, scores);
     ValueId lengths = kNoValue;
     if (input_given(node_, kLengths)) lengths = unsqueeze(build_.cast(node_.inputs[kLengths], DType::I32), {1, 2, 3});
     const ValueId mask = given_mask();
     const bool boolean = mask != kNoValue && build_.dtype(mask) == DType::Bool;
-    ValueId allowed = causal(lengths);
+    ValueId allowed = in_window(lengths);
     if (lengths != kNoValue) allowed = both(allowed, build_.add("Less", {range(0, heads_.total()), lengths}));
     if (boolean) allowed = both(allowed, mask);
-    if (mask != kNoValue && !boolean) {
-      scores = build_.add("Add", {scores, mask});
-      if (softcap > 0) allowed = both(allowed, build_.add("Greater", {mask, infinity()}));
-    }
-    empty_rows_ = mask != kNoValue || lengths != kNoValue;
-    auto seen = [&](ValueId value) { return allowed == kNoValue ? value : build_.add("Where", {allowed, value, infinity()}); };
-    const ValueId before = seen(scores);
-    give(1, before);
-    if (!(softcap > 0)) {
-      give(2, before);
-      return before;
-    }
-    const ValueId cap = build_.number(type_, softcap);
-    const ValueId capped = seen(build_.add("Mul", {build_.add("Tanh", {build_.add("Div", {scores, cap})}), cap}));
-    give(2, capped);
-    return capped;
+    if (mask != kNoValue && !boolean) scores = build_.add("Add", {scores, mask});
+    empty_rows_ = mask != kNoValue || lengths != kNoValue || window("left_window_size") != kUnbounded;
+    if (allowed != kNoValue) scores = build_.add("Where", {allowed, scores, infinity()});
+    give(2, scores);
+    return scores;
   }
 
   // A precision below that of the operands is taken for theirs.
@@ -298,13 +316,14 @@ OpRow attention_row() {
   row.name = "Attention";
   row.kind = OpRow::Kind::Expand;
   row.category = "attention";
-  row.doc = "Scaled dot-product attention with masks, caches and shared heads of keys; a query that sees no key gives 0.";
-  row.onnx = {{"Attention", 23, dtype_attribute("softmax_precision")}};
+  row.doc = "Scaled dot-product attention with masks, windows, caches and shared heads of keys. A softcap comes before the mask, at every version; a query that sees no key gives 0.";
+  row.onnx = {{"Attention", 23, dtype_attribute("softmax_precision")}, {"Attention", 25, dtype_attribute("softmax_precision")}};
   row.minimum_inputs = 3;
   row.maximum_inputs = 7;
   row.outputs = 4;
   row.attributes = {{"is_causal", int64_t{0}}, {"q_num_heads", int64_t{0}}, {"kv_num_heads", int64_t{0}},
-                    {"qk_matmul_output_mode", int64_t{0}}, {"scale", 1.0}, {"softcap", 0.0}, {"softmax_precision", std::string()}};
+                    {"qk_matmul_output_mode", int64_t{0}}, {"scale", 1.0}, {"softcap", 0.0}, {"softmax_precision", std::string()},
+                    {"left_window_size", int64_t{-1}}, {"right_window_size", int64_t{-1}}};
   row.infer = infer_attention;
   row.expand = [](Graph& graph, const Node& node) { return AttentionBuilder(graph, node).run(); };
   return row;

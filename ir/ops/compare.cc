@@ -164,6 +164,54 @@ OpRow cast_like_row() {
   return row;
 }
 
+// Signed integers of less than a byte lie sign-extended in theirs.
+bool fills_byte(DType type) { return bits_of(type) >= 8 || !is_integer(type) || !is_signed(type); }
+
+// Between integers a cast keeps the bits; other types of less than a byte go through unsigned integers of as many bits.
+std::vector<Node> expand_bit_cast(Graph& graph, const Node& node) {
+  NodeBuilder build(graph, node);
+  const DType from = build.dtype(node.inputs[0]), to = graph[node.outputs[0]].dtype;
+  if (!is_float(from) && !is_float(to)) {
+    build.add_to("Cast", node.inputs, node.outputs, {{"to", std::string(name_of(to))}});
+    return build.take();
+  }
+  if (fills_byte(from) && fills_byte(to)) return {};
+  TC_CHECK(bits_of(from) == 4, "a float of 4 bits for ", name_of(from), " and ", name_of(to));
+  const std::map<std::string, Attribute> plain = {{"to", std::string(name_of(DType::U4))}};
+  if (is_float(from)) {
+    build.add_to("Cast", {build.add("BitCast", node.inputs, plain)}, node.outputs, {{"to", std::string(name_of(to))}});
+  } else {
+    build.add_to("BitCast", {build.add("Cast", node.inputs, plain)}, node.outputs, {{"to", std::string(name_of(to))}});
+  }
+  return build.take();
+}
+
+OpRow bit_cast_row() {
+  OpRow row;
+  row.name = "BitCast";
+  row.category = "elementwise";
+  row.doc = "The bits of the element as another type `to` of the same width.";
+  row.onnx = {{"BitCast", 26, dtype_attribute("to")}};
+  row.attributes = {{"to", std::string(), true, "text of the element type"}};
+  row.traits.reinterprets = true;
+  row.forwards = forwards_same_shape;
+  row.infer = [](InferContext& context) {
+    const DType from = context.dtype(0), to = dtype_from_name(string_attribute(context.node(), "to"));
+    if (bits_of(from) != bits_of(to)) {
+      context.error("the operand is ", name_of(from), ", of ", bits_of(from), " bits, and ", name_of(to), " has ", bits_of(to), "; as many are needed");
+    }
+    context.set_output(0, to, context.shape(0));
+  };
+  // The kernel reads the operand's memory as the result's type.
+  row.lower = [](LowerContext& context) {
+    auto space = context.space("i", *context.output_value(0).shape);
+    context.kernel().buffers[static_cast<size_t>(context.input(0))].dtype = context.output_value(0).dtype;
+    context.assign("e", space.iterators, context.output(0), space.position, context.read_buffer(context.input(0), space.position));
+  };
+  row.expand = expand_bit_cast;
+  return row;
+}
+
 OpRow is_inf_row() {
   OpRow row = elementwise({"IsInf", 10, "isinf(a)", 1, "True for infinities of the signs asked for.", {}, ResultType::Bool});
   row.attributes = {{"detect_positive", int64_t{1}}, {"detect_negative", int64_t{1}}};
@@ -214,6 +262,7 @@ void register_compare_ops(OpTable& table) {
   table.add(where_row());
   table.add(cast_row());
   table.add(cast_like_row());
+  table.add(bit_cast_row());
 }
 
 }  // namespace tc

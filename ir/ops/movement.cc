@@ -138,7 +138,7 @@ void lower_blocks(LowerContext& context, bool to_space) {
   const int64_t channels = constant_shape({floor_div(deep[1], Dim(block * block))})[0];
   auto space = context.space("i", {deep[0], Dim(channels), deep[2], Dim(block), deep[3], Dim(block)});
   const auto& p = space.position;
-  const bool columns_first = to_space && string_attribute(node, "mode") == "CRD";
+  const bool columns_first = string_attribute(node, "mode") == "CRD";
   const Affine depth = columns_first ? p[1] * (block * block) + p[3] * block + p[5] : (p[3] * block + p[5]) * channels + p[1];
   const std::vector<Affine> at_depth = {p[0], depth, p[2], p[4]};
   const std::vector<Affine> at_space = {p[0], p[1], p[2] * block + p[3], p[4] * block + p[5]};
@@ -293,13 +293,14 @@ void register_movement_ops(OpTable& table) {
 
   OpRow deep = movement("DepthToSpace", "Channels moved into blocks of the map; `mode` is DCR or CRD.");
   const AttributeRow blocksize = {"blocksize", int64_t{1}, true, "", from_to(1, 4096)};
-  deep.attributes = {blocksize, {"mode", std::string("DCR"), false, "", one_of({"DCR", "CRD"})}};
+  const AttributeRow mode = {"mode", std::string("DCR"), false, "", one_of({"DCR", "CRD"})};
+  deep.attributes = {blocksize, mode};
   deep.infer = infer_depth_to_space;
   deep.lower = [](LowerContext& context) { lower_blocks(context, true); };
   table.add(std::move(deep));
 
-  OpRow wide = movement("SpaceToDepth", "Blocks of the map moved into channels.");
-  wide.attributes = {blocksize};
+  OpRow wide = movement("SpaceToDepth", "Blocks of the map moved into channels; `mode` is DCR or CRD.");
+  wide.attributes = {blocksize, mode};
   wide.infer = infer_space_to_depth;
   wide.lower = [](LowerContext& context) { lower_blocks(context, false); };
   table.add(std::move(wide));

@@ -56,51 +56,76 @@ void infer_recurrent(InferContext& context, const Cell& cell) {
 
 // One activation of a direction, with its parameters.
 struct Activation {
-  std::string name;
+  const OpRow* row = nullptr;
   std::optional<double> alpha, beta;
 };
 
+// The elementwise operator that a cell names. Names of the standard's list are compared without case, as older files write them.
+const OpRow& activation_row(const Node& node, std::string name) {
+  for (const std::string known : {"Sigmoid", "Tanh", "Relu", "Softsign", "Softplus", "HardSigmoid", "LeakyRelu", "Elu", "ThresholdedRelu", "Affine", "ScaledTanh"}) {
+    const bool same = std::equal(name.begin(), name.end(), known.begin(), known.end(),
+                                 [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+    if (same) name = known;
+  }
+  const OpRow* row = find_op(name);
+  if (row && row->elementwise && row->maximum_inputs == 1) return *row;
+  fail(ErrorKind::Unsupported, node.origin.str(), ": activation '", name, "' is not supported");
+}
+
+// The numbers of an attribute, of which each function that takes one takes the next.
+class Parameters {
+ public:
+  Parameters(const Node& node, const char* name) : node_(node), name_(name) {
+    if (has_attribute(node, name)) numbers_ = floats_attribute(node, name);
+  }
+
+  std::optional<double> next() {
+    ++takers_;
+    return taken_ < numbers_.size() ? std::optional(numbers_[taken_++]) : std::nullopt;
+  }
+
+  // Where no function takes one, numbers decide nothing; more numbers than functions that take one could be one for every function.
+  void check() const {
+    if (takers_ == 0 || numbers_.size() <= takers_) return;
+    fail(ErrorKind::Shape, node_.origin.str(), ": ", name_, " has ", numbers_.size(), " values, but ", takers_,
+         " of its activations take one; give one value to each of these, in their order");
+  }
+
+ private:
+  const Node& node_;
+  const char* name_;
+  std::vector<double> numbers_;
+  size_t taken_ = 0, takers_ = 0;
+};
+
+// The functions of a direction. Parameters are consumed in order, through both directions, by the functions that take one.
 std::vector<Activation> activations_of(const Node& node, const Cell& cell, int64_t direction) {
-  std::vector<std::string> names = cell.activations;
+  const size_t each = cell.activations.size(), all = each * static_cast<size_t>(directions_of(node));
+  std::vector<std::string> names;
   if (has_attribute(node, "activations")) {
-    auto given = std::get<std::vector<std::string>>(node.attributes.at("activations"));
-    const size_t first = static_cast<size_t>(direction) * names.size();
-    if (given.size() < first + names.size()) fail(ErrorKind::Shape, node.origin.str(), ": ", given.size(), " activations are too few");
-    names.assign(given.begin() + static_cast<int64_t>(first), given.begin() + static_cast<int64_t>(first + names.size()));
+    names = std::get<std::vector<std::string>>(node.attributes.at("activations"));
+    if (names.size() < all) fail(ErrorKind::Shape, node.origin.str(), ": ", names.size(), " activations are too few");
+  } else {
+    while (names.size() < all) names.insert(names.end(), cell.activations.begin(), cell.activations.end());
   }
-  auto numbers = [&](const char* name) { return has_attribute(node, name) ? floats_attribute(node, name) : std::vector<double>(); };
-  const std::vector<double> alphas = numbers("activation_alpha"), betas = numbers("activation_beta");
+  Parameters alphas(node, "activation_alpha"), betas(node, "activation_beta");
   std::vector<Activation> result;
-  for (size_t i = 0; i < names.size(); ++i) {
-    Activation activation{names[i], {}, {}};
-    const size_t at = static_cast<size_t>(direction) * names.size() + i;
-    if (at < alphas.size()) activation.alpha = alphas[at];
-    if (at < betas.size()) activation.beta = betas[at];
-    result.push_back(activation);
+  for (size_t i = 0; i < all; ++i) {
+    Activation activation{&activation_row(node, names[i]), {}, {}};
+    if (activation.row->attribute("alpha")) activation.alpha = alphas.next();
+    if (activation.row->attribute("beta")) activation.beta = betas.next();
+    if (i / each == static_cast<size_t>(direction)) result.push_back(activation);
   }
+  alphas.check();
+  betas.check();
   return result;
 }
 
-ValueId activate(NodeBuilder& build, const Node& node, const Activation& activation, ValueId x) {
-  std::string name = activation.name;
-  for (const char* known : {"Sigmoid", "Tanh", "Relu", "Softsign", "Softplus", "HardSigmoid", "LeakyRelu", "Elu", "ThresholdedRelu", "Affine", "ScaledTanh"}) {
-    // Names are compared without case, as older files write them.
-    if (std::equal(name.begin(), name.end(), known, known + std::string(known).size(),
-                   [](char a, char b) { return std::tolower(a) == std::tolower(b); })) {
-      name = known;
-    }
-  }
-  auto scaled = [&](ValueId value, double factor) { return build.add("Mul", {value, build.number(build.dtype(x), factor)}); };
-  if (name == "Affine") return build.add("Add", {scaled(x, activation.alpha.value_or(1)), build.number(build.dtype(x), activation.beta.value_or(0))});
-  if (name == "ScaledTanh") return scaled(build.add("Tanh", {scaled(x, activation.beta.value_or(1))}), activation.alpha.value_or(1));
-  const OpRow* row = find_op(name);
-  if (!row || !row->elementwise || row->maximum_inputs != 1) {
-    fail(ErrorKind::Unsupported, node.origin.str(), ": activation '", activation.name, "' is not supported");
-  }
+ValueId activate(NodeBuilder& build, const Activation& activation, ValueId x) {
   std::map<std::string, Attribute> attributes;
-  if (activation.alpha && row->attribute("alpha")) attributes["alpha"] = *activation.alpha;
-  if (activation.beta && row->attribute("beta")) attributes["beta"] = *activation.beta;
-  return build.add(name, {x}, attributes);
+  if (activation.alpha) attributes["alpha"] = *activation.alpha;
+  if (activation.beta) attributes["beta"] = *activation.beta;
+  return build.add(activation.row->name, {x}, attributes);
 }
 
 // The expansion of one node; `direction_` is the one being built.
@@ -261,7 +286,7 @@ class RecurrentBuilder {
       const double limit = float_attribute(node_, "clip");
       value = direction.inside->add("Clip", {value}, {{"min", -limit}, {"max", limit}});
     }
-    return activate(*direction.inside, node_, direction.activations[which], value);
+    return activate(*direction.inside, direction.activations[which], value);
   }
 
   ValueId rnn_step(Direction& direction) {
@@ -291,7 +316,7 @@ class RecurrentBuilder {
     const ValueId fresh = activated(direction, gate(direction, sums, 3), 1);
     const ValueId next_c = inside.add("Add", {inside.add("Mul", {f, direction.c}), inside.add("Mul", {i, fresh})});
     const ValueId o = activated(direction, peep(gate(direction, sums, 1), p[1], next_c), 0);
-    return {inside.add("Mul", {o, activate(inside, node_, direction.activations[2], next_c)}), next_c};
+    return {inside.add("Mul", {o, activate(inside, direction.activations[2], next_c)}), next_c};
   }
 
   ValueId gru_step(Direction& direction) {

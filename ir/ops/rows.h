@@ -20,6 +20,7 @@ void register_convolution_ops(OpTable& table);
 void register_determinant_ops(OpTable& table);
 void register_einsum_ops(OpTable& table);
 void register_gather_ops(OpTable& table);
+void register_linear_attention_ops(OpTable& table);
 void register_loss_ops(OpTable& table);
 void register_machine_learning_ops(OpTable& table);
 void register_matmul_ops(OpTable& table);

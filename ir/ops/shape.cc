@@ -277,8 +277,9 @@ void register_shape_ops(OpTable& table) {
   table.add(std::move(filled));
 
   OpRow range = shape_row({"Range", 11}, "Numbers from start by a step to a limit.", {0, 3}, infer_range, lower_range);
-  range.onnx = {{"Range", 11, normalize_range}};
-  range.attributes = {{"range", std::vector<int64_t>()}, {"numbers", std::vector<double>()}, {"dtype", std::string("i64")}};
+  range.onnx = {{"Range", 11, normalize_range}, {"Range", 27, normalize_range}};
+  range.attributes = {{"range", std::vector<int64_t>()}, {"numbers", std::vector<double>()}, {"dtype", std::string("i64")},
+                      {"stash_type", int64_t{1}, false, "", from_to(1, 1)}};
   table.add(std::move(range));
 
   OpRow eye = shape_row({"EyeLike", 9}, "1 on a diagonal of a matrix of the operand's shape, else 0.", {1, 1}, infer_eye, lower_eye);

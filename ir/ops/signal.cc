@@ -19,7 +19,8 @@ constexpr int64_t kLargestFactor = 32;       // of a longer one
 // What a transform does, along axis `axis` of its operand, whose last axis has real parts or complex numbers.
 struct Transform {
   int64_t axis = 0, length = 0, outputs = 0;
-  bool inverse = false, complex = false;
+  bool inverse = false;
+  bool of_half = false;            // of the first half of the spectrum of real numbers, which it gives; else it gives complex ones
 };
 
 int64_t one_number(const Node& node, const std::vector<int64_t>& values, const char* what) {
@@ -38,17 +39,22 @@ Transform transform_of(const Node& node, const Shape& shape) {
   if (result.axis < 0 || result.axis >= rank - 1) {
     fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " is no axis of signals in a tensor of shape ", str(shape));
   }
-  const std::vector<Dim> given = dims_attribute(node, "dft_length");
-  result.length = one_number(node, fixed(node, given.empty() ? std::vector<Dim>{shape[result.axis]} : given, "dft_length"), "dft_length");
+  result.inverse = int_attribute(node, "inverse") != 0;
+  const bool onesided = int_attribute(node, "onesided") != 0;
+  result.of_half = onesided && result.inverse;
+  if (result.of_half && shape.back() != Dim(2)) {
+    fail(ErrorKind::Shape, node.origin.str(), ": the input has shape ", str(shape), "; with `inverse` and `onesided` it is half a spectrum, [..., numbers, 2]");
+  }
+  std::vector<Dim> given = dims_attribute(node, "dft_length");
+  if (given.empty()) given = {result.of_half ? (shape[result.axis] - Dim(1)) * Dim(2) : shape[result.axis]};
+  result.length = one_number(node, fixed(node, given, "dft_length"), "dft_length");
   if (result.length < 1 || result.length > kLongest) {
     fail(ErrorKind::Shape, node.origin.str(), ": dft_length is ", result.length, "; 1 to ", kLongest, " is possible");
   }
   if (!shape[result.axis].is_constant()) {
     fail(ErrorKind::Unsupported, node.origin.str(), ": axis ", axis, " has size '", shape[result.axis].str(), "'; bind the symbol to a number");
   }
-  result.inverse = int_attribute(node, "inverse") != 0;
-  result.complex = shape.back() == Dim(2);
-  result.outputs = int_attribute(node, "onesided") != 0 ? result.length / 2 + 1 : result.length;
+  result.outputs = onesided && !result.inverse ? result.length / 2 + 1 : result.length;
   return result;
 }
 
@@ -57,7 +63,7 @@ void infer_dft(InferContext& context) {
   const Transform transform = transform_of(context.node(), context.shape(0));
   Shape shape = context.shape(0);
   shape[transform.axis] = transform.outputs;
-  shape.back() = 2;
+  shape.back() = transform.of_half ? 1 : 2;
   context.set_output(0, context.dtype(0), shape);
 }
 
@@ -68,22 +74,47 @@ class DftBuilder {
   DftBuilder(NodeBuilder& build, const Node& node, const Transform& transform, DType type)
       : build_(build), node_(node), transform_(transform), type_(type) {}
 
-  // Of [batch, n, 1 or 2] along n: [batch, outputs, 2].
+  // Of [batch, n, 1 or 2] along n: [batch, outputs, 2], or of half a spectrum [batch, outputs, 1].
   ValueId run(ValueId signal) {
+    if (transform_.of_half) return from_half(signal);
     const int64_t given = build_.shape(signal)[1].constant(), length = transform_.length;
-    if (given > length) {
-      signal = build_.add("Slice", {signal}, {{"starts", std::vector<int64_t>{0}}, {"ends", std::vector<int64_t>{length}}, {"axes", std::vector<int64_t>{1}}});
-    }
+    if (given > length) signal = first(signal, length);
     if (is_short(length)) return product(signal, length, transform_.outputs);
-    if (given < length) {
-      signal = build_.add("Pad", {signal}, {{"pads", std::vector<int64_t>{0, 0, 0, 0, length - given, 0}}});
-    }
+    if (given < length) signal = filled(signal, length - given);
     const ValueId all = factored(signal, length);
-    if (transform_.outputs == length) return all;
-    return build_.add("Slice", {all}, {{"starts", std::vector<int64_t>{0}}, {"ends", std::vector<int64_t>{transform_.outputs}}, {"axes", std::vector<int64_t>{1}}});
+    return transform_.outputs == length ? all : first(all, transform_.outputs);
   }
 
  private:
+  ValueId first(ValueId value, int64_t count, int64_t axis = 1) {
+    using Ints = std::vector<int64_t>;
+    return build_.add("Slice", {value}, {{"starts", Ints{0}}, {"ends", Ints{count}}, {"axes", Ints{axis}}});
+  }
+  ValueId filled(ValueId value, int64_t zeros) { return build_.add("Pad", {value}, {{"pads", std::vector<int64_t>{0, 0, 0, 0, zeros, 0}}}); }
+
+  // The real numbers whose spectrum begins with `half`, [batch, n, 2]. The other half is its mirror image, conjugated, so that each
+  // number but the first and, of an even length, the one in the middle counts twice.
+  ValueId from_half(ValueId half) {
+    const int64_t length = transform_.length, whole = length / 2 + 1;
+    if (build_.shape(half)[1].constant() > whole) half = first(half, whole);
+    const int64_t given = build_.shape(half)[1].constant();
+    if (is_short(length)) {
+      const ValueId weights = matrix({given, 2, length}, [&](const std::vector<int64_t>& at) {
+        const double times = at[0] == 0 || 2 * at[0] == length ? 1 : 2;
+        return times / static_cast<double>(length) * part(root(at[0] * at[2], length), at[1], 0);
+      });
+      const ValueId rows = reshaped(half, {build_.shape(half)[0], Dim(given * 2)});
+      const ValueId result = build_.add("MatMul", {rows, reshaped(weights, {Dim(given * 2), Dim(length)})});
+      return reshaped(result, {build_.shape(half)[0], Dim(length), Dim(1)});
+    }
+    if (given < whole) half = filled(half, whole - given);
+    using Ints = std::vector<int64_t>;
+    const ValueId mirrored = build_.add("Slice", {half}, {{"starts", Ints{length - whole}}, {"ends", Ints{0}}, {"axes", Ints{1}}, {"steps", Ints{-1}}});
+    const ValueId conjugated = build_.add("Mul", {mirrored, build_.constant(number_tensor(type_, {2}, {1, -1}))});
+    const ValueId spectrum = build_.add("Concat", {half, conjugated}, {{"axis", int64_t{1}}});
+    return first(factored(spectrum, length), 1, 2);
+  }
+
   bool is_short(int64_t length) const { return length <= kShort || factor_of(length) == length; }
 
   // The largest factor up to the limit, or else the least one.
@@ -192,7 +223,7 @@ std::vector<Node> expand_dft(Graph& graph, const Node& node) {
   ValueId result = DftBuilder(build, node, transform, computed).run(reshape(signal, {batch, shape[shape.size() - 2], shape.back()}));
   Shape out = shape;
   out[out.size() - 2] = transform.outputs;
-  out.back() = 2;
+  out.back() = transform.of_half ? 1 : 2;
   result = reshape(result, out);
   if (moved) result = build.add("Transpose", {result}, {{"perm", back}});
   build.add_to("Cast", {result}, {node.outputs[0]}, {{"to", std::string(name_of(type))}});

@@ -26,6 +26,7 @@ std::map<std::string, OpRow> make_table() {
   register_determinant_ops(table);
   register_einsum_ops(table);
   register_gather_ops(table);
+  register_linear_attention_ops(table);
   register_loss_ops(table);
   register_machine_learning_ops(table);
   register_matmul_ops(table);

@@ -55,6 +55,8 @@ struct OpTraits {
   // Each element of the result is an element of input 0 that its order alone chooses: an increasing function of each
   // element may as well come behind.
   bool selects = false;
+  // The bytes of the result are those of the only operand, whose type has another meaning and the same width.
+  bool reinterprets = false;
   // Of one operand: f(k x) = k f(x) for every k > 0.
   bool homogeneous = false;
 

@@ -66,9 +66,10 @@ bool fold_node(Graph& graph, const Node& node, double most_operations) {
     graph[node.outputs[0]].constant = tensor;
     return true;
   }
-  if (node.op->kind == OpRow::Kind::View) {
+  if (node.op->kind == OpRow::Kind::View || node.op->traits.reinterprets) {
     auto tensor = std::make_shared<Tensor>(*graph[node.inputs[0]].constant);
     tensor->shape = constant_shape(*graph[node.outputs[0]].shape);
+    tensor->dtype = graph[node.outputs[0]].dtype;
     graph[node.outputs[0]].constant = tensor;
     return true;
   }

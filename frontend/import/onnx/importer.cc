@@ -12,6 +12,7 @@
 #include "frontend/import/onnx/constant_value.h"
 #include "frontend/import/onnx/deciding_inputs.h"
 #include "frontend/import/onnx/description.h"
+#include "frontend/import/onnx/flex_attention.h"
 #include "frontend/import/onnx/input_shapes.h"
 #include "frontend/import/onnx/known_operators.h"
 #include "frontend/import/onnx/model_file.h"
@@ -57,10 +58,7 @@ class OnnxImporter final : public NodeImporter {
   // Takes the tensors out of `model`, which is what was parsed of `source`, or its description.
   OnnxImporter(tc_onnx::ModelProto& model, const Source& source, const ImportOptions& options)
       : model_(model), file_name_(source.name), folder_(source.folder), description_(source.description),
-        options_(options), opsets_(opsets_of(model.opset_import())) {
-    for (const auto& function : model.functions()) {
-      functions_[{function.domain(), function.name()}] = &function;
-    }
+        options_(options), opsets_(opsets_of(model.opset_import())), functions_(functions_of(model, source.name)) {
     // Files of the first two versions of the format have operators of opset 1 and do not say so.
     if (model.opset_import_size() == 0 && model.ir_version() > 0 && model.ir_version() < 3) opsets_[""] = 1;
   }
@@ -160,11 +158,12 @@ class OnnxImporter final : public NodeImporter {
            kMostImportedAgain, " nodes; give the states of loops inside of others one size");
     }
     for (const std::string& name : proto.output()) checked_name(name);
-    if (functions_.count({proto.domain(), proto.op_type()})) return import_function(proto, scope, depth);
+    if (const auto* function = called_function(functions_, proto)) return import_function(*function, proto, scope, depth);
     if (is_default_domain(proto.domain()) && proto.op_type() == "Constant") return import_constant(proto, scope);
     const std::string domain = is_default_domain(proto.domain()) ? "" : proto.domain();
     if (acts_on_names(proto, domain, scope)) return import_sequence_operator(proto, scope, depth, *this);
     if (domain.empty() && proto.op_type() == "Loop" && needs_unrolling(proto, scope)) return unroll_loop(proto, scope, depth, *this);
+    if (is_flex_attention(proto)) return import_flex_attention(proto, scope, depth, *this);
     if (is_other_scan(proto, opset_of(proto, scope))) return import_other_scan(proto, scope, depth, *this);
 
     Node node;
@@ -449,8 +448,7 @@ class OnnxImporter final : public NodeImporter {
   }
 
   // A function's body stands in the place of the call, with names of its own.
-  void import_function(const tc_onnx::NodeProto& proto, NameScope& scope, int depth) {
-    const tc_onnx::FunctionProto& function = *functions_.at({proto.domain(), proto.op_type()});
+  void import_function(const tc_onnx::FunctionProto& function, const tc_onnx::NodeProto& proto, NameScope& scope, int depth) {
     const Opsets opsets = opsets_of(function.opset_import());
     NameScope inner{scope.graph, nullptr, {}, nullptr, &opsets, {}};
     inner.spent = &spent_;

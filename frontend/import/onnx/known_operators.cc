@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "frontend/import/onnx/flex_attention.h"
 #include "frontend/import/onnx/scan_forms.h"
 #include "frontend/import/onnx/sequences.h"
 #include "ir/error.h"
+#include "ir/ops/onnx_versions.h"
 #include "ir/ops/op.h"
 
 namespace tc {
@@ -12,6 +14,7 @@ namespace {
 
 constexpr int64_t kMostNodes = 1 << 20;
 constexpr const char* kTraining = "ai.onnx.preview.training";
+constexpr const char* kNoOperator = "no operator of this name and version";
 
 class Scan {
  public:
@@ -23,17 +26,21 @@ class Scan {
     }
     for (const auto& node : nodes) {
       if (++scanned_ > kMostNodes) fail(ErrorKind::Model, "'", file_name_, "' has more than ", kMostNodes, " nodes");
-      const auto function = functions_.find({node.domain(), node.op_type()});
+      const tc_onnx::FunctionProto* function = called_function(functions_, node);
       const std::string domain = is_default_domain(node.domain()) ? "" : node.domain();
       const auto version = opsets.find(domain);
       const int opset = version == opsets.end() ? 0 : version->second;
-      if (function != functions_.end()) {
-        run(function->second->node(), opsets_of(function->second->opset_import()), depth + 1);
+      if (function) {
+        run(function->node(), opsets_of(function->opset_import()), depth + 1);
+      } else if (!node.overload().empty()) {
+        problems_.push_back({node_name(node), full_type(node), opset, "the model has no function of this name and overload"});
+      } else if (const std::string why = unknown_version(domain, node.op_type(), opset); !why.empty()) {
+        problems_.push_back({node_name(node), full_type(node), opset, why});
       } else if (!(domain.empty() && node.op_type() == "Constant") && !is_sequence_operator(domain, node.op_type(), opset) &&
-                 !is_other_scan(node, opset) &&
+                 !is_other_scan(node, opset) && !is_flex_attention(node) &&
                  !find_onnx_op(domain, node.op_type(), std::max(1, opset), nullptr)) {
         problems_.push_back({node_name(node), full_type(node), opset,
-                             domain == kTraining ? "it trains models, which is not supported" : "no operator of this name and version"});
+                             domain == kTraining ? "it trains models, which is not supported" : kNoOperator});
       }
       for (const auto& attribute : node.attribute()) {
         if (attribute.has_g()) run(attribute.g().node(), opsets, depth + 1);
@@ -52,8 +59,25 @@ class Scan {
 
 }  // namespace
 
+Functions functions_of(const tc_onnx::ModelProto& model, const std::string& file_name) {
+  Functions functions;
+  for (const auto& function : model.functions()) {
+    const std::string domain = is_default_domain(function.domain()) ? "" : function.domain();
+    if (functions.emplace(std::tuple(domain, function.name(), function.overload()), &function).second) continue;
+    fail(ErrorKind::Model, "'", file_name, "' defines function '", domain, domain.empty() ? "" : "::", function.name(),
+         function.overload().empty() ? "" : ":", function.overload(), "' twice; give one of them another overload");
+  }
+  return functions;
+}
+
+const tc_onnx::FunctionProto* called_function(const Functions& functions, const tc_onnx::NodeProto& node) {
+  const auto found = functions.find({is_default_domain(node.domain()) ? "" : node.domain(), node.op_type(), node.overload()});
+  return found == functions.end() ? nullptr : found->second;
+}
+
 std::string full_type(const tc_onnx::NodeProto& node) {
-  return is_default_domain(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
+  const std::string type = is_default_domain(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
+  return node.overload().empty() ? type : type + ":" + node.overload();
 }
 
 std::string node_name(const tc_onnx::NodeProto& node) {
@@ -70,17 +94,17 @@ std::vector<ImportProblem> unknown_operators(const tc_onnx::GraphProto& graph, c
 
 std::string describe(const std::vector<ImportProblem>& problems, const std::string& file_name) {
   constexpr size_t kShown = 20;
-  std::string list;
-  bool trains = false;
+  std::string list, why;
   for (size_t i = 0; i < problems.size(); ++i) {
-    trains = trains || problems[i].op_type.rfind(kTraining, 0) == 0;
+    if (why.empty() && problems[i].op_type.rfind(kTraining, 0) == 0) why = text("operators of ", kTraining, " train models, and models are only run");
+    if (why.empty() && problems[i].reason != kNoOperator) why = problems[i].reason;
     if (i >= kShown) continue;
     list += text(i ? "; " : "", problems[i].op_type, " (node '", problems[i].node, "', opset ", problems[i].opset, ")");
   }
   if (problems.size() > kShown) list += text("; and ", problems.size() - kShown, " more");
   return text("'", file_name, "' has ", problems.size(),
               problems.size() == 1 ? " node whose operator is" : " nodes whose operators are",
-              " not supported: ", list, trains ? text("; operators of ", kTraining, " train models, and models are only run") : "",
+              " not supported: ", list, why.empty() ? "" : "; ", why,
               "; docs/operators.md lists the supported ones");
 }
 

@@ -3,7 +3,7 @@
 
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "frontend/import/import.h"
@@ -11,9 +11,14 @@
 
 namespace tc {
 
-// Functions of a model, by domain and name.
-using Functions = std::map<std::pair<std::string, std::string>, const tc_onnx::FunctionProto*>;
+// Functions of a model, by domain, name and overload: a model may have several of one name that differ in the last.
+using Functions = std::map<std::tuple<std::string, std::string, std::string>, const tc_onnx::FunctionProto*>;
+// Model error for two functions of one domain, name and overload.
+Functions functions_of(const tc_onnx::ModelProto& model, const std::string& file_name);
+// The function that the node calls; null where it calls none.
+const tc_onnx::FunctionProto* called_function(const Functions& functions, const tc_onnx::NodeProto& node);
 
+// The operator with its domain where that is not the default one, and behind a colon the overload that is called.
 std::string full_type(const tc_onnx::NodeProto& node);
 // Its name, or first output where it has none.
 std::string node_name(const tc_onnx::NodeProto& node);

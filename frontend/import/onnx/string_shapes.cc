@@ -12,6 +12,7 @@ namespace {
 constexpr int32_t kString = 8;     // of TensorProto.DataType
 const char* const kHostOperators[] = {"StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch", "Equal", "Cast", "Concat", "Constant",
                                       "Flatten", "Gather", "Identity", "Reshape", "Shape", "Size", "Squeeze", "Transpose", "Unsqueeze", "Where"};
+constexpr const char* kImages = "ImageDecoder";   // which takes no strings
 const char* const kLearningOperators[] = {"ArrayFeatureExtractor", "LabelEncoder", "OneHotEncoder", "ZipMap"};
 
 const tc_onnx::AttributeProto* find_attribute(const tc_onnx::NodeProto& node, const std::string& name) {
@@ -19,6 +20,11 @@ const tc_onnx::AttributeProto* find_attribute(const tc_onnx::NodeProto& node, co
     if (each.name() == name) return &each;
   }
   return nullptr;
+}
+
+bool gives_grey(const tc_onnx::NodeProto& node) {
+  const tc_onnx::AttributeProto* format = find_attribute(node, "pixel_format");
+  return format && format->s() == "Grayscale";
 }
 
 // A size that only a run tells.
@@ -96,7 +102,7 @@ std::optional<Shape> moved_shape(const tc_onnx::NodeProto& node, int output, con
 bool is_host_operator(const tc_onnx::NodeProto& node) {
   const auto known = [&](const auto& all) { return std::find(std::begin(all), std::end(all), node.op_type()) != std::end(all); };
   if (node.domain() == "ai.onnx.ml") return known(kLearningOperators);
-  return is_default_domain(node.domain()) && known(kHostOperators);
+  return is_default_domain(node.domain()) && (node.op_type() == kImages || known(kHostOperators));
 }
 
 std::string host_operators() {
@@ -109,6 +115,7 @@ std::string host_operators() {
 StringResult result_of(const tc_onnx::NodeProto& node, int output, const std::vector<std::optional<Shape>>& shapes) {
   const std::string& type = node.op_type();
   if (!is_default_domain(node.domain())) return learning_result(node, shapes.empty() ? std::nullopt : shapes[0]);
+  if (type == kImages) return {DType::U8, Shape{open_size(node, output, 0), open_size(node, output, 1), Dim(gives_grey(node) ? 1 : 3)}};
   if (type == "StringConcat" || type == "Where") return {std::nullopt, broadcast(node, output, shapes)};
   if (type == "Equal") return {DType::Bool, broadcast(node, output, shapes)};
   const std::optional<Shape> shape = moved_shape(node, output, shapes);

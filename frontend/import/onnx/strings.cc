@@ -40,7 +40,9 @@ bool is_string_tensor(const tc_onnx::NodeProto& node, const std::string& attribu
   return found && found->has_t() && found->t().data_type() == kString;
 }
 
-// Whether a node works on strings, or gives maps, whatever its inputs are.
+bool decodes_images(const tc_onnx::NodeProto& node) { return is_default_domain(node.domain()) && node.op_type() == "ImageDecoder"; }
+
+// Whether a node works on strings, or gives maps, whatever its inputs are, or decodes images.
 bool is_of_strings(const tc_onnx::NodeProto& node) {
   static const std::set<std::string> all = {"StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch"};
   const std::string& type = node.op_type();
@@ -51,6 +53,7 @@ bool is_of_strings(const tc_onnx::NodeProto& node) {
            is_string_tensor(node, "values_tensor");
   }
   if (!is_default_domain(node.domain())) return false;
+  if (decodes_images(node)) return true;
   if (type == "Constant" && (find_attribute(node, "value_string") || find_attribute(node, "value_strings"))) return true;
   const tc_onnx::AttributeProto* to = find_attribute(node, "to");
   if (type == "Cast" && to && to->i() == kString) return true;
@@ -58,16 +61,16 @@ bool is_of_strings(const tc_onnx::NodeProto& node) {
   return all.count(type) || std::any_of(attributes.begin(), attributes.end(), [](const auto& each) { return each.has_t() && each.t().data_type() == kString; });
 }
 
-// Where the first strings of the graph are, or nothing.
+// What the graph does first that no compiled code does, and where, or nothing.
 std::string first_strings(const tc_onnx::GraphProto& graph) {
   for (const auto& input : graph.input()) {
-    if (of_strings(input.type())) return text("input '", input.name(), "'");
+    if (of_strings(input.type())) return text("works on strings (input '", input.name(), "')");
   }
   for (const auto& tensor : graph.initializer()) {
-    if (tensor.data_type() == kString) return text("tensor '", tensor.name(), "'");
+    if (tensor.data_type() == kString) return text("works on strings (tensor '", tensor.name(), "')");
   }
   for (const auto& node : graph.node()) {
-    if (is_of_strings(node)) return text("node '", node_name(node), "'");
+    if (is_of_strings(node)) return text(decodes_images(node) ? "decodes images (node '" : "works on strings (node '", node_name(node), "')");
     for (const auto& attribute : node.attribute()) {
       const std::string inside = attribute.has_g() ? first_strings(attribute.g()) : "";
       if (!inside.empty()) return inside;
@@ -216,7 +219,7 @@ class Split {
     for (const auto& attribute : node.attribute()) {
       const std::string inside = attribute.has_g() ? first_strings(attribute.g()) : "";
       if (inside.empty()) continue;
-      fail(ErrorKind::Unsupported, who(node), " has strings in a subgraph (", inside, "); they are supported outside of subgraphs only");
+      fail(ErrorKind::Unsupported, who(node), " has a subgraph that ", inside, ", which is supported outside of subgraphs only");
     }
     if (strings) return place_on_host(node, host);
     if (after) {
@@ -399,13 +402,13 @@ class Split {
 
 }  // namespace
 
-HasStrings::HasStrings(const std::string& file_name, const std::string& where)
-    : Error(ErrorKind::Unsupported, text("'", file_name, "' works on strings (", where, "), which no compiled code does; tc.compile makes a "
+HasStrings::HasStrings(const std::string& file_name, const std::string& what)
+    : Error(ErrorKind::Unsupported, text("'", file_name, "' ", what, ", which no compiled code does; tc.compile makes a "
                                          "module that runs such operators in Python, before what is compiled and after it")) {}
 
 void refuse_strings(const tc_onnx::GraphProto& graph, const std::string& file_name) {
-  const std::string where = first_strings(graph);
-  if (!where.empty()) throw HasStrings(file_name, where);
+  const std::string what = first_strings(graph);
+  if (!what.empty()) throw HasStrings(file_name, what);
 }
 
 HostProgram split_strings(const Source& source, const ImportOptions& options) { return Split(source, options).run(); }

@@ -1,5 +1,5 @@
-// Strings, and maps of labels. A graph has none: what works on them is taken out of a model and runs on the host, before what is compiled or
-// after it.
+// Strings, maps of labels, and images in files' formats. A graph has none: what works on them is taken out of a model and runs on the
+// host, before what is compiled or after it.
 #pragma once
 
 #include <map>
@@ -14,14 +14,14 @@
 
 namespace tc {
 
-// Thrown by the importer for a model that has strings: whoever can run its program of the host imports the rest.
+// Thrown by the importer for a model that has strings or decodes images: whoever can run its program of the host imports the rest.
 class HasStrings : public Error {
  public:
-  // Where the first of them is: "input 'x'".
-  HasStrings(const std::string& file_name, const std::string& where);
+  // What the model does, and where first: "works on strings (input 'x')".
+  HasStrings(const std::string& file_name, const std::string& what);
 };
 
-// Throws HasStrings where a value of the graph is of strings, in subgraphs too.
+// Throws HasStrings where a value of the graph is of strings or a node decodes images, in subgraphs too.
 void refuse_strings(const tc_onnx::GraphProto& graph, const std::string& file_name);
 
 // A tensor of strings, which are UTF-8; row-major.
