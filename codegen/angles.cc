@@ -160,8 +160,8 @@ Angle reduce_single(Builder& builder, Number single, Number wide) {
     const Number finite_and_large = large & (biased < 255);
     const Number exponent = select(finite_and_large, biased - (127 + 23), biased.same(0)).extend();
     const Number mantissa = ((bits & 0x7fffff) | 0x800000).to_double().copy_sign(wide);
-    const Number high = wide.gather(table, exponent * 2);
-    const Number low = wide.gather(table, exponent * 2 + 1);
+    const Number high = wide.gather(table, exponent.times(2));
+    const Number low = wide.gather(table, exponent.times(2) + 1);
     const Number product = mantissa * high;
     const Number tail = fma(mantissa, low, fma(mantissa, high, -product));
     return std::vector<Number>{select(large, product, wide), select(large, tail, wide.same(0))};

@@ -301,7 +301,7 @@ class Functions {
     return exp(whole, select(whole.abs() < 1024, rest, a.same(0)));
   }
 
-  // log of an f64 that is positive and finite, as a sum whose error is less than 2^-58 of it.
+  // log of an f64 that is positive and finite, as a sum whose error is less than 2^-56 of it.
   std::pair<Number, Number> long_log(Number x) {
     const auto [m, e] = mantissa_and_exponent(x);
     // log m = 2 s + s z P(z) of s = f / (f + 2), z = s^2, with both the divisor and the quotient in two parts.
@@ -311,9 +311,10 @@ class Functions {
     const Number z = s * s;
     const Number tail = fma(s_rest, s.same(2), polynomial(z, kLogF64) * z * s);
     const Number large = e * 6.93147180369123816490e-01, twice = s * 2;
-    const Number high = large + twice;
-    const Number rest = twice - (high - large);
-    return {high, rest + fma(e, e.same(1.90821492927058770002e-10), tail)};
+    const Number most = large + twice;
+    const Number rest = (twice - (most - large)) + fma(e, e.same(1.90821492927058770002e-10), tail);
+    const Number high = most + rest;
+    return {high, rest - (high - most)};
   }
 
   // x = m * 2^e with m in [sqrt(1/2), sqrt(2)), of a positive number; subnormals are scaled first.
