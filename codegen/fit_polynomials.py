@@ -184,6 +184,17 @@ def main():
         high = float(value)
         print("    {%.17g, %.17g}," % (high, float(value - mpf(high))))
     print("};\n")
+    # Digits of 2/pi, for the reduction of float64 arguments up to the largest.
+    print("// 2/pi as the sum of digit j * 2^(-26 j) for j = -1, 0, ..., the digits of up to 2^25.")
+    print("constexpr double kTwoOverPiDigits[] = {")
+    print("    0,")
+    mp.dps = 400
+    rest = 2 / pi
+    for _ in range(46):
+        digit = mp.nint(rest)
+        print("    %d," % int(digit))
+        rest = (rest - digit) * 2**26
+    print("};\n")
     print("}  // namespace tc")
 
 

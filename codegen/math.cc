@@ -12,6 +12,7 @@
 #include <limits>
 #include <vector>
 
+#include "codegen/angles.h"
 #include "codegen/math_tables.h"
 #include "codegen/numbers.h"
 #include "ir/error.h"
@@ -53,17 +54,10 @@ class Functions {
         table_(table_instruction(target, type)), divides_(target.is_riscv() && type->isVectorTy()),
         compares_bits_(divides_) {}
 
-  Number exp(Number x) {
-    // Below -104 (-746) the result is zero. The clamp lies where both factors' exponent bits are zero
-    // themselves: products that only round to zero take a hundred cycles on many processors, and
-    // masked scores of attention are full of them.
-    const Number bounded = clamp(x, single_ ? -176 : -1418, single_ ? 89 : 710);
-    const Exponential parts = split(bounded);
-    if (scaling_ != llvm::Intrinsic::not_intrinsic) return times_power(parts.tail + 1, parts.rounded);
-    // Two factors, so that the result may be subnormal or infinite.
-    const Number half = parts.count.shift_right_signed(1);
-    return (parts.tail + 1) * power_of_two(half) * power_of_two(parts.count - half);
-  }
+  Number exp(Number x) { return power_of(split(within_exponents(x))); }
+
+  // Of the sum of x and what is less than a unit of its last place.
+  Number exp(Number x, Number low) { return power_of(split(within_exponents(x), &low)); }
 
   // The same of what is at most 40 or NaN, where a NaN is one that arithmetic gave or its result does not matter. Nothing overflows,
   // so that one factor does, 2^64 times the power of two; times 2^-64 is then rounded once, also where that is subnormal.
@@ -95,17 +89,7 @@ class Functions {
   }
 
   Number log(Number x) {
-    // x = m * 2^e with m in [sqrt(1/2), sqrt(2)); subnormals are scaled first.
-    const int mantissa = single_ ? 23 : 52;
-    const Number small = x < (single_ ? 0x1p-126 : 0x1p-1022);
-    const Number scaled = select(small, x * (single_ ? 0x1p24 : 0x1p54), x);
-    // The exponent is that of m / sqrt(1/2), rounded down.
-    const int64_t half = single_ ? 0x3f3504f3 : 0x3fe6a09e667f3bcd;
-    const Number offset = scaled.bits() - half;
-    const Number exponent_bits = offset.shift_right_signed(mantissa);
-    const Number m = (scaled.bits() - exponent_bits.shift_left(mantissa)).as_float();
-    Number e = exponent_bits.to_float();
-    e = e - select(small, x.same(single_ ? 24 : 54), x.same(0));
+    const auto [m, e] = mantissa_and_exponent(x);
     const Number f = m - 1;
     Number result;
     if (single_) {
@@ -202,26 +186,19 @@ class Functions {
     return fma(t, sum, start).copy_sign(x);
   }
 
-  // sin and cos of an f64: x = k pi/2 + r, reduced with pi/2 in three parts. Right up to about 2^30;
-  // `low` is added to x (what large f32 arguments leave).
-  std::pair<Number, Number> sin_cos(Number x, Number low) {
-    const Number rounded = fma(x, x.same(M_2_PI), x.same(0x1.8p52));
-    const Number k = rounded - 0x1.8p52;
-    Number r = fma(k, x.same(-0x1.921fb54442d18p+0), x);
-    const Number high = r;
-    r = fma(k, x.same(-0x1.1a62633145c07p-54), high + low);
-    r = fma(k, x.same(0x1.f1976b7ed8fbcp-110), r);
+  // sin and cos of an angle, f64.
+  std::pair<Number, Number> sin_cos(const Angle& reduced) {
+    const Number r = reduced.angle;
     const Number z = r * r;
     const Number sine = fma(polynomial(z, kSinF64) * z, r, r);
-    const Number cosine = fma(polynomial(z, kCosF64) * z, z, fma(z, x.same(-0.5), x.same(1)));
-    const Number quadrant = rounded.bits();
+    const Number cosine = fma(polynomial(z, kCosF64) * z, z, fma(z, r.same(-0.5), r.same(1)));
+    const Number quadrant = reduced.quadrant;
     const Number odd = (quadrant & 1) != 0;
     const Number sine_sign = (quadrant & 2).shift_left(62);
     const Number cosine_sign = ((quadrant + 1) & 2).shift_left(62);
     const Number a = (select(odd, cosine, sine).bits() ^ sine_sign).as_float();
     const Number b = (select(odd, sine, cosine).bits() ^ cosine_sign).as_float();
-    const Number finite = x.abs() < kInfinity;
-    return {select(finite, a, x.nan()), select(finite, b, x.nan())};
+    return {a, b};
   }
 
   // atan2 for the upper right octants: the angle of (x, y) with 0 <= y, 0 <= x.
@@ -246,11 +223,10 @@ class Functions {
     return select(x.is_nan(), x, select(y.is_nan(), y, angle));
   }
 
-  Number pow(Number x, Number y) {
+  // `exactly`: of f64 that are not rounded to f32 afterwards, whose exponential would enlarge the rounding of y log x.
+  Number pow(Number x, Number y, bool exactly) {
     const Number a = x.abs();
-    Number product = y * log(a);
-    product = select(a == 1, x.same(0), product);
-    Number result = exp(product);
+    Number result = exactly ? exact_power(a, y) : exp(select(a == 1, x.same(0), y * log(a)));
     // Odd integers keep the sign of x; numbers of 2^53 and more are even.
     const Number whole = y.round_even() == y;
     const Number half = y * 0.5;
@@ -302,6 +278,59 @@ class Functions {
   }
 
  private:
+  // Below -104 (-746) an exponential is zero. The clamp lies where both factors' exponent bits are zero
+  // themselves: products that only round to zero take a hundred cycles on many processors, and
+  // masked scores of attention are full of them.
+  Number within_exponents(Number x) { return clamp(x, single_ ? -176 : -1418, single_ ? 89 : 710); }
+
+  Number power_of(const Exponential& parts) {
+    if (scaling_ != llvm::Intrinsic::not_intrinsic) return times_power(parts.tail + 1, parts.rounded);
+    // Two factors, so that the result may be subnormal or infinite.
+    const Number half = parts.count.shift_right_signed(1);
+    return (parts.tail + 1) * power_of_two(half) * power_of_two(parts.count - half);
+  }
+
+  // a to the power y, of f64; a is not negative, and pow tells what special values give but for 0, 1 and infinity.
+  Number exact_power(Number a, Number y) {
+    const auto [high, low] = long_log(a);
+    const Number product = y * high;
+    const Number rest = fma(y, low, fma(y, high, -product));
+    const Number special = select(a == 0, a.same(-kInfinity), a);
+    const Number whole = select((a == 0) | !(a < kInfinity), y * special, select(a == 1, a.same(0), product));
+    // Where the power is neither 0 nor infinite.
+    return exp(whole, select(whole.abs() < 1024, rest, a.same(0)));
+  }
+
+  // log of an f64 that is positive and finite, as a sum whose error is less than 2^-56 of it.
+  std::pair<Number, Number> long_log(Number x) {
+    const auto [m, e] = mantissa_and_exponent(x);
+    // log m = 2 s + s z P(z) of s = f / (f + 2), z = s^2, with both the divisor and the quotient in two parts.
+    const Number f = m - 1, divisor = m + 1, divisor_rest = m - (divisor - 1);
+    const Number s = f / divisor;
+    const Number s_rest = fma(-s, divisor_rest, fma(-s, divisor, f)) / divisor;
+    const Number z = s * s;
+    const Number tail = fma(s_rest, s.same(2), polynomial(z, kLogF64) * z * s);
+    const Number large = e * 6.93147180369123816490e-01, twice = s * 2;
+    const Number most = large + twice;
+    const Number rest = (twice - (most - large)) + fma(e, e.same(1.90821492927058770002e-10), tail);
+    const Number high = most + rest;
+    return {high, rest - (high - most)};
+  }
+
+  // x = m * 2^e with m in [sqrt(1/2), sqrt(2)), of a positive number; subnormals are scaled first.
+  std::pair<Number, Number> mantissa_and_exponent(Number x) {
+    const int mantissa = single_ ? 23 : 52;
+    const Number small = x < (single_ ? 0x1p-126 : 0x1p-1022);
+    const Number scaled = select(small, x * (single_ ? 0x1p24 : 0x1p54), x);
+    // The exponent is that of m / sqrt(1/2), rounded down.
+    const int64_t half = single_ ? 0x3f3504f3 : 0x3fe6a09e667f3bcd;
+    const Number offset = scaled.bits() - half;
+    const Number exponent_bits = offset.shift_right_signed(mantissa);
+    const Number m = (scaled.bits() - exponent_bits.shift_left(mantissa)).as_float();
+    const Number e = exponent_bits.to_float();
+    return {m, e - select(small, x.same(single_ ? 24 : 54), x.same(0))};
+  }
+
   Number clamp(Number x, double low, double high) {
     const Number above = select(x > high, x.same(high), x);
     return select(above < low, x.same(low), above);
@@ -321,12 +350,13 @@ class Functions {
     return fma(n, x.same(single_ ? -1.42860682e-6 : -1.90821492927058770002e-10), r);
   }
 
-  Exponential split(Number x) {
+  Exponential split(Number x, const Number* low = nullptr) {
     // Adding the magic number rounds to an integer in the low bits.
     const double magic = single_ ? 0x1.8p23 : 0x1.8p52;
     const Number shifted = fma(x, x.same(M_LOG2E), x.same(magic));
     const Number n = shifted - magic;
-    const Number r = reduced(x, n);
+    Number r = reduced(x, n);
+    if (low != nullptr) r = r + *low;
     const Number series = single_ ? polynomial(r, kExpF32) : polynomial(r, kExpF64);
     return {fma(series * r, r, r), shifted.bits() - x.same(magic).bits(), n};
   }
@@ -367,53 +397,6 @@ class Functions {
   bool compares_bits_;       // integers and floats are in the same registers
 };
 
-// A large f32 as the sum of two f64 that is equal to it modulo 2 pi: its mantissa times the remainder
-// of its power of two. Done only where some lane is large; the others stay as they are.
-std::pair<Number, Number> reduce_large(Builder& builder, Number single, Number wide) {
-  const Number large = single.abs() >= 0x1p28;
-  llvm::Value* any = large.value();
-  if (any->getType()->isVectorTy()) any = builder.CreateOrReduce(any);
-  llvm::LLVMContext& context = builder.getContext();
-  llvm::BasicBlock* before = builder.GetInsertBlock();
-  llvm::Function* function = before->getParent();
-  llvm::BasicBlock* reduce = llvm::BasicBlock::Create(context, "reduce", function);
-  llvm::BasicBlock* after = llvm::BasicBlock::Create(context, "reduce.end", function);
-  builder.CreateCondBr(any, reduce, after);
-  builder.SetInsertPoint(reduce);
-
-  llvm::Module* module = function->getParent();
-  llvm::GlobalVariable* table = module->getGlobalVariable("powers.modulo.two.pi", true);
-  if (table == nullptr) {
-    std::vector<double> numbers;
-    for (const auto& row : kPowersModuloTwoPi) numbers.insert(numbers.end(), {row[0], row[1]});
-    llvm::Constant* data = llvm::ConstantDataArray::get(context, numbers);
-    table = new llvm::GlobalVariable(*module, data->getType(), true,
-                                     llvm::GlobalValue::InternalLinkage, data,
-                                     "powers.modulo.two.pi");
-  }
-  // |x| = mantissa * 2^exponent with an integer mantissa of 24 bits.
-  const Number bits = single.bits();
-  const Number biased = bits.shift_right(23) & 255;
-  const Number finite_and_large = large & (biased < 255);
-  const Number exponent = select(finite_and_large, biased - (127 + 23), biased.same(0)).extend();
-  const Number mantissa = ((bits & 0x7fffff) | 0x800000).to_double().copy_sign(wide);
-  const Number high = wide.gather(table, exponent * 2);
-  const Number low = wide.gather(table, exponent * 2 + 1);
-  const Number product = mantissa * high;
-  const Number tail = fma(mantissa, low, fma(mantissa, high, -product));
-  const Number reduced = select(large, product, wide);
-  const Number reduced_low = select(large, tail, wide.same(0));
-  builder.CreateBr(after);
-  builder.SetInsertPoint(after);
-  auto merge = [&](const Number& skipped, const Number& done) {
-    llvm::PHINode* phi = builder.CreatePHI(wide.value()->getType(), 2);
-    phi->addIncoming(skipped.value(), before);
-    phi->addIncoming(done.value(), reduce);
-    return Number(builder, phi);
-  };
-  return {merge(wide, reduced), merge(wide.same(0), reduced_low)};
-}
-
 // What a function that damps errors of its argument is given: instead of a division by a constant, which takes as
 // long as ten products, a product. Where the reciprocal is not a normal number, the value as it is.
 llvm::Value* without_division(Builder& builder, llvm::Value* value) {
@@ -453,11 +436,9 @@ llvm::Value* emit_function(Builder& builder, const Target& target, UnaryOp op, l
     case UnaryOp::Sin:
     case UnaryOp::Cos:
     case UnaryOp::Tan: {
-      Number reduced = x, low = x.same(0);
-      if (single) std::tie(reduced, low) = reduce_large(builder, original, x);
-      const auto [sine, cosine] = wide.sin_cos(reduced, low);
+      const auto [sine, cosine] = wide.sin_cos(single ? reduce_single(builder, original, x) : reduce_double(builder, x));
       result = op == UnaryOp::Sin ? sine : op == UnaryOp::Cos ? cosine : sine / cosine;
-      // The infinities of the original, and -0.
+      // Infinities have none; -0.
       result = select(x.abs() < kInfinity, result, x.nan());
       if (op != UnaryOp::Cos) result = select(x == 0, x, result);
       break;
@@ -492,7 +473,7 @@ llvm::Value* emit_function(Builder& builder, const Target& target, BinaryOp op, 
   Functions wide(builder, target, x.value()->getType());
   Number result;
   switch (op) {
-    case BinaryOp::Pow: result = wide.pow(x, y); break;
+    case BinaryOp::Pow: result = wide.pow(x, y, !single); break;
     case BinaryOp::Atan2: result = wide.atan2(x, y); break;
     default: fail(ErrorKind::Internal, "internal error: no code for the function ", name_of(op));
   }

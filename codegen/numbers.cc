@@ -95,6 +95,9 @@ Number Number::truncate_float() const {
   return wrap(builder_->CreateFPTrunc(value_, shaped(builder_->getFloatTy())));
 }
 
+Number Number::times(int64_t other) const {
+  return wrap(builder_->CreateMul(value_, integer(other).value_));
+}
 Number Number::shift_left(int64_t count) const {
   return wrap(builder_->CreateShl(value_, integer(count).value_));
 }

@@ -58,6 +58,7 @@ class Number {
 
   // Integers.
   Number minus(int64_t other) const { return *this - integer(other); }
+  Number times(int64_t other) const;
   Number shift_left(int64_t count) const;
   Number shift_right(int64_t count) const;
   Number shift_right_signed(int64_t count) const;

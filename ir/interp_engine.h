@@ -47,7 +47,7 @@ class Memory {
 Cell apply(UnaryOp op, DType dtype, Cell a);
 Cell apply(BinaryOp op, DType dtype, Cell a, Cell b);
 Cell apply(Reduction reduction, DType dtype, Cell a, Cell b);
-// `round`: to f32, f16 and bf16 as the type stores it.
+// `round`: to f32 as the type stores it; to shorter floats it always is.
 Cell convert(DType from, DType to, Cell a, bool round);
 
 // One statement inside loops: a value, where to store it, and for which instances.

@@ -217,8 +217,8 @@ Cell convert(DType from, DType to, Cell a, bool round) {
     double value = is_float(from) ? a.number
                    : from == DType::U64 ? static_cast<double>(bits(a.integer))
                                         : static_cast<double>(a.integer);
-    // Narrow floats are rounded always: what they leave is no rounding error.
-    return number(round || is_narrow_float(to) ? rounded_to(to, value) : value);
+    // Casts to what is only stored round always: what they leave is no rounding error.
+    return number(round || is_storage(to) ? rounded_to(to, value) : value);
   }
   if (to == DType::Bool) return integer(is_float(from) ? a.number != 0 : a.integer != 0);
   return integer(is_float(from) ? saturated(to, a.number) : wrapped_to(to, a.integer));

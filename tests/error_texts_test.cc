@@ -63,6 +63,13 @@ TEST(ErrorTexts, MeaningsOfQuantisedNetworks) {
             "quantised is 'quick'; give 'exact' (what the unfused evaluation in floats gives) or 'fast' (fixed point, at most one step from it)");
 }
 
+TEST(ErrorTexts, RoundingOfHalfTypes) {
+  CompileOptions options;
+  options.rounding = "some";
+  EXPECT_EQ(error_of([&] { compile_model({small_model(), "m.onnx", ""}, options); }),
+            "rounding is 'some'; give 'stored' (float16 and bfloat16 are rounded where they are stored or cast) or 'each' (the result of every operator is rounded)");
+}
+
 TEST(ErrorTexts, SymbolicKernels) {
   const Target target = parse_target("x86-64-v3");
   const Schedule schedule(parse_kernel("kernel copy\n parameter n = seq in [1, 9]\n input A f32[n]\n output C f32[n]\n"

@@ -80,6 +80,12 @@ bool wants_fast(const CompileOptions& options) {
        "most one step from it)");
 }
 
+bool rounds_each(const CompileOptions& options) {
+  if (options.rounding == "stored" || options.rounding == "each") return options.rounding == "each";
+  fail(ErrorKind::Model, "rounding is '", options.rounding, "'; give 'stored' (float16 and bfloat16 are rounded where they are stored or cast) or 'each' "
+       "(the result of every operator is rounded)");
+}
+
 ImportOptions import_options(const CompileOptions& options) {
   return {options.input_shapes, options.symbols, options.values, options.forms};
 }
@@ -90,6 +96,7 @@ Graph import_and_simplify(Source source, const CompileOptions& options, std::str
   Graph graph = import_model(std::move(source), importing);
   PassOptions passes;
   passes.fast = wants_fast(options);
+  passes.rounding_each = rounds_each(options);
   passes.dump = options.dump;
   passes.dump_text = dump;
   run_passes(graph, passes);
@@ -177,7 +184,8 @@ CompiledModel from_source(Source source, const CompileOptions& options, bool cod
   std::vector<std::pair<std::string, double>> phases;
   Stopwatch watch(phases);
   parse_target(options.target);    // an unknown target is told before the work
-  wants_fast(options);             // and so is an unknown meaning
+  wants_fast(options);             // and so are an unknown meaning
+  rounds_each(options);            // and rounding
   std::string dump;
   std::vector<OutputForm> output_forms;
   Graph graph = import_and_simplify(std::move(source), options, &dump, &output_forms);

@@ -32,6 +32,8 @@ struct CompileOptions {
   // "exact": quantised networks compute what their unfused evaluation in floats gives; "fast": their sums are scaled in fixed point,
   // at most one step from that.
   std::string quantised = "exact";
+  // Of float16 and bfloat16: "stored" rounds what is stored and what the model casts, "each" the result of every operator.
+  std::string rounding = "stored";
   uint64_t seed = 0;
   // A log of measured schedules (tuner/log.h) to take from; empty: none.
   std::string log;
@@ -67,6 +69,8 @@ ImportOptions import_options(const CompileOptions& options);
 
 // Whether the options ask for the meaning "fast"; an error that names both where they ask for another.
 bool wants_fast(const CompileOptions& options);
+// Likewise whether they ask to round the result of every operator.
+bool rounds_each(const CompileOptions& options);
 
 // Imports and simplifies: the graph that compile works on. Errors name file and node. Here and below the
 // model's bytes are let go as soon as they are parsed, where the caller moves them in.

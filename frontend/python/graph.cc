@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <set>
 
 #include "frontend/import/import.h"
 #include "frontend/pipeline/compile.h"
@@ -41,15 +42,52 @@ bool is_widened(DType dtype) { return dtype == DType::F32 || dtype == DType::F16
 
 void widen_attributes(Node& node);
 
-// Makes every float of a graph and of its subgraphs a float64, so that evaluation rounds nothing on the way. Types and
-// shapes have to be inferred again.
+// Whether the model rounds on purpose: what such a cast leaves is no rounding error.
+bool is_narrowing(const Graph& graph, const Node& node) {
+  if (node.op != find_op("Cast") && node.op != find_op("CastLike")) return false;
+  const DType from = graph[node.inputs[0]].dtype, to = graph[node.outputs[0]].dtype;
+  return is_widened(to) && (to != DType::F32 || from == DType::F64);
+}
+
+// Casts that round give a value of their type, which is cast to what their readers take. The values of the former.
+std::set<ValueId> keep_roundings(Graph& graph) {
+  std::set<ValueId> rounded;
+  std::vector<Node> nodes;
+  for (Node& node : std::vector<Node>(std::move(graph.nodes))) {
+    if (!is_narrowing(graph, node)) {
+      nodes.push_back(std::move(node));
+      continue;
+    }
+    const ValueId id = node.outputs[0];
+    const ValueId kept = graph.fresh_value(graph[id].name + "_rounded", graph[id].dtype, graph[id].shape);
+    rounded.insert(kept);
+    node.op = find_op("Cast");
+    node.inputs.resize(1);
+    node.attributes["to"] = std::string(name_of(graph[id].dtype));
+    node.outputs = {kept};
+    Node back = node;
+    back.inputs = {kept};
+    back.outputs = {id};
+    nodes.push_back(std::move(node));
+    nodes.push_back(std::move(back));
+  }
+  graph.nodes = std::move(nodes);
+  return rounded;
+}
+
+// Makes every float of a graph and of its subgraphs a float64, so that evaluation rounds nothing on the way but what the
+// model casts. Types and shapes have to be inferred again.
 void widen(Graph& graph) {
-  for (Value& value : graph.values) {
-    if (!is_widened(value.dtype)) continue;
+  const std::set<ValueId> rounded = keep_roundings(graph);
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    Value& value = graph.values[i];
+    if (!is_widened(value.dtype) || rounded.count(static_cast<ValueId>(i))) continue;
     value.dtype = DType::F64;
     if (value.constant) value.constant = std::make_shared<const Tensor>(converted(*value.constant, DType::F64));
   }
-  for (Node& node : graph.nodes) widen_attributes(node);
+  for (Node& node : graph.nodes) {
+    if (node.outputs.empty() || !rounded.count(node.outputs[0])) widen_attributes(node);
+  }
 }
 
 void widen_attributes(Node& node) {
@@ -198,14 +236,17 @@ void add_graph(py::module_& module) {
       .def("giving", &giving)
       .def("evaluate", &evaluated)
       .def("compile", &compiled);
-  // (name, what it does) of the graph passes, in their order; with those that only the meaning "fast" has.
-  module.def("passes", [](bool fast) {
+  // (name, what it does) of the graph passes, in their order; with those that only the meaning "fast" has, or rounding of each result.
+  module.def("passes", [](bool fast, bool rounding_each) {
+    PassOptions options;
+    options.fast = fast;
+    options.rounding_each = rounding_each;
     py::list rows;
     for (const Pass& pass : pass_table()) {
-      if (fast || !pass.only_fast) rows.append(py::make_tuple(pass.name, pass.doc));
+      if (is_wanted(pass, options)) rows.append(py::make_tuple(pass.name, pass.doc));
     }
     return rows;
-  }, py::arg("fast") = false);
+  }, py::arg("fast") = false, py::arg("rounding_each") = false);
   // A tensor's bytes in another element type, each number rounded once.
   module.def("stored", [](const std::string& from, const std::vector<int64_t>& shape, const py::buffer& bytes, const std::string& to) {
     const Tensor tensor = converted(tensor_of(from, shape, bytes), dtype_from_name(to));

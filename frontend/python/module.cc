@@ -316,6 +316,7 @@ void add_options(py::module_& module) {
       .def_readwrite("build_threads", &CompileOptions::build_threads)
       .def_readwrite("tolerance", &CompileOptions::tolerance)
       .def_readwrite("quantised", &CompileOptions::quantised)
+      .def_readwrite("rounding", &CompileOptions::rounding)
       .def_readwrite("seed", &CompileOptions::seed)
       .def_readwrite("dump", &CompileOptions::dump)
       .def_readwrite("log", &CompileOptions::log)

@@ -12,6 +12,8 @@ from .sources import source_of
 
 # What a quantised network computes: what its unfused evaluation in floats gives, or sums scaled in fixed point.
 MEANINGS = ("exact", "fast")
+# Which numbers of float16 and bfloat16 are rounded to their type: those that are stored or cast, or the result of every operator.
+ROUNDINGS = ("stored", "each")
 
 @dataclasses.dataclass(frozen=True)
 class Options:
@@ -25,6 +27,7 @@ class Options:
     dump: str | None = None     # name of a graph pass, or "all"
     max_ram: int | None = None
     quantised: str = "exact"
+    rounding: str = "stored"
 
 
 def options_of(options=Options()):
@@ -48,6 +51,9 @@ def options_of(options=Options()):
     if options.quantised not in MEANINGS:
         raise Error(f"quantised is {options.quantised!r}; give {' or '.join(repr(name) for name in MEANINGS)}")
     result.quantised = options.quantised
+    if options.rounding not in ROUNDINGS:
+        raise Error(f"rounding is {options.rounding!r}; give {' or '.join(repr(name) for name in ROUNDINGS)}")
+    result.rounding = options.rounding
     return result
 
 

@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from . import fleet, log
-from .arguments import MEANINGS, Options, options_of
+from .arguments import MEANINGS, ROUNDINGS, Options, options_of
 from .compiling import check, compile, load, targets
 from .errors import Error, ModelError, ShapeError, UnsupportedError, error_of
 from .kernel import kernels, seeded_array, time_calls
@@ -131,7 +131,8 @@ def _module(arguments):
         tuning = {"tune": True, **_tuning_options(arguments)}
     module = compile(arguments.model, arguments.target, inputs=_examples(arguments), shapes=_shapes(arguments),
                      values=_values(arguments), threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
-                     max_ram=getattr(arguments, "max_ram", None), quantised=arguments.quantised, **tuning)
+                     max_ram=getattr(arguments, "max_ram", None), quantised=arguments.quantised,
+                     rounding=arguments.rounding, **tuning)
     # Files hold tensors: what consists of several is taken and given as an artefact does, as "NAME[0]", ...
     return module.of_tensors()
 
@@ -294,7 +295,7 @@ def _tuning_options(arguments):
 def _tune(arguments):
     found = tune(arguments.model, arguments.target, inputs=_examples(arguments), shapes=_shapes(arguments),
                  threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
-                 quantised=arguments.quantised, **_tuning_options(arguments))
+                 quantised=arguments.quantised, rounding=arguments.rounding, **_tuning_options(arguments))
     result = found._asdict() | {"kernels": [kernel._asdict() for kernel in found.kernels]}
     return result, found.summary()
 
@@ -327,7 +328,8 @@ def _verify(arguments):
         given[name] = _array_in(name, path)
     found = verify(arguments.model, arguments.target, given, shapes=_shapes(arguments), threads=arguments.threads,
                    tolerance=arguments.tolerance, budget=arguments.budget, seed=arguments.seed, log=arguments.log or None,
-                   max_ram=arguments.max_ram, quantised=arguments.quantised, against=arguments.against, examples=_examples(arguments))
+                   max_ram=arguments.max_ram, quantised=arguments.quantised, rounding=arguments.rounding, against=arguments.against,
+                   examples=_examples(arguments))
     stem = os.path.splitext(os.path.basename(arguments.model))[0]
     found.write(arguments.output_dir or f"{stem}.verify")
     return found.to_dict(), str(found), 0 if found.right else 1
@@ -347,7 +349,8 @@ def _peak_share(kernel, timing):
 def _chosen_kernel(arguments):
     """The kernel that --kernel names: its number, or a part of its label that only it has."""
     found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments), tolerance=arguments.tolerance,
-                    threads=arguments.threads or 1, inputs=_examples(arguments), quantised=arguments.quantised)
+                    threads=arguments.threads or 1, inputs=_examples(arguments), quantised=arguments.quantised,
+                    rounding=arguments.rounding)
     if arguments.kernel.isdigit() and int(arguments.kernel) < len(found):
         return found[int(arguments.kernel)]
     exact = [kernel for kernel in found if kernel.label == arguments.kernel]
@@ -401,7 +404,7 @@ def _inspect(arguments):
     passes = None if arguments.dump == "plan" else arguments.dump
     model, shapes = described(arguments.model, _examples(arguments), _shapes(arguments))
     options = options_of(Options(target=arguments.target, shapes=shapes, threads=arguments.threads, tolerance=arguments.tolerance,
-                                 seed=arguments.seed, dump=passes, quantised=arguments.quantised))
+                                 seed=arguments.seed, dump=passes, quantised=arguments.quantised, rounding=arguments.rounding))
     if arguments.dump == "plan":
         plan = compiler.plan_text(source_of(model), options)
         return {"plan": plan}, plan.rstrip()
@@ -409,7 +412,7 @@ def _inspect(arguments):
         graph, dump = compiler.import_model(source_of(model), options)
         return {"graph": graph, "dump": dump}, dump.rstrip()
     found = kernels(model, arguments.target, shapes=shapes, tolerance=arguments.tolerance, threads=arguments.threads or 1,
-                    quantised=arguments.quantised)
+                    quantised=arguments.quantised, rounding=arguments.rounding)
     rows = [{"label": kernel.label, "multiply_adds": kernel.multiply_adds,
              "predicted_seconds": kernel.predicted_seconds, "trace": kernel.trace}
             for kernel in found]
@@ -466,6 +469,8 @@ def _add_compiling(added):
                        help="memory that the model may use; default: this machine's")
     added.add_argument("--quantised", choices=MEANINGS, default="exact",
                        help="networks of integers: as the unfused evaluation in floats (exact), or scaled in fixed point (fast)")
+    added.add_argument("--rounding", choices=ROUNDINGS, default="stored",
+                       help="float16 and bfloat16: rounded where they are stored or cast (stored), or the result of every operator (each)")
     added.add_argument("--log", metavar="FILE", help="log of tuning records; default: $TC_LOG, else the user's cache folder")
 
 

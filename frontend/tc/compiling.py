@@ -15,7 +15,7 @@ _MOST_SHOWN = 20     # nodes that an error tells of
 
 def compile(model, target="native", *, inputs=None, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
-            insecure=False, progress=None, build_threads=None, max_ram=None, specialise=None, quantised="exact"):
+            insecure=False, progress=None, build_threads=None, max_ram=None, specialise=None, quantised="exact", rounding="stored"):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called.
 
     model      path of an .onnx or .tflite file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
@@ -46,6 +46,8 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
                with max_ram
     quantised  of networks of integers: "exact" computes what the unfused evaluation in floats gives, "fast" brings sums to their scale in
                fixed point, as TensorFlow Lite does, at most one step from that. explain() tells what is computed in integers
+    rounding   of models in float16 and bfloat16: "stored" computes in float32 between operators, and rounds what is stored and what the
+               model casts; "each" rounds the result of every operator, as ONNX's reference does
     """
     from .log import let_read     # loading a module needs no log
 
@@ -63,11 +65,11 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
 
         search(model, target, shapes=shapes, threads=threads, tolerance=tolerance, trials=trials,
                time_limit=time_limit, log=log, tracker=tracker, credentials=credentials,
-               insecure=insecure, seed=seed, progress=progress, quantised=quantised)
+               insecure=insecure, seed=seed, progress=progress, quantised=quantised, rounding=rounding)
 
     def options(sizes=None):
         made = options_of(Options(target=target, shapes={**(shapes or {}), **(sizes or {})}, threads=threads, build_threads=build_threads,
-                                  tolerance=tolerance, seed=seed, max_ram=max_ram, quantised=quantised))
+                                  tolerance=tolerance, seed=seed, max_ram=max_ram, quantised=quantised, rounding=rounding))
         set_values(made, model, values)
         let_read(made, log)
         return made

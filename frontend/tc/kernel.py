@@ -205,7 +205,8 @@ def time_calls(call, seconds, repeat=None):
 
 
 def kernels(model, target="native", shapes=None, threads=1, inputs=None, **options):
-    """The fused groups of the model in the order of a run, as the compiler schedules them; tolerance and quantised are those of tc.compile."""
+    """The fused groups of the model in the order of a run, as the compiler schedules them; tolerance, quantised and rounding are
+    those of tc.compile."""
     model, shapes = described(model, inputs, shapes)
     options = options_of(Options(target=target, shapes=shapes, threads=threads, **options))
     name = compiler.resolve_target(target)[0]

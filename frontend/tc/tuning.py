@@ -172,7 +172,7 @@ def _work_folder():
 
 def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tolerance=1e-4, trials=None,
          time_limit=None, log=None, tracker=None, credentials=None, insecure=False, seed=0,
-         progress=None, quantised="exact", _from_random=False, _sample_seconds=None):
+         progress=None, quantised="exact", rounding="stored", _from_random=False, _sample_seconds=None):
     """Searches for schedules and keeps what it finds in the log; returns a TuneResult.
 
     trials      candidates at most, those that the log knows included; default 1000 where no time
@@ -196,7 +196,7 @@ def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tole
     os.makedirs(os.path.dirname(os.path.abspath(log)), exist_ok=True)
     request = compiler.TuneRequest()
     request.compile = options_of(Options(target=target, shapes=shapes, threads=threads, tolerance=tolerance,
-                                         seed=seed, quantised=quantised))
+                                         seed=seed, quantised=quantised, rounding=rounding))
     request.log = log
     request.tracker = fleet.tracker_address(tracker, insecure) if tracker else ""
     request.credentials = os.fspath(credentials) if credentials else ""

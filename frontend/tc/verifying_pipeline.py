@@ -39,7 +39,8 @@ class Pipeline:
         self.target, self.threads = self._options.target, self._options.threads
         self.tolerance, self.seed = self._options.tolerance, self._options.seed
         # What each pass makes of a graph, by its name and in their order.
-        self.passes = [(name, functools.partial(_after, name=name)) for name, _ in compiler.passes(self._options.quantised == "fast")]
+        wanted = compiler.passes(self._options.quantised == "fast", self._options.rounding == "each")
+        self.passes = [(name, functools.partial(_after, name=name)) for name, _ in wanted]
 
     def options(self):
         return options_of(self._options)

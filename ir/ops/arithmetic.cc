@@ -89,6 +89,13 @@ OpRow mod_row() {
   return row;
 }
 
+// The power 1/2: the root, but for -0, whose power is 0, and -infinity, whose power is infinity.
+ExprPtr power_of_half(const ExprPtr& base) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const ExprPtr root = unary(UnaryOp::Sqrt, binary(BinaryOp::Add, base, constant(base->dtype, 0)));
+  return select(binary(BinaryOp::Eq, base, constant(base->dtype, -infinity)), constant(base->dtype, infinity), root);
+}
+
 // The power for an exponent that is known, or null.
 ExprPtr power_of_constant(const ExprPtr& base, const ExprPtr& exponent) {
   if (exponent->kind != Expr::Kind::Const || !is_float(base->dtype)) return nullptr;
@@ -97,8 +104,8 @@ ExprPtr power_of_constant(const ExprPtr& base, const ExprPtr& exponent) {
   if (e == 1) return base;
   if (e == 2) return binary(BinaryOp::Mul, base, base);
   if (e == 3) return binary(BinaryOp::Mul, binary(BinaryOp::Mul, base, base), base);
-  if (e == 0.5) return unary(UnaryOp::Sqrt, base);
-  if (e == -0.5) return binary(BinaryOp::Div, one, unary(UnaryOp::Sqrt, base));
+  if (e == 0.5) return power_of_half(base);
+  if (e == -0.5) return binary(BinaryOp::Div, one, power_of_half(base));
   if (e == -1) return binary(BinaryOp::Div, one, base);
   return nullptr;
 }
@@ -224,18 +231,24 @@ OpRow wide_product_row() {
   return row;
 }
 
-// The operand of `x + 0`, `0 + x`, `x - 0`, `x * 1`, `1 * x`, `x / 1`.
+// Whether it leaves every element as it is: of floats only -0 does in a sum, for -0 + 0 is 0, and only 0 in a difference.
+bool is_neutral(BinaryOp op, const Tensor& number) {
+  const double value = number.as_double(0);
+  if (op == BinaryOp::Mul || op == BinaryOp::Div) return value == 1;
+  return value == 0 && (!is_float(number.dtype) || std::signbit(value) == (op == BinaryOp::Add));
+}
+
+// The operand of `x + -0`, `-0 + x`, `x - 0`, `x * 1`, `1 * x`, `x / 1`.
 ValueId forwards_other_operand(const Graph& graph, const Node& node) {
   if (node.inputs.size() != 2) return kNoValue;
   const BinaryOp op = node.op->traits.binary.value();
-  const bool sum = op == BinaryOp::Add || op == BinaryOp::Sub;
   const bool commutes = op == BinaryOp::Add || op == BinaryOp::Mul;
   const Value& out = graph[node.outputs[0]];
   for (size_t i : {size_t{0}, size_t{1}}) {
     if (i == 0 && !commutes) continue;
     const TensorPtr& number = graph[node.inputs[i]].constant;
     const Value& other = graph[node.inputs[1 - i]];
-    if (!number || number->count() != 1 || number->as_double(0) != (sum ? 0 : 1)) continue;
+    if (!number || number->count() != 1 || !is_neutral(op, *number)) continue;
     if (other.shape && out.shape && *other.shape == *out.shape) return node.inputs[1 - i];
   }
   return kNoValue;

@@ -15,6 +15,17 @@ struct ChannelMap {
   std::vector<double> scale, shift;
 };
 
+bool all_finite(const std::vector<double>& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double number) { return std::isfinite(number); });
+}
+
+// The map, or nothing where a channel's factor or addend is no number: that of a deviation of 0 is infinite, and 0 times it
+// is not what the operators give.
+std::optional<ChannelMap> finite_map(ChannelMap map) {
+  if (!all_finite(map.scale) || !all_finite(map.shift)) return std::nullopt;
+  return map;
+}
+
 std::vector<double> numbers_of(const Tensor& tensor) {
   std::vector<double> result;
   for (int64_t i = 0; i < tensor.count(); ++i) result.push_back(tensor.as_double(i));
@@ -35,7 +46,7 @@ std::optional<ChannelMap> map_of_normalization(const Graph& graph, const Node& n
     map.scale.push_back(factor);
     map.shift.push_back(shift[c] - mean[c] * factor);
   }
-  return map;
+  return finite_map(std::move(map));
 }
 
 // Weights are most of a model's bytes: those in f32 are scaled without asking for the type of each.
@@ -47,6 +58,14 @@ void scale_elements(Tensor& tensor, int64_t begin, int64_t end, double factor) {
     return;
   }
   for (int64_t i = begin; i < end; ++i) tensor.set(i, tensor.as_double(i) * factor);
+}
+
+bool all_finite(const Tensor& tensor) {
+  if (tensor.dtype == DType::F32) {
+    const float* numbers = tensor.data<float>();
+    return std::all_of(numbers, numbers + tensor.count(), [](float number) { return std::isfinite(number); });
+  }
+  return all_finite(numbers_of(tensor));
 }
 
 // A constant that broadcasts as one number per element of axis `axis` (or as one number) against a
@@ -97,7 +116,7 @@ std::optional<ChannelMap> map_of(const Graph& graph, const Node& node, ValueId f
     map.scale.push_back(op == BinaryOp::Mul ? number : op == BinaryOp::Div ? 1 / number : 1);
     map.shift.push_back(op == BinaryOp::Add ? number : op == BinaryOp::Sub ? -number : 0);
   }
-  return map;
+  return finite_map(std::move(map));
 }
 
 // The weights with each output channel scaled.
@@ -149,7 +168,10 @@ bool fold_reader(Graph& graph, Node& node, const std::vector<std::vector<int>>& 
   if (!map) return false;
   const bool scales = std::any_of(map->scale.begin(), map->scale.end(), [](double s) { return s != 1; });
   const TensorPtr bias = mapped_bias(graph, node, *map);
-  if (scales) node.inputs[1] = graph.add_constant(graph[node.inputs[1]].name + "_scaled", scaled_weights(graph, node, channels->weights, map->scale));
+  // Weights that leave their type are not those of the product, of which the factor is taken last.
+  const TensorPtr weights = scales ? scaled_weights(graph, node, channels->weights, map->scale) : nullptr;
+  if (weights && !all_finite(*weights)) return false;
+  if (weights) node.inputs[1] = graph.add_constant(graph[node.inputs[1]].name + "_scaled", weights);
   node.inputs.resize(3, kNoValue);
   node.inputs[2] = graph.add_constant(graph[result].name + "_bias", bias);
   node.outputs[0] = next.outputs[0];

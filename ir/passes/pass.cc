@@ -37,7 +37,9 @@ void check_name(const std::string& name) {
 
 const std::vector<Pass>& pass_table() {
   static const std::vector<Pass> table = {
-      {"promote_half", "Computes in float32 what the model computes in float16 or bfloat16.", promote_half},
+      // The roundings are explicit casts, which the next pass keeps.
+      {"round_each", "Rounds the results of operators of float16 and bfloat16; only where rounding is each.", round_each, Pass::When::RoundingEach},
+      {"promote_half", "Computes in float32 what the model computes in float16 or bfloat16, and rounds where it casts to them.", promote_half},
       {"expand", "Replaces composite ops by the ops they are made of.", expand_composites},
       {"counted_loops", "Makes Scans of loops whose number of iterations follows from shapes.", counted_loops},
       {"fold_shapes", "Makes constants of values that follow from shapes.", fold_shapes},
@@ -62,7 +64,7 @@ const std::vector<Pass>& pass_table() {
       // The scale and shift of batch normalisation are constants of the weights' shape.
       {"fold_again", "Computes what earlier passes made constant.", fold_constants},
       {"merge_duplicates", "Computes once what is computed twice.", merge_duplicates},
-      {"fixed_point", "Brings sums of integers to the scale of their result by a multiplier and a shift; only where quantised is fast.", fixed_point, true},
+      {"fixed_point", "Brings sums of integers to the scale of their result by a multiplier and a shift; only where quantised is fast.", fixed_point, Pass::When::Fast},
       {"wide_products", "Multiplies integers of 32 bits where products of 64 bits have such factors.", wide_products},
       {"repeat_dequantisation", "Dequantises a value for each node that reads it.", repeat_dequantisation},
       {"quantised_units", "Computes what becomes an integer in units of its scale.", quantised_units},
@@ -73,6 +75,15 @@ const std::vector<Pass>& pass_table() {
   return table;
 }
 
+bool is_wanted(const Pass& pass, const PassOptions& options) {
+  switch (pass.when) {
+    case Pass::When::Fast: return options.fast;
+    case Pass::When::RoundingEach: return options.rounding_each;
+    case Pass::When::Always: break;
+  }
+  return true;
+}
+
 void run_pass(const Pass& pass, Graph& graph) {
   run_on_all(pass, graph);
   infer_shapes(graph);
@@ -81,7 +92,7 @@ void run_pass(const Pass& pass, Graph& graph) {
 void run_passes(Graph& graph, const PassOptions& options) {
   check_name(options.dump);
   for (const Pass& pass : pass_table()) {
-    if (pass.only_fast && !options.fast) continue;
+    if (!is_wanted(pass, options)) continue;
     const bool dump = options.dump_text && (options.dump == "all" || options.dump == pass.name);
     const std::string before = dump ? str(graph) : "";
     const auto begin = std::chrono::steady_clock::now();

@@ -5,7 +5,12 @@
 
 namespace tc {
 
-// Values of half types become float32, with casts behind graph inputs and before graph outputs.
+// A cast behind each result of a half type, but for those of operators that only move elements. What an operator of a front end is
+// described by is rounded at its end alone.
+void round_each(Graph& graph);
+
+// Values of half types become float32, with casts behind graph inputs and before graph outputs. Results of casts to a half type
+// keep it, and are cast back for their readers.
 void promote_half(Graph& graph);
 
 // Until no node of kind Expand is left. The new nodes' shapes are inferred.

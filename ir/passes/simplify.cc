@@ -1,4 +1,4 @@
-// Small clean-up passes: composites, identities, dead code, half precision.
+// Small clean-up passes: composites, identities, sizes and constants that follow.
 #include <algorithm>
 #include <set>
 
@@ -31,24 +31,6 @@ void expand_into(Graph& graph, Node node, std::vector<Node>& nodes, int depth) {
     if (part.origin.op_type.empty()) part.origin = node.origin;
     expand_into(graph, std::move(part), nodes, depth + 1);
   }
-}
-
-bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
-
-TensorPtr widened(const Tensor& tensor) {
-  auto wide = std::make_shared<Tensor>(DType::F32, tensor.shape);
-  for (int64_t i = 0; i < wide->count(); ++i) wide->set(i, tensor.as_double(i));
-  return wide;
-}
-
-Node cast_node(Graph& graph, ValueId from, ValueId to, const std::string& where) {
-  Node node;
-  node.op = find_op("Cast");
-  node.inputs = {from};
-  node.outputs = {to};
-  node.attributes["to"] = std::string(name_of(graph[to].dtype));
-  node.origin = {graph.nodes.empty() ? graph.name : graph.nodes[0].origin.file, where, "Cast", 0};
-  return node;
 }
 
 // The input that the node's only output equals, or kNoValue.
@@ -167,58 +149,6 @@ void sink_constants(Graph& graph) {
     }
     node.inputs = std::move(inputs);
   }
-}
-
-// Attributes of a node that name the type of a result which is f32 from now on, or hold its value.
-void promote_attributes(Node& node, DType was) {
-  for (auto& [name, attribute] : node.attributes) {
-    if (auto* type = std::get_if<std::string>(&attribute); type && *type == name_of(was)) *type = name_of(DType::F32);
-    auto* tensor = std::get_if<TensorPtr>(&attribute);
-    if (tensor && *tensor && is_half((*tensor)->dtype)) *tensor = widened(**tensor);
-  }
-}
-
-void promote_half(Graph& graph) {
-  const bool any = std::any_of(graph.values.begin(), graph.values.end(), [](const Value& value) { return is_half(value.dtype); });
-  if (!any) return;
-  std::vector<Node> before, after;
-  std::set<ValueId> ports;
-  std::vector<ValueId> half_outputs;
-  for (ValueId id : graph.inputs) {
-    if (is_half(graph[id].dtype)) ports.insert(id);
-  }
-  for (ValueId id : ports) {
-    const ValueId wide = graph.fresh_value(graph[id].name + "_f32", DType::F32, graph[id].shape);
-    replace_uses(graph, id, wide);
-    before.push_back(cast_node(graph, id, wide, graph[id].name));
-  }
-  std::map<ValueId, DType> was;
-  for (size_t i = 0; i < graph.values.size(); ++i) {
-    Value& value = graph.values[i];
-    if (!is_half(value.dtype) || ports.count(static_cast<ValueId>(i))) continue;
-    was[static_cast<ValueId>(i)] = value.dtype;
-    value.dtype = DType::F32;
-    if (value.constant) {
-      value.constant = widened(*value.constant);
-    }
-  }
-  for (Node& node : graph.nodes) {
-    for (ValueId output : node.outputs) {
-      if (auto found = was.find(output); found != was.end()) promote_attributes(node, found->second);
-    }
-  }
-  for (ValueId& output : graph.outputs) {
-    auto found = was.find(output);
-    if (found == was.end()) continue;
-    const std::string name = graph[output].name;
-    graph[output].name = graph.values[graph.fresh_value(name + "_f32", DType::F32)].name + "_wide";
-    const ValueId narrow = graph.fresh_value(name, found->second, graph[output].shape);
-    after.push_back(cast_node(graph, output, narrow, name));
-    output = narrow;
-  }
-  before.insert(before.end(), std::make_move_iterator(graph.nodes.begin()), std::make_move_iterator(graph.nodes.end()));
-  before.insert(before.end(), std::make_move_iterator(after.begin()), std::make_move_iterator(after.end()));
-  graph.nodes = std::move(before);
 }
 
 }  // namespace tc

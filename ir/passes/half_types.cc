@@ -1,0 +1,191 @@
+// Models of float16 and bfloat16: computed in float32, and where they are rounded.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ir/error.h"
+#include "ir/ops/op.h"
+#include "ir/passes/edit.h"
+#include "ir/passes/pass.h"
+#include "ir/passes/passes.h"
+
+namespace tc {
+namespace {
+
+bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
+
+TensorPtr widened(const Tensor& tensor) {
+  auto wide = std::make_shared<Tensor>(DType::F32, tensor.shape);
+  for (int64_t i = 0; i < wide->count(); ++i) wide->set(i, tensor.as_double(i));
+  return wide;
+}
+
+Node cast_node(Graph& graph, ValueId from, ValueId to, const std::string& where) {
+  Node node;
+  node.op = find_op("Cast");
+  node.inputs = {from};
+  node.outputs = {to};
+  node.attributes["to"] = std::string(name_of(graph[to].dtype));
+  node.origin = {graph.nodes.empty() ? graph.name : graph.nodes[0].origin.file, where, "Cast", 0};
+  return node;
+}
+
+bool is_cast(const Node& node) {
+  static const OpRow *const cast = find_op("Cast"), *const like = find_op("CastLike");
+  return node.op == cast || node.op == like;
+}
+
+// Whether the model asks for numbers of a half type here: the values that it casts may not be ones already.
+bool is_rounding(const Graph& graph, const Node& node) {
+  if (!is_cast(node) || !is_half(graph[node.outputs[0]].dtype)) return false;
+  const DType from = graph[node.inputs[0]].dtype;
+  return is_float(from) || bits_of(from) > 8;
+}
+
+// Attributes of a node that name the type of a result which is f32 from now on, or hold its value.
+void promote_attributes(Node& node, DType was) {
+  for (auto& [name, attribute] : node.attributes) {
+    if (auto* type = std::get_if<std::string>(&attribute); type && *type == name_of(was)) *type = name_of(DType::F32);
+    auto* tensor = std::get_if<TensorPtr>(&attribute);
+    if (tensor && *tensor && is_half((*tensor)->dtype)) *tensor = widened(**tensor);
+  }
+}
+
+// Moves a graph's half types to its borders.
+class Promotion {
+ public:
+  explicit Promotion(Graph& graph) : graph_(graph) {}
+
+  void run() {
+    std::vector<Node> first;
+    for (ValueId id : graph_.inputs) {
+      if (!is_half(graph_[id].dtype) || !stays_.insert(id).second) continue;
+      const ValueId wide = widened_value(id);
+      replace_uses(graph_, id, wide);
+      first.push_back(cast_node(graph_, id, wide, graph_[id].name));
+    }
+    std::map<size_t, Node> behind = keep_roundings();
+    promote_values();
+    std::vector<Node> last = narrow_outputs();
+    std::vector<Node> nodes = std::move(first);
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      nodes.push_back(std::move(graph_.nodes[i]));
+      if (auto found = behind.find(i); found != behind.end()) nodes.push_back(std::move(found->second));
+    }
+    nodes.insert(nodes.end(), std::make_move_iterator(last.begin()), std::make_move_iterator(last.end()));
+    graph_.nodes = std::move(nodes);
+  }
+
+ private:
+  ValueId widened_value(ValueId id) { return graph_.fresh_value(graph_[id].name + "_f32", DType::F32, graph_[id].shape); }
+
+  // Results of explicit casts keep their type, and other nodes read what they hold as float32: by casts, by the node
+  // that each of them stands behind.
+  std::map<size_t, Node> keep_roundings() {
+    std::map<size_t, Node> behind;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      Node& node = graph_.nodes[i];
+      if (!is_rounding(graph_, node)) continue;
+      const ValueId id = node.outputs[0];
+      // Of the operand that CastLike takes the type of, the type is going to be another one.
+      node.op = find_op("Cast");
+      node.inputs.resize(1);
+      node.attributes["to"] = std::string(name_of(graph_[id].dtype));
+      stays_.insert(id);
+      const ValueId wide = widened_value(id);
+      bool read = false;
+      for (Node& reader : graph_.nodes) {
+        read = read || std::count(reader.inputs.begin(), reader.inputs.end(), id) > 0;
+        std::replace(reader.inputs.begin(), reader.inputs.end(), id, wide);
+      }
+      if (!read) continue;
+      Node back = cast_node(graph_, id, wide, graph_[id].name);
+      back.origin = node.origin;
+      behind[i] = std::move(back);
+    }
+    return behind;
+  }
+
+  void promote_values() {
+    for (size_t i = 0; i < graph_.values.size(); ++i) {
+      Value& value = graph_.values[i];
+      const auto id = static_cast<ValueId>(i);
+      if (!is_half(value.dtype) || stays_.count(id)) continue;
+      was_[id] = value.dtype;
+      value.dtype = DType::F32;
+      if (value.constant) value.constant = widened(*value.constant);
+    }
+    for (Node& node : graph_.nodes) {
+      for (ValueId output : node.outputs) {
+        if (auto found = was_.find(output); found != was_.end()) promote_attributes(node, found->second);
+      }
+    }
+  }
+
+  // Casts of results to the types that they had.
+  std::vector<Node> narrow_outputs() {
+    std::vector<Node> casts;
+    for (ValueId& output : graph_.outputs) {
+      auto found = was_.find(output);
+      if (found == was_.end()) continue;
+      const std::string name = graph_[output].name;
+      graph_[output].name = graph_.values[graph_.fresh_value(name + "_f32", DType::F32)].name + "_wide";
+      const ValueId narrow = graph_.fresh_value(name, found->second, graph_[output].shape);
+      casts.push_back(cast_node(graph_, output, narrow, name));
+      output = narrow;
+    }
+    return casts;
+  }
+
+  Graph& graph_;
+  std::set<ValueId> stays_;        // inputs and results of explicit casts
+  std::map<ValueId, DType> was_;
+};
+
+// Whether each element of the node's results is one of its operands, or rounded by the node itself.
+bool is_exact(const Node& node) {
+  return node.op->kind == OpRow::Kind::View || node.op->kind == OpRow::Kind::Control || node.op->traits.movement != OpTraits::Movement::None ||
+         node.op->traits.fill || is_cast(node);
+}
+
+// Whether the value only goes on to other parts of the operator that a front end described by several nodes: such
+// nodes have the operator's origin, which is of no operator set.
+bool stays_inside(const Graph& graph, const Node& maker, const std::vector<int>& readers, ValueId id) {
+  if (maker.origin.opset != 0 || readers.empty() || is_output(graph, id)) return false;
+  return std::all_of(readers.begin(), readers.end(), [&](int reader) {
+    const Origin& other = graph.nodes[static_cast<size_t>(reader)].origin;
+    return other.node == maker.origin.node && other.op_type == maker.origin.op_type && other.opset == 0;
+  });
+}
+
+}  // namespace
+
+void promote_half(Graph& graph) {
+  const bool any = std::any_of(graph.values.begin(), graph.values.end(), [](const Value& value) { return is_half(value.dtype); });
+  if (any) Promotion(graph).run();
+}
+
+void round_each(Graph& graph) {
+  const auto consumers = graph.consumers();
+  std::vector<Node> nodes;
+  std::vector<std::vector<Node>> casts(graph.nodes.size());
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    Node& node = graph.nodes[i];
+    if (is_exact(node)) continue;
+    for (ValueId& output : node.outputs) {
+      if (output == kNoValue || !is_half(graph[output].dtype) || stays_inside(graph, node, consumers[static_cast<size_t>(output)], output)) continue;
+      const ValueId exact = graph.fresh_value(graph[output].name + "_exact", graph[output].dtype, graph[output].shape);
+      Node cast = cast_node(graph, exact, output, "");
+      cast.origin = node.origin;
+      casts[i].push_back(std::move(cast));
+      output = exact;
+    }
+  }
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    nodes.push_back(std::move(graph.nodes[i]));
+    nodes.insert(nodes.end(), std::make_move_iterator(casts[i].begin()), std::make_move_iterator(casts[i].end()));
+  }
+  graph.nodes = std::move(nodes);
+}
+
+}  // namespace tc
