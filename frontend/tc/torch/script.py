@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 
 from . import script_control
 from .script_numbers import DataNumber, NumberTensor, applied, as_operands, computed
+from .script_transformers import COMPOSED, NestedTensor
 from .script_values import OPERATORS, PRIM_OPERATORS, ScriptError, compute_of_data, is_of_data, is_tensor
 
 
@@ -109,6 +110,11 @@ class Interpreter:
             return compute_of_data(name, inputs)
         if namespace == "aten" and name == "len" and isinstance(inputs[0], torch.Tensor):
             return inputs[0].shape[0]
+        kind = node.kind()
+        if kind in COMPOSED and not any(isinstance(each, (NumberTensor, DataNumber)) for each in inputs):
+            return COMPOSED[kind](*inputs)
+        if any(isinstance(each, NestedTensor) for each in inputs):
+            raise ScriptError(f"{kind} of nested tensors is not supported")
         overload = _overload(node, namespace, name, any(isinstance(each, DataNumber) for each in inputs))
         if any(isinstance(each, NumberTensor) for each in inputs) and not _have_tensors(inputs):
             result = computed(overload, inputs)
@@ -215,7 +221,7 @@ def _located(node):
 def _constant(interpreter, node, inputs, values):
     value = node.output().toIValue()
     if isinstance(value, torch.Tensor) and not value.dim() and value.layout is torch.strided and not value.is_quantized:
-        return (NumberTensor(value.item(), value.dtype, wrapped=True),)
+        return (NumberTensor(value.item(), value.dtype, constant=True),)
     return (value,)
 
 
@@ -281,14 +287,24 @@ def _sizes(interpreter, node, inputs, values):
     return (sizes[inputs[1]] if len(inputs) > 1 else sizes,)
 
 
+# TorchScript compares types as numbers.
+_TYPE_NUMBERS = {dtype: number for number, dtype in enumerate((
+    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64, torch.complex32,
+    torch.complex64, torch.complex128, torch.bool))} | {torch.bfloat16: 15}
+
+
 def _property(name):
     def get(interpreter, node, inputs, values):
         value = _as_argument(inputs[0])
         if name == "dtype":
-            return (value.dtype,)
+            return (_TYPE_NUMBERS.get(value.dtype, value.dtype),)
         result = getattr(value, name)
         return (result() if callable(result) else result,)
     return get
+
+
+def _device_type(interpreter, node, inputs, values):
+    return (inputs[0].type if isinstance(inputs[0], torch.device) else "torch.FloatTensor",)
 
 
 def _is_instance(interpreter, node, inputs, values):
@@ -350,6 +366,9 @@ _SPECIAL = {
     "aten::IntImplicit": _number_of_tensor, "aten::FloatImplicit": _number_of_tensor, "aten::ScalarImplicit": _number_of_tensor,
     "aten::item": _number_of_tensor, "aten::size": _sizes, "aten::dim": _property("dim"), "prim::dtype": _property("dtype"),
     "prim::device": _property("device"), "prim::layout": _property("layout"), "prim::shape": _sizes,
+    "prim::is_nested": lambda _, node, inputs, values: (isinstance(inputs[0], NestedTensor),), "prim::type": _device_type,
+    # Where a mask has holes, what becomes of it is the same as if PyTorch's encoder had not asked.
+    "aten::_nested_tensor_from_mask_left_aligned": lambda *_: (True,),
     "prim::requires_grad": lambda *_: (False,), "prim::is_cuda": lambda *_: (False,), "prim::data": lambda _, node, inputs, values: (inputs[0],),
     "aten::numel": lambda _, node, inputs, values: (_as_argument(inputs[0]).numel(),),
     "aten::is_floating_point": lambda _, node, inputs, values: (_as_argument(inputs[0]).is_floating_point(),),

@@ -1,8 +1,9 @@
 """Numbers of TorchScript that stand where tensors do: their types, and what operators make of them.
 
 PyTorch calls a number that is written beside a tensor a wrapped number: it has a category (truth values, whole numbers, floats,
-complex numbers) and takes the type of the tensors around it where theirs is no lower. TorchScript treats every constant of rank 0
-so. A number that a trace keeps as a tensor (prim::NumToTensor) has a type as other tensors of rank 0 have.
+complex numbers) and takes the type of the tensors around it where theirs is no lower. TorchScript treats a constant of rank 0 so
+where it is the second operand of a sum, difference, product or quotient, whatever it was in the source. Elsewhere, and where a trace
+keeps a number as a tensor (prim::NumToTensor), it has a type as other tensors of rank 0 have.
 """
 
 import torch
@@ -12,16 +13,18 @@ _CATEGORIES = (bool, int, float, complex)
 # Of one result of rank 0, beside operators of single elements.
 _OF_ONE = ("to", "_to_copy", "type_as", "detach", "alias", "clone", "contiguous", "lift_fresh", "lift_fresh_copy")
 # Of single elements, which PyTorch composes of others and does not tag as such.
-_COMPOSED = ("floor_divide", "rsub", "multiply", "divide", "subtract", "greater", "greater_equal", "less", "less_equal", "not_equal",
+_UNTAGGED = ("floor_divide", "rsub", "multiply", "divide", "subtract", "greater", "greater_equal", "less", "less_equal", "not_equal",
              "arctan2", "true_divide", "__and__", "__or__", "__xor__", "isclose", "fix", "square", "float_power")
+# The operators whose second operand is a wrapped number where it is a constant.
+_TAKE_NUMBERS = ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide")
 
 
 class NumberTensor:
     """A tensor of rank 0 whose number is known, or follows from sizes: it is a number again where one is asked for, so that
-    sizes that a traced model computes stay sizes. `wrapped` is whether it counts as a number of Python beside tensors."""
+    sizes that a traced model computes stay sizes. `constant` is whether it is one of the model's."""
 
-    def __init__(self, value, dtype=None, wrapped=False):
-        self.value, self.wrapped = value, wrapped
+    def __init__(self, value, dtype=None, constant=False):
+        self.value, self.constant = value, constant
         self.dtype = dtype or _WIDEST[category(value)]
 
     def tensor(self, dtype=None):
@@ -85,28 +88,30 @@ def _kind(number):
     return category(number.value if isinstance(number, NumberTensor) else number.tensor.dtype)
 
 
-def _is_wrapped(value):
-    return isinstance(value, DataNumber) or isinstance(value, NumberTensor) and value.wrapped
-
-
 def is_pointwise(operator):
-    return torch.Tag.pointwise in operator.tags or operator._schema.name.partition("::")[2] in _COMPOSED
+    return torch.Tag.pointwise in operator.tags or operator._schema.name.partition("::")[2] in _UNTAGGED
 
 
 def as_operands(operator, inputs):
     """The inputs of an operator, those that are numbers as tensors: of the type that gives the result the type which PyTorch gives it."""
-    given = [each.tensor() if isinstance(each, NumberTensor) and not each.wrapped else each for each in inputs]
+    name = operator._schema.name.partition("::")[2].removesuffix("_")
+    takes_constant = name in _TAKE_NUMBERS and "rounding_mode" not in {each.name for each in operator._schema.arguments}
+
+    def is_wrapped(place, value):
+        return isinstance(value, DataNumber) or place == 1 and takes_constant and isinstance(value, NumberTensor) and value.constant
+
+    given = [each.tensor() if isinstance(each, NumberTensor) and not is_wrapped(place, each) else each for place, each in enumerate(inputs)]
     tensors = [each for each in given if isinstance(each, torch.Tensor)]
-    wrapped = [each for each in given if _is_wrapped(each)]
+    wrapped = [each for each in given if isinstance(each, (NumberTensor, DataNumber))]
     if not wrapped:
         return given
     if not is_pointwise(operator):
         wide = torch.float64 if any(each.dtype == torch.float64 for each in tensors) else torch.get_default_dtype()
-        return [each.tensor() if isinstance(each, NumberTensor) else each.argument(wide) if isinstance(each, DataNumber) else each for each in given]
+        return [each.argument(wide) if isinstance(each, DataNumber) else each for each in given]
     # The condition of a choice is no operand of it.
-    operands = tensors[1:] if operator._schema.name == "aten::where" and isinstance(given[0], torch.Tensor) else tensors
+    operands = tensors[1:] if name == "where" and isinstance(given[0], torch.Tensor) else tensors
     common = _type_of_all(operands, [_kind(each) for each in wrapped])
-    return [_typed(each, common) if _is_wrapped(each) else each for each in given]
+    return [_typed(each, common) if isinstance(each, (NumberTensor, DataNumber)) else each for each in given]
 
 
 def _typed(number, common):
@@ -163,7 +168,7 @@ def computed(operator, inputs):
 
 def _stand_in(value):
     if isinstance(value, NumberTensor):
-        return NumberTensor(_stand_in(value.value), value.dtype, value.wrapped)
+        return NumberTensor(_stand_in(value.value), value.dtype, value.constant)
     return 1 if isinstance(value, torch.SymInt) else 1.0 if isinstance(value, torch.SymFloat) else value
 
 
