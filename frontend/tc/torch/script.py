@@ -8,7 +8,7 @@ import torch
 from torch.fx import traceback
 from torch.utils import _pytree as pytree
 
-from . import script_control
+from . import packed, script_control
 from .script_numbers import DataNumber, NumberTensor, applied, as_operands, computed
 from .script_transformers import COMPOSED, NestedTensor
 from .script_values import OPERATORS, PRIM_OPERATORS, ScriptError, compute_of_data, is_of_data, is_tensor
@@ -92,7 +92,10 @@ class Interpreter:
         namespace, _, name = kind.partition("::")
         special = _SPECIAL.get(kind)
         with _located(node):
-            if special is not None:
+            of_packed = packed.of_script(name, inputs) if namespace == "aten" or name == "NumToTensor" else NotImplemented
+            if of_packed is not NotImplemented:
+                results = (of_packed,)
+            elif special is not None:
                 results = special(self, node, inputs, values)
             elif namespace == "prim" and name in PRIM_OPERATORS and not (name in ("min", "max", "abs") and any(map(is_tensor, inputs))):
                 results = (_of_type(node, PRIM_OPERATORS[name](*inputs)),)
@@ -160,8 +163,11 @@ def _of_tensors(inputs, name):
 
 
 def _as_result(value):
-    """What the model gives: tensors, where TorchScript has them."""
-    return pytree.tree_map(lambda each: each.tensor() if isinstance(each, NumberTensor) else each, value)
+    """What the model gives: tensors and numbers, where TorchScript has them."""
+    def result(each):
+        return each.tensor() if isinstance(each, NumberTensor) else each.tensor.item() if isinstance(each, DataNumber) else each
+
+    return pytree.tree_map(result, value)
 
 
 def _as_argument(value):
@@ -283,8 +289,13 @@ def _sizes(interpreter, node, inputs, values):
     value = inputs[0]
     if isinstance(value, NumberTensor):
         return ([],)
-    sizes = list(_as_argument(value).shape)
+    sizes = list(_told(value).shape)
     return (sizes[inputs[1]] if len(inputs) > 1 else sizes,)
+
+
+def _told(value):
+    """The tensor that tells the type, rank and device of a value, and the sizes that are asked of it."""
+    return value.padded if isinstance(value, NestedTensor) else _as_argument(value)
 
 
 # TorchScript compares types as numbers.
@@ -295,7 +306,7 @@ _TYPE_NUMBERS = {dtype: number for number, dtype in enumerate((
 
 def _property(name):
     def get(interpreter, node, inputs, values):
-        value = _as_argument(inputs[0])
+        value = _told(inputs[0])
         if name == "dtype":
             return (_TYPE_NUMBERS.get(value.dtype, value.dtype),)
         result = getattr(value, name)
@@ -314,7 +325,7 @@ def _is_instance(interpreter, node, inputs, values):
 def _has_type(value, kind):
     name = kind.kind()
     if name == "TensorType":
-        return is_tensor(value)
+        return is_tensor(value) or isinstance(value, NestedTensor)
     if name == "ListType":
         return isinstance(value, list) and all(_has_type(each, kind.getElementType()) for each in value)
     if name == "TupleType":
@@ -370,9 +381,9 @@ _SPECIAL = {
     # Where a mask has holes, what becomes of it is the same as if PyTorch's encoder had not asked.
     "aten::_nested_tensor_from_mask_left_aligned": lambda *_: (True,),
     "prim::requires_grad": lambda *_: (False,), "prim::is_cuda": lambda *_: (False,), "prim::data": lambda _, node, inputs, values: (inputs[0],),
-    "aten::numel": lambda _, node, inputs, values: (_as_argument(inputs[0]).numel(),),
-    "aten::is_floating_point": lambda _, node, inputs, values: (_as_argument(inputs[0]).is_floating_point(),),
-    "aten::is_complex": lambda _, node, inputs, values: (_as_argument(inputs[0]).is_complex(),),
+    "aten::numel": lambda _, node, inputs, values: (_told(inputs[0]).numel(),),
+    "aten::is_floating_point": lambda _, node, inputs, values: (_told(inputs[0]).is_floating_point(),),
+    "aten::is_complex": lambda _, node, inputs, values: (_told(inputs[0]).is_complex(),),
     "prim::isinstance": _is_instance, "aten::_unwrap_optional": _unwrap, "prim::TupleConstruct": _tuple, "prim::ListConstruct": _list,
     "aten::is_grad_enabled": lambda *_: (False,), "aten::is_scripting": lambda *_: (True,), "aten::device": lambda *_: (torch.device("cpu"),),
     "aten::is_autocast_enabled": lambda *_: (False,), "aten::is_autocast_cpu_enabled": lambda *_: (False,), "aten::warn": lambda *_: (),

@@ -26,8 +26,8 @@ def _joined_bias(g, pairs, op):
     return sums[0] if len(sums) == 1 else g.node("Concat", sums, axis=0)
 
 
-def _layers(g, op, input, states, params, settings, **attributes):
-    """The output of the last layer, and the last state of every kind, as PyTorch stacks them."""
+def _layers(g, op, input, states, params, settings, lengths=None, **attributes):
+    """The output of the last layer, and the last state of every kind, as PyTorch stacks them. `lengths` are those of the sequences."""
     has_biases, num_layers, bidirectional, batch_first = settings
     directions = 2 if bidirectional else 1
     each = 4 if has_biases else 2
@@ -45,7 +45,7 @@ def _layers(g, op, input, states, params, settings, **attributes):
         bias = _joined_bias(g, [(part[2], part[3]) for part in own], op) if has_biases else None
         initial = [g.slice(state, 0, begin, begin + directions) if num_layers > 1 else state for state in states]
         outputs = g.node(op, [value, _weights(g, [part[0] for part in own], op), _weights(g, [part[1] for part in own], op), bias,
-                              None, *initial], outputs=1 + len(states), hidden_size=hidden,
+                              lengths, *initial], outputs=1 + len(states), hidden_size=hidden,
                          direction="bidirectional" if bidirectional else "forward", **attributes)
         for kind, result in zip(last, outputs[1:]):
             kind.append(result)
@@ -141,6 +141,25 @@ def _rnn(name, activation):
 
 _rnn("rnn_tanh.input", "Tanh")
 _rnn("rnn_relu.input", "Relu")
+
+
+# What PyTorch packs, padded (tc/torch/packed.py).
+
+
+def _of_lengths(name, op, **attributes):
+    @aten(f"tc::{name}", ops=op)
+    def describe(g, input, lengths, hx, params, has_biases, num_layers, bidirectional):
+        if len(params) != num_layers * (1 + bidirectional) * (4 if has_biases else 2):
+            g.refuse("an LSTM with a projection does not take packed sequences")
+        if "activations" in attributes:
+            attributes["activations"] = attributes["activations"][:1] * (1 + bidirectional)
+        return _layers(g, op, input, hx, params, (has_biases, num_layers, bidirectional, False), g.cast(lengths, torch.int32), **attributes)
+
+
+_of_lengths("lstm", "LSTM")
+_of_lengths("gru", "GRU", linear_before_reset=1)
+_of_lengths("rnn_tanh", "RNN", activations=["Tanh"])
+_of_lengths("rnn_relu", "RNN", activations=["Relu"])
 
 
 @aten("lstm_cell", ops="Gemm, Sigmoid, Tanh")
