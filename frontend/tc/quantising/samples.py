@@ -47,6 +47,9 @@ def samples_of(network, data):
             array = np.asarray(each[name])
             if array.dtype.kind not in "biuf" or array.dtype.kind == "f" and wanted.kind != "f":
                 raise ShapeError(f"sample {number}: input '{name}' is {array.dtype}; {network.name} takes {wanted}")
+            if array.dtype.kind != "f" and wanted.kind == "f":
+                raise ShapeError(f"sample {number}: input '{name}' is {array.dtype}; {network.name} takes {wanted}: give what the network is run on "
+                                 "(bytes of images scaled and shifted as before a run), since ranges are measured on the numbers as they are")
             sizes = _declared(value)
             if array.ndim != len(sizes) or any(size not in (None, have) for size, have in zip(sizes, array.shape)):
                 shape = ", ".join("?" if size is None else str(size) for size in sizes)

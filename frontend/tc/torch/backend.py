@@ -2,10 +2,13 @@
 shape; what is between graphs stays PyTorch's."""
 
 import dataclasses
+import difflib
+import inspect
 import warnings
 
 import torch
 
+from ..arguments import Options, options_of
 from ..errors import Error, UnsupportedError
 
 _MOST_VERSIONS = 64
@@ -165,8 +168,31 @@ def _key(value, constant):
 
 
 def backend(graph_module, example_inputs, *, mode=None, options=None):
-    """The back end of torch.compile; `options` are those of tc.compile (target, threads, tolerance, log …)."""
-    return CompiledGraph(graph_module, dict(options or {}))
+    """The back end of torch.compile; `options` are those of tc.compile (target, threads, tolerance, log …). Others raise."""
+    if mode is not None:
+        raise Error(f"torch.compile(mode={mode!r}) is of PyTorch's own back end; backend=\"tc\" takes options={{…}}: {', '.join(_known_options())}")
+    options = dict(options or {})
+    _check_options(options)
+    return CompiledGraph(graph_module, options)
+
+
+def _known_options():
+    """What tc.compile takes, but for the model and what the graph says itself."""
+    from ..compiling import compile
+
+    return [name for name in inspect.signature(compile).parameters if name not in ("model", "inputs", "shapes", "values")]
+
+
+def _check_options(options):
+    """What is wrong with the options whatever the graph is: an error here, and no graph that PyTorch runs instead."""
+    known = _known_options()
+    for name in options:
+        if name not in known:
+            close = difflib.get_close_matches(str(name), known, 1)
+            raise Error(f"torch.compile(options={{'{name}': …}}): backend=\"tc\" has no such option{f'; {close[0]} is one' if close else ''}; "
+                        f"it takes {', '.join(known)}")
+    given = {name: value for name, value in options.items() if name in {field.name for field in dataclasses.fields(Options)}}
+    options_of(Options(**given))
 
 
 def register():

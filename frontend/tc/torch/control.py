@@ -55,9 +55,9 @@ def inline(walk, describer, module, operands):
 
 def _body(walk, module, operands, role):
     """A branch as a graph that reads the operands where they are."""
-    from .walk import Missing, new_graph
+    from .walk import Missing
 
-    describer = new_graph(walk, role)
+    describer = walk.g.subgraph(role)
     results = inline(walk, describer, module, operands)
     if any(each is Missing for each in results):
         return None
@@ -94,13 +94,13 @@ def _branch(walk, node, predicate, true_module, false_module, operands=()):
 
 
 def _loop(walk, node, cond_module, body_module, carried, additional=()):
-    from .walk import Missing, new_graph
+    from .walk import Missing
 
     carried = [each if isinstance(each, Value) else Value(walk.g.scalar(each, torch.int64), torch.empty((), dtype=torch.int64, device="meta"))
                for each in carried]
     additional = list(additional)
     (first,) = inline(walk, walk.g, cond_module, [*carried, *additional])
-    describer = new_graph(walk, "body")
+    describer = walk.g.subgraph("body")
     formals = [Value(describer.fresh(f"{node.name}.carried"), each.fake) for each in carried]
     for name in (describer.fresh(f"{node.name}.iteration"), describer.fresh(f"{node.name}.going"), *(each.name for each in formals)):
         describer.graph.formal(name)

@@ -140,6 +140,13 @@ class Describer:
         self.graph.node(described)
         return names if outputs != 1 else names[0]
 
+    def subgraph(self, name):
+        """A describer of a graph of this one's, whose nodes are of the same node of the model."""
+        describer = Describer(self.model, compiler.GraphDescription(name), self._shared)
+        describer.sizes = dict(self.sizes)
+        describer.begin(self.node_name, self.node_source, self.out)
+        return describer
+
     # --- constants --------------------------------------------------------------------------------------------------
 
     def tensor(self, tensor, name):

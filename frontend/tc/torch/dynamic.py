@@ -10,12 +10,12 @@ from ..errors import ShapeError
 
 
 class OpenSizes:
-    """What `shapes` says. A name in an input's shape is a symbol ("batch" in {"x": ("batch", 3, 224, 224)}), -1 and None
-    leave the example's size; {"batch": (1, 64)} is a symbol's range."""
+    """What `shapes` says. A name in an input's shape is a symbol ("batch" in {"x": ("batch", 3, 224, 224)}), -1 and None leave a
+    size open that has no name: its symbol is called after input and axis (x_0); {"batch": (1, 64)} is a symbol's range."""
 
     def __init__(self, shapes, names):
         shapes = dict(shapes or {})
-        self.inputs = {key: tuple(value) for key, value in shapes.items() if key in names and not isinstance(value, (int, np.integer))}
+        self.inputs = {key: _sizes(key, value) for key, value in shapes.items() if key in names and not isinstance(value, (int, np.integer))}
         self.ranges, self.rest = {}, {}
         symbols = {size for sizes in self.inputs.values() for size in sizes if isinstance(size, str)}
         for key, value in shapes.items():
@@ -49,12 +49,22 @@ class OpenSizes:
                 # An example of size 1 would make the size a constant.
                 if tensor.shape[axis] < 2:
                     tensor = torch.cat([tensor, tensor, tensor], axis) if tensor.shape[axis] else tensor
-            elif size is not None and int(size) >= 0 and tensor.shape[axis] != int(size):
+            elif tensor.shape[axis] != size:
                 raise ShapeError(f"shapes: '{name}' has the size {size} on axis {axis}, and its example has {tensor.shape[axis]}")
         return tensor, symbols
 
     def dimension(self, symbol):
         return torch.export.Dim(symbol, min=self.ranges.get(symbol, (0, None))[0], max=self.ranges.get(symbol, (0, None))[1])
+
+
+def _sizes(name, value):
+    """The sizes that the user gave of an input: numbers, and names of open ones."""
+    sizes = []
+    for axis, size in enumerate(value if isinstance(value, (tuple, list)) else [value]):
+        if not isinstance(size, (str, int, np.integer, type(None))) or isinstance(size, bool) or isinstance(size, (int, np.integer)) and size < -1:
+            raise ShapeError(f"shapes: '{name}' has the size {size!r} on axis {axis}; give a number, a name of an open size, or None for one without a name")
+        sizes.append(f"{name}_{axis}" if size is None or not isinstance(size, str) and size == -1 else size if isinstance(size, str) else int(size))
+    return tuple(sizes)
 
 
 def names_of_leaves(forward, args, kwargs):

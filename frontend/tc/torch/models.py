@@ -14,7 +14,9 @@ from .archive import open_archive
 from .describe import Refusal
 from .detectors import known_torchvision
 from .dynamic import OpenSizes, names_of_leaves
+from .masks import known_masks
 from .packages import know_caches
+from .packed import known_packing
 from .program import Names, describe_program, refuse_autocast
 from .recurrence import shapes_alone
 from .script_values import ScriptError
@@ -66,7 +68,7 @@ def export(module, args, kwargs, name, dynamic=None):
     know_caches()
     args, kwargs = _apart(module, args, kwargs)
     try:
-        with warnings.catch_warnings(), torch.no_grad(), known_torchvision(), shapes_alone():
+        with warnings.catch_warnings(), torch.no_grad(), known_torchvision(), known_packing(), known_masks(), shapes_alone():
             warnings.simplefilter("ignore")
             exported = torch.export.export(module, args, kwargs, dynamic_shapes=_by_parameter(module, args, kwargs, dynamic), strict=False)
             _detach_out_of_place(exported.graph)
@@ -252,7 +254,7 @@ class ScriptModel(_Model):
             shapes = ", ".join(f"'{each.name}': …" for each in wanted)
             raise ShapeError(f"{self.name} does not say the shapes of its inputs: give example inputs (inputs=…), or shapes={{{shapes}}} "
                              "where all of them are float32 tensors")
-        return (), {each.name: torch.zeros([2 if isinstance(size, str) else int(size) for size in given[each.name]]) for each in wanted}
+        return (), {each.name: torch.zeros([2 if isinstance(size, str) or size in (None, -1) else int(size) for size in given[each.name]]) for each in wanted}
 
     def call_of(self, args, kwargs):
         bound = bind(self.script, args, kwargs)

@@ -6,10 +6,12 @@ import contextlib
 
 import torch
 from torch.fx import traceback
+from torch.utils import _pytree as pytree
 
-from . import script_control
-from .script_values import (OPERATORS, PRIM_OPERATORS, DataNumber, NumberTensor, ScriptError, compute_of_data, is_of_data,
-                            is_tensor)
+from . import packed, script_control
+from .script_numbers import DataNumber, NumberTensor, applied, as_operands, computed
+from .script_transformers import COMPOSED, NestedTensor
+from .script_values import OPERATORS, PRIM_OPERATORS, ScriptError, compute_of_data, is_of_data, is_tensor
 
 
 _CLASSES = "objects of classes of TorchScript are not supported"
@@ -70,7 +72,7 @@ class Interpreter:
             if not _is_unchanged(value, before):
                 raise ScriptError(f"the model changes its attribute '{path}' in place, which the next call would not see: assign a new "
                                   f"{type(value).__name__} to it")
-        return result
+        return _as_result(result)
 
     def container(self, path, value):
         """A list or dictionary of the model: one object in a run, however often it is read."""
@@ -90,7 +92,10 @@ class Interpreter:
         namespace, _, name = kind.partition("::")
         special = _SPECIAL.get(kind)
         with _located(node):
-            if special is not None:
+            of_packed = packed.of_script(name, inputs) if namespace == "aten" or name == "NumToTensor" else NotImplemented
+            if of_packed is not NotImplemented:
+                results = (of_packed,)
+            elif special is not None:
                 results = special(self, node, inputs, values)
             elif namespace == "prim" and name in PRIM_OPERATORS and not (name in ("min", "max", "abs") and any(map(is_tensor, inputs))):
                 results = (_of_type(node, PRIM_OPERATORS[name](*inputs)),)
@@ -106,23 +111,24 @@ class Interpreter:
             return OPERATORS[name](*inputs)
         if namespace == "aten" and is_of_data(name, inputs):
             return compute_of_data(name, inputs)
-        numbers = [each.value if isinstance(each, NumberTensor) else each for each in inputs]
-        if any(isinstance(each, NumberTensor) for each in inputs) and name in _NUMBER_TENSORS and not _of_tensors(numbers, name):
-            return NumberTensor(_NUMBER_TENSORS[name](*numbers))
         if namespace == "aten" and name == "len" and isinstance(inputs[0], torch.Tensor):
             return inputs[0].shape[0]
-        if any(isinstance(each, DataNumber) for each in inputs):
-            return _call_with_data(node, namespace, name, inputs)
-        return _call(node, namespace, name, [_as_argument(each) for each in inputs])
+        kind = node.kind()
+        if kind in COMPOSED and not any(isinstance(each, (NumberTensor, DataNumber)) for each in inputs):
+            return COMPOSED[kind](*inputs)
+        if any(isinstance(each, NestedTensor) for each in inputs):
+            raise ScriptError(f"{kind} of nested tensors is not supported")
+        overload = _overload(node, namespace, name, any(isinstance(each, DataNumber) for each in inputs))
+        if any(isinstance(each, NumberTensor) for each in inputs) and not _have_tensors(inputs):
+            result = computed(overload, inputs)
+            if result is not None:
+                return result
+        given = [[_as_argument(part) for part in each] if isinstance(each, (list, tuple)) else each for each in inputs]
+        return applied(overload, as_operands(overload, given))
 
 
-# What traced models do to the tensors that they make of sizes.
-_NUMBER_TENSORS = {
-    "add": lambda a, b, alpha=1: a + b * alpha, "sub": lambda a, b, alpha=1: a - b * alpha, "mul": OPERATORS["mul"],
-    "floor_divide": OPERATORS["floor_divide"], "remainder": OPERATORS["remainder"], "neg": OPERATORS["neg"],
-    "to": lambda value, *_: value, "detach": lambda value: value, "clone": lambda value, *_: value, "eq": OPERATORS["eq"],
-    "div": lambda a, b, *rounding: a // b if rounding and rounding[0] in ("floor", "trunc") else a / b,
-}
+def _have_tensors(values):
+    return any(isinstance(each, (torch.Tensor, DataNumber)) or isinstance(each, (list, tuple)) and _have_tensors(each) for each in values)
 
 
 def _of_type(node, value):
@@ -156,6 +162,14 @@ def _of_tensors(inputs, name):
     return any(is_tensor(each) or (isinstance(each, (list, tuple)) and any(map(is_tensor, each))) for each in inputs)
 
 
+def _as_result(value):
+    """What the model gives: tensors and numbers, where TorchScript has them."""
+    def result(each):
+        return each.tensor() if isinstance(each, NumberTensor) else each.tensor.item() if isinstance(each, DataNumber) else each
+
+    return pytree.tree_map(result, value)
+
+
 def _as_argument(value):
     if isinstance(value, NumberTensor):
         return value.tensor()
@@ -166,35 +180,18 @@ def _as_argument(value):
     return value
 
 
-def _call(node, namespace, name, inputs):
-    """An operator of PyTorch by the schema of the node."""
+def _overload(node, namespace, name, takes_data):
+    """The operator of PyTorch by the schema of the node; of numbers that are read from data, the overload of tensors."""
     try:
         signature = node.schema().split("(")[0].split("::")[-1]
     except RuntimeError:
         raise ScriptError(f"{node.kind()} is not supported") from None
-    _, _, overload = signature.partition(".")
+    overload = signature.partition(".")[2]
     packet = getattr(getattr(torch.ops, namespace), name, None) if namespace != "prim" else None
-    operator = getattr(packet, overload or "default", None) if packet is not None else None
+    operator = getattr(packet, (overload.replace("Scalar", "Tensor") if takes_data else overload) or "default", None)
     if operator is None:
         raise ScriptError(f"{namespace}::{signature} is not supported")
-    return _applied(operator, operator._schema, inputs)
-
-
-def _applied(function, schema, inputs):
-    positional = [value for argument, value in zip(schema.arguments, inputs) if not argument.kwarg_only]
-    return function(*positional, **{argument.name: value for argument, value in zip(schema.arguments, inputs) if argument.kwarg_only})
-
-
-def _call_with_data(node, namespace, name, inputs):
-    """An operator some of whose numbers are read from data: the overload of tensors takes them."""
-    wide = any(isinstance(each, torch.Tensor) and each.dtype == torch.float64 for each in inputs)
-    given = [each.argument(torch.float64 if wide else torch.get_default_dtype()) if isinstance(each, DataNumber) else _as_argument(each)
-             for each in inputs]
-    packet = getattr(getattr(torch.ops, namespace), name, None)
-    overload = getattr(packet, node.schema().split("(")[0].partition(".")[2].replace("Scalar", "Tensor") or "default", None)
-    if overload is None:
-        raise ScriptError(f"{node.kind()} is not supported")
-    return _applied(overload, overload._schema, given)
+    return operator
 
 
 @contextlib.contextmanager
@@ -228,7 +225,10 @@ def _located(node):
 
 
 def _constant(interpreter, node, inputs, values):
-    return (node.output().toIValue(),)
+    value = node.output().toIValue()
+    if isinstance(value, torch.Tensor) and not value.dim() and value.layout is torch.strided and not value.is_quantized:
+        return (NumberTensor(value.item(), value.dtype, constant=True),)
+    return (value,)
 
 
 def _get_attribute(interpreter, node, inputs, values):
@@ -253,7 +253,7 @@ def _set_attribute(interpreter, node, inputs, values):
     owner, value = inputs
     if not isinstance(owner, Owner):
         raise ScriptError(_CLASSES)
-    interpreter.state[owner.path_of(node.s("name"))] = value
+    interpreter.state[owner.path_of(node.s("name"))] = _as_result(value)
     return ()
 
 
@@ -289,18 +289,33 @@ def _sizes(interpreter, node, inputs, values):
     value = inputs[0]
     if isinstance(value, NumberTensor):
         return ([],)
-    sizes = list(_as_argument(value).shape)
+    sizes = list(_told(value).shape)
     return (sizes[inputs[1]] if len(inputs) > 1 else sizes,)
+
+
+def _told(value):
+    """The tensor that tells the type, rank and device of a value, and the sizes that are asked of it."""
+    return value.padded if isinstance(value, NestedTensor) else _as_argument(value)
+
+
+# TorchScript compares types as numbers.
+_TYPE_NUMBERS = {dtype: number for number, dtype in enumerate((
+    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64, torch.complex32,
+    torch.complex64, torch.complex128, torch.bool))} | {torch.bfloat16: 15}
 
 
 def _property(name):
     def get(interpreter, node, inputs, values):
-        value = _as_argument(inputs[0])
+        value = _told(inputs[0])
         if name == "dtype":
-            return (value.dtype,)
+            return (_TYPE_NUMBERS.get(value.dtype, value.dtype),)
         result = getattr(value, name)
         return (result() if callable(result) else result,)
     return get
+
+
+def _device_type(interpreter, node, inputs, values):
+    return (inputs[0].type if isinstance(inputs[0], torch.device) else "torch.FloatTensor",)
 
 
 def _is_instance(interpreter, node, inputs, values):
@@ -310,7 +325,7 @@ def _is_instance(interpreter, node, inputs, values):
 def _has_type(value, kind):
     name = kind.kind()
     if name == "TensorType":
-        return is_tensor(value)
+        return is_tensor(value) or isinstance(value, NestedTensor)
     if name == "ListType":
         return isinstance(value, list) and all(_has_type(each, kind.getElementType()) for each in value)
     if name == "TupleType":
@@ -362,10 +377,13 @@ _SPECIAL = {
     "aten::IntImplicit": _number_of_tensor, "aten::FloatImplicit": _number_of_tensor, "aten::ScalarImplicit": _number_of_tensor,
     "aten::item": _number_of_tensor, "aten::size": _sizes, "aten::dim": _property("dim"), "prim::dtype": _property("dtype"),
     "prim::device": _property("device"), "prim::layout": _property("layout"), "prim::shape": _sizes,
+    "prim::is_nested": lambda _, node, inputs, values: (isinstance(inputs[0], NestedTensor),), "prim::type": _device_type,
+    # Where a mask has holes, what becomes of it is the same as if PyTorch's encoder had not asked.
+    "aten::_nested_tensor_from_mask_left_aligned": lambda *_: (True,),
     "prim::requires_grad": lambda *_: (False,), "prim::is_cuda": lambda *_: (False,), "prim::data": lambda _, node, inputs, values: (inputs[0],),
-    "aten::numel": lambda _, node, inputs, values: (_as_argument(inputs[0]).numel(),),
-    "aten::is_floating_point": lambda _, node, inputs, values: (_as_argument(inputs[0]).is_floating_point(),),
-    "aten::is_complex": lambda _, node, inputs, values: (_as_argument(inputs[0]).is_complex(),),
+    "aten::numel": lambda _, node, inputs, values: (_told(inputs[0]).numel(),),
+    "aten::is_floating_point": lambda _, node, inputs, values: (_told(inputs[0]).is_floating_point(),),
+    "aten::is_complex": lambda _, node, inputs, values: (_told(inputs[0]).is_complex(),),
     "prim::isinstance": _is_instance, "aten::_unwrap_optional": _unwrap, "prim::TupleConstruct": _tuple, "prim::ListConstruct": _list,
     "aten::is_grad_enabled": lambda *_: (False,), "aten::is_scripting": lambda *_: (True,), "aten::device": lambda *_: (torch.device("cpu"),),
     "aten::is_autocast_enabled": lambda *_: (False,), "aten::is_autocast_cpu_enabled": lambda *_: (False,), "aten::warn": lambda *_: (),

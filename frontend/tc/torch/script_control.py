@@ -4,7 +4,8 @@ import torch
 from torch._higher_order_ops.cond import cond_op
 from torch._higher_order_ops.while_loop import while_loop_op
 
-from .script_values import DataNumber, NumberTensor, ScriptError
+from .script_numbers import DataNumber, NumberTensor
+from .script_values import ScriptError
 
 _MOST_ITERATIONS = 1 << 16
 
@@ -49,7 +50,7 @@ def branch(interpreter, node, inputs, values):
         raise ScriptError("whether the model raises an exception depends on data: no check of data is kept, and none is left out")
     if not list(node.outputs()):
         raise ScriptError("what a branch that depends on data does to values around it is not supported")
-    return _data_branch(interpreter, condition, blocks, values)
+    return _data_branch(interpreter, node, condition, values)
 
 
 def _raises(block):
@@ -77,9 +78,10 @@ def _tensor_operands(names, values):
     return [name for name in names if isinstance(values[name], (torch.Tensor, DataNumber))]
 
 
-def _data_branch(interpreter, condition, blocks, values):
+def _data_branch(interpreter, node, condition, values):
     from .script import nodes_of
 
+    blocks = list(node.blocks())
     if any(node.kind() == "prim::SetAttr" for block in blocks for node in nodes_of(block)):
         raise ScriptError("an attribute that is set in a branch that depends on data is not supported")
     names = _tensor_operands(free_values(blocks, values), values)
@@ -89,12 +91,23 @@ def _data_branch(interpreter, condition, blocks, values):
         def run(*tensors):
             inner = dict(values)
             inner.update((name, _again(values[name], tensor)) for name, tensor in zip(names, tensors))
-            return tuple(_result(each) for each in interpreter.block(block, inner))
+            return tuple(map(_result, node.outputs(), interpreter.block(block, inner)))
         return run
 
     if condition.dtype != torch.bool:
         condition = condition != 0
-    return tuple(cond_op(condition.reshape(()), taken(blocks[0]), taken(blocks[1]), tuple(operands)))
+    results = cond_op(condition.reshape(()), taken(blocks[0]), taken(blocks[1]), tuple(operands))
+    return tuple(_of_type(output, each) for output, each in zip(node.outputs(), results))
+
+
+# Numbers by the type that TorchScript gives them: as nodes that make them of tensors call it, and the type of a tensor of one.
+_KINDS = {"IntType": ("Int", torch.int64), "FloatType": ("Float", torch.float64), "BoolType": ("Bool", torch.bool)}
+
+
+def _of_type(output, tensor):
+    """What a branch or loop gives: a number where TorchScript has one."""
+    kind = _KINDS.get(output.type().kind())
+    return tensor if kind is None else DataNumber(tensor, kind[0])
 
 
 def _tensor(value):
@@ -105,18 +118,19 @@ def _again(value, tensor):
     return DataNumber(tensor, value.kind) if isinstance(value, DataNumber) else tensor
 
 
-def _result(value):
-    """What a branch or loop gives, as a tensor."""
+def _result(output, value):
+    """What a branch or loop gives, as a tensor; a number as wide as those of Python are."""
+    kind = _KINDS.get(output.type().kind())
     if isinstance(value, NumberTensor):
         value = value.tensor()
     if isinstance(value, DataNumber):
         value = value.tensor
     if isinstance(value, (bool, int, float)):
-        value = torch.full((), value)
+        value = torch.full((), value, dtype=kind and kind[1])
     if not isinstance(value, torch.Tensor):
         raise ScriptError(f"a branch or loop that depends on data gives a {type(value).__name__}; only tensors and numbers may be")
     # An output of its own: it must not be an operand.
-    return value.clone()
+    return value.clone() if kind is None else value.to(kind[1], copy=True)
 
 
 def loop(interpreter, node, inputs, values):
@@ -130,7 +144,7 @@ def loop(interpreter, node, inputs, values):
     while iteration < limit:
         condition = truth(going)
         if isinstance(condition, torch.Tensor):
-            return _data_loop(interpreter, block, (iteration, limit, condition, carried), values)
+            return _data_loop(interpreter, node, (iteration, limit, condition, carried), values)
         if not condition:
             break
         if iteration >= _MOST_ITERATIONS:
@@ -142,13 +156,13 @@ def loop(interpreter, node, inputs, values):
     return tuple(carried)
 
 
-def _data_loop(interpreter, block, start, values):
+def _data_loop(interpreter, node, start, values):
     """The rest of a loop whose end depends on data."""
     iteration, limit, condition, carried = start
+    block = next(iter(node.blocks()))
     formals = [each.debugName() for each in block.inputs()]
     names = [name for name in _tensor_operands(free_values([block], values), values)]
-    kinds = [type(each) for each in carried]
-    state = [torch.full((), iteration, dtype=torch.int64), condition.reshape(()).to(torch.bool).clone(), *map(_result, carried)]
+    state = [torch.full((), iteration, dtype=torch.int64), condition.reshape(()).to(torch.bool).clone(), *map(_result, node.outputs(), carried)]
 
     def goes_on(count, going, *rest):
         return going & (count < limit)
@@ -157,13 +171,12 @@ def _data_loop(interpreter, block, start, values):
         tensors, outer = rest[:len(carried)], rest[len(carried):]
         inner = dict(values)
         inner.update((name, _again(values[name], tensor)) for name, tensor in zip(names, outer))
-        given = [DataNumber(each, "Int") if kind is int else DataNumber(each, "Bool") if kind is bool else
-                 DataNumber(each, "Float") if kind is float else each for kind, each in zip(kinds, tensors)]
+        given = [_of_type(output, each) for output, each in zip(node.outputs(), tensors)]
         inner.update(zip(formals, [DataNumber(count, "Int"), *given]))
         going, *results = interpreter.block(block, inner)
         going = truth(going)
         going = going.reshape(()).to(torch.bool).clone() if isinstance(going, torch.Tensor) else torch.full((), going)
-        return count + 1, going, *map(_result, results)
+        return count + 1, going, *map(_result, node.outputs(), results)
 
     results = while_loop_op(goes_on, body, tuple(state), tuple(_tensor(values[name]) for name in names))[2:]
-    return tuple(DataNumber(each, "Int") if kind in (int, bool, float) else each for kind, each in zip(kinds, results))
+    return tuple(_of_type(output, each) for output, each in zip(node.outputs(), results))

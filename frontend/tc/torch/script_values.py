@@ -5,39 +5,11 @@ import operator
 
 import torch
 
+from .script_numbers import DataNumber, NumberTensor
+
 
 class ScriptError(Exception):
     """The model raises an exception, or does what this interpreter of TorchScript has not."""
-
-
-class NumberTensor:
-    """A tensor that is made of a number of Python (prim::NumToTensor): it is a number again where one is asked for, so that
-    sizes that a traced model computes stay sizes."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def tensor(self):
-        if isinstance(self.value, (torch.SymInt, torch.SymFloat)):
-            return torch.scalar_tensor(self.value, dtype=torch.int64 if isinstance(self.value, torch.SymInt) else torch.float32)
-        return torch.tensor(self.value)
-
-
-class DataNumber:
-    """A number that is read from a tensor whose data is not known: it can decide a branch or the end of a loop, be computed
-    with, or become a tensor again."""
-
-    def __init__(self, tensor, kind):
-        self.tensor, self.kind = tensor, kind
-
-    def as_kind(self, kind):
-        """The number as Python's bool, int or float makes one of it."""
-        dtype = {"Bool": torch.bool, "Int": torch.int64, "IntImplicit": torch.int64}.get(kind)
-        return DataNumber(self.tensor if dtype is None else self.tensor.to(dtype), kind)
-
-    def argument(self, dtype):
-        """The number as an operand beside tensors, of which the floating ones have this type."""
-        return self.tensor.to(dtype) if self.tensor.dtype.is_floating_point else self.tensor
 
 
 def is_tensor(value):

@@ -6,10 +6,9 @@ import re
 
 import torch
 
-from ..native import compiler
 from . import control
 from .aten import COMPLEX, key_of, row_of
-from .describe import Complex, Describer, Refusal, Value, dtype_name, part_type, real_fake
+from .describe import Complex, Refusal, Value, dtype_name, part_type, real_fake
 
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__))
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -212,11 +211,3 @@ def _with_fakes(result, meta):
             return Complex(result.re, result.im, meta)
         return Complex(*(_with_fakes(part, real_fake(meta)) for part in result), meta)
     return Value(result.name if isinstance(result, Value) else result, meta) if isinstance(meta, torch.Tensor) else result
-
-
-def new_graph(walk, name):
-    """A describer of a subgraph."""
-    describer = Describer(walk.g.model, compiler.GraphDescription(name), walk.g._shared)
-    describer.sizes = dict(walk.g.sizes)
-    describer.begin(walk.g.node_name, walk.g.node_source, walk.g.out)
-    return describer

@@ -1,7 +1,7 @@
 """The table of PyTorch's operators, by family."""
 
-from . import (activation, attention, convolution, creation, factorization, found, fourier, indexing, linear, normalization,  # noqa: F401
-               pointwise, pooling, recurrent, reduction, resampling, shape, statistics, vision)
+from . import (activation, attention, bags, convolution, creation, factorization, fake_quantisation, found, fourier, indexing,  # noqa: F401
+               linear, normalization, pointwise, pooling, recurrent, reduction, resampling, running, shape, special, statistics, vision)
 from .complex import COMPLEX
 from .table import TABLE, Row, key_of, row_of
 

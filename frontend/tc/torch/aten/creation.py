@@ -27,7 +27,7 @@ def full(g, fill_value=None, value=None, **_):
     return g.full(g.out.shape, given, g.out.dtype)
 
 
-@aten("scalar_tensor", ops="Constant")
+@aten("scalar_tensor", "prims::scalar_tensor", ops="Constant")
 def scalar_tensor(g, s, **_):
     return g.scalar(s, g.out.dtype)
 

@@ -41,11 +41,18 @@ def baddbmm(g, self, batch1=None, batch2=None, mat=None, vec=None, beta=1, alpha
     return product if beta == 0 else g.node("Add", [_scaled(g, self, beta, g.out.dtype), product])
 
 
-@aten("einsum", ops="Einsum")
+@aten("einsum", ops="Einsum, ReduceSum")
 def einsum(g, equation, tensors, path=None):
     if any(c not in string.ascii_letters + ",.-> " for c in equation):
         g.refuse(f"the equation '{equation}' is not of letters")
-    return g.node("Einsum", tensors, equation=equation.replace(" ", ""))
+    equation = equation.replace(" ", "")
+    inputs, arrow, output = equation.partition("->")
+    if not arrow or "..." not in inputs or "..." in output:
+        return g.node("Einsum", tensors, equation=equation)
+    # ONNX has no sum over the axes of an ellipsis.
+    axes = max(tensor.rank - len(term.replace("...", "")) for term, tensor in zip(inputs.split(","), tensors) if "..." in term)
+    product = g.node("Einsum", tensors, equation=f"{inputs}->...{output}")
+    return g.node("ReduceSum", [product, g.ints(range(axes))], keepdims=0) if axes else product
 
 
 @aten("outer", "ger", ops="Mul")

@@ -15,9 +15,10 @@ def _ones(g, count, dtype):
       "_native_batch_norm_legit.no_stats", "_native_batch_norm_legit", "_batch_norm_no_update", "_batch_norm_with_update",
       "cudnn_batch_norm", ops="BatchNormalization")
 def batch_norm(g, input, weight=None, bias=None, running_mean=None, running_var=None, training=False, eps=1e-5, epsilon=None, **_):
-    training = training or running_mean is None
-    if training:
-        return _by_own_statistics(g, input, weight, bias, eps)
+    if training and running_mean is not None:
+        g.refuse("batch normalisation in training mode keeps statistics; call .eval() on the module first")
+    if running_mean is None:
+        return _by_own_statistics(g, input, weight, bias, eps if epsilon is None else epsilon)
     channels = input.shape[1]
     statistics = running_mean.dtype
     weight = _ones(g, channels, statistics) if weight is None else weight
@@ -27,10 +28,20 @@ def batch_norm(g, input, weight=None, bias=None, running_mean=None, running_var=
 
 
 def _by_own_statistics(g, input, weight, bias, eps):
-    if isinstance(g.out, (tuple, list)) and len(g.out) > 3 or isinstance(input.shape[0], torch.SymInt):
-        g.refuse("batch normalisation in training mode keeps statistics; call .eval() on the module first")
-    g.refuse("batch normalisation by the batch's own statistics is not supported; call .eval() on the module first, and "
-             "keep track_running_stats")
+    """By the mean and the variance of the batch, which the three parts of a result are: the result, mean and reciprocal deviation."""
+    axes = [axis for axis in range(input.rank) if axis != 1]
+    middle = g.node("ReduceMean", [input, g.ints(axes)], keepdims=1)
+    apart = g.node("Sub", [input, middle])
+    variance = g.node("ReduceMean", [g.node("Mul", [apart, apart]), g.ints(axes)], keepdims=1)
+    scale = g.node("Reciprocal", [g.node("Sqrt", [g.node("Add", [variance, g.constant(eps, input.dtype)])])])
+    result = g.node("Mul", [apart, scale])
+    shape = [1, -1, *[1] * (input.rank - 2)]
+    for op, each in (("Mul", weight), ("Add", bias)):
+        if each is not None:
+            result = g.node(op, [result, g.reshape(g.cast(each, input.dtype), shape)])
+    if not isinstance(g.out, (tuple, list)):
+        return result
+    return (result, *(g.cast(g.reshape(each, [-1]), out.dtype, input.dtype) for each, out in zip((middle, scale), g.out[1:])), *[None] * (len(g.out) - 3))
 
 
 @aten("instance_norm", ops="InstanceNormalization")

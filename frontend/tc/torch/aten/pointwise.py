@@ -179,9 +179,9 @@ def expm1(g, self):
 
 
 @aten("log1p", ops="Atanh, Log, Where")
-def log1p(g, self):
+def log1p(g, self, dtype=None):
     # Near 0, log(1 + x) loses the digits of x: there 2 atanh(x / (2 + x)).
-    dtype = g.out.dtype
+    dtype = dtype or g.out.dtype
     x = g.cast(self, dtype)
     one, two = g.constant(1, dtype), g.constant(2, dtype)
     near = g.node("Mul", [two, g.node("Atanh", [g.node("Div", [x, g.node("Add", [two, x])])])])

@@ -1,5 +1,8 @@
 """Recurrent layers: each layer of PyTorch's is one operator of both directions."""
 
+import torch
+
+from ..describe import dtype_name
 from .table import aten
 
 # PyTorch's order of the gates, and where each is in ONNX's.
@@ -23,8 +26,8 @@ def _joined_bias(g, pairs, op):
     return sums[0] if len(sums) == 1 else g.node("Concat", sums, axis=0)
 
 
-def _layers(g, op, input, states, params, settings, **attributes):
-    """The output of the last layer, and the last state of every kind, as PyTorch stacks them."""
+def _layers(g, op, input, states, params, settings, lengths=None, **attributes):
+    """The output of the last layer, and the last state of every kind, as PyTorch stacks them. `lengths` are those of the sequences."""
     has_biases, num_layers, bidirectional, batch_first = settings
     directions = 2 if bidirectional else 1
     each = 4 if has_biases else 2
@@ -42,7 +45,7 @@ def _layers(g, op, input, states, params, settings, **attributes):
         bias = _joined_bias(g, [(part[2], part[3]) for part in own], op) if has_biases else None
         initial = [g.slice(state, 0, begin, begin + directions) if num_layers > 1 else state for state in states]
         outputs = g.node(op, [value, _weights(g, [part[0] for part in own], op), _weights(g, [part[1] for part in own], op), bias,
-                              None, *initial], outputs=1 + len(states), hidden_size=hidden,
+                              lengths, *initial], outputs=1 + len(states), hidden_size=hidden,
                          direction="bidirectional" if bidirectional else "forward", **attributes)
         for kind, result in zip(last, outputs[1:]):
             kind.append(result)
@@ -62,12 +65,63 @@ def _refuse_training(g, dropout, train, num_layers):
         g.refuse("dropout of a module in training mode is random; call .eval() on the module first")
 
 
-@aten("lstm.input", ops="LSTM")
+@aten("lstm.input", ops="LSTM, Scan")
 def lstm(g, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
     _refuse_training(g, dropout, train, num_layers)
-    if params[1].shape[0] != 4 * params[1].shape[1] or len(params) != num_layers * (1 + bidirectional) * (4 if has_biases else 2):
-        g.refuse("an LSTM with a projection is not supported")
-    return _layers(g, "LSTM", input, hx, params, (has_biases, num_layers, bidirectional, batch_first))
+    settings = has_biases, num_layers, bidirectional, batch_first
+    if len(params) != num_layers * (1 + bidirectional) * (4 if has_biases else 2):
+        return _projected(g, input, hx, params, settings)
+    return _layers(g, "LSTM", input, hx, params, settings)
+
+
+def _projected(g, input, hx, params, settings):
+    """An LSTM whose hidden state is a projection of what its output gate gives, which ONNX's LSTM has not: a Scan of each layer's steps."""
+    has_biases, num_layers, bidirectional, batch_first = settings
+    directions, each = (2 if bidirectional else 1), (5 if has_biases else 3)
+    batched = input.rank == 3
+    value = input.name if batched else g.node("Unsqueeze", [input, g.ints([1])])
+    if batch_first and batched:
+        value = g.transpose(value, [1, 0, 2])
+    states = [state.name if batched else g.node("Unsqueeze", [state, g.ints([1])]) for state in hx]
+    last = [[], []]
+    for layer in range(num_layers):
+        outputs = []
+        for direction in range(directions):
+            number = layer * directions + direction
+            own = params[number * each:(number + 1) * each]
+            initial = [g.node("Gather", [state, g.constant(number, torch.int64)], axis=0) for state in states]
+            *finals, output = _projected_steps(g, value, initial, own, direction)
+            outputs.append(output)
+            for kind, final in zip(last, finals):
+                kind.append(g.node("Unsqueeze", [final, g.ints([0])]))
+        value = outputs[0] if directions == 1 else g.node("Concat", outputs, axis=2)
+    if batch_first and batched:
+        value = g.transpose(value, [1, 0, 2])
+    results = [value, *(kind[0] if len(kind) == 1 else g.node("Concat", kind, axis=0) for kind in last)]
+    return tuple(results if batched else [g.node("Squeeze", [result, g.ints([1])]) for result in results])
+
+
+def _projected_steps(g, value, initial, params, direction):
+    """(last hidden state, last cell, all hidden states) of one layer and direction; `value` is [time, batch, features]."""
+    w_ih, w_hh, *biases, w_hr = params
+    dtype = w_ih.dtype
+    given = g.node("MatMul", [value, g.transpose(w_ih, [1, 0])])
+    for bias in biases:
+        given = g.node("Add", [given, bias])
+    body = g.subgraph("body")
+    hidden, cell, step = (body.fresh(f"{g.node_name}.{what}") for what in ("hidden", "cell", "step"))
+    for name in (hidden, cell, step):
+        body.graph.formal(name)
+    gates = body.node("Add", [step, body.node("MatMul", [hidden, body.transpose(w_hh, [1, 0])])])
+    i, f, c, o = body.node("Split", [gates], outputs=4, axis=1, num_outputs=4)
+    i, f, o = (body.node("Sigmoid", [gate]) for gate in (i, f, o))
+    new_cell = body.node("Add", [body.node("Mul", [f, cell]), body.node("Mul", [i, body.node("Tanh", [c])])])
+    full = body.node("Mul", [o, body.node("Tanh", [new_cell])])
+    new_hidden = body.node("MatMul", [full, body.transpose(w_hr, [1, 0])])
+    for result in (new_hidden, new_cell, new_hidden):
+        body.graph.output(body.node("Identity", [result]), dtype_name(dtype))
+    return g.node("Scan", [*initial, given], outputs=3, graphs={"body": body.graph}, num_scan_inputs=1, scan_input_directions=[direction],
+                  scan_output_directions=[direction])
 
 
 @aten("gru.input", ops="GRU")
@@ -87,6 +141,25 @@ def _rnn(name, activation):
 
 _rnn("rnn_tanh.input", "Tanh")
 _rnn("rnn_relu.input", "Relu")
+
+
+# What PyTorch packs, padded (tc/torch/packed.py).
+
+
+def _of_lengths(name, op, **attributes):
+    @aten(f"tc::{name}", ops=op)
+    def describe(g, input, lengths, hx, params, has_biases, num_layers, bidirectional):
+        if len(params) != num_layers * (1 + bidirectional) * (4 if has_biases else 2):
+            g.refuse("an LSTM with a projection does not take packed sequences")
+        if "activations" in attributes:
+            attributes["activations"] = attributes["activations"][:1] * (1 + bidirectional)
+        return _layers(g, op, input, hx, params, (has_biases, num_layers, bidirectional, False), g.cast(lengths, torch.int32), **attributes)
+
+
+_of_lengths("lstm", "LSTM")
+_of_lengths("gru", "GRU", linear_before_reset=1)
+_of_lengths("rnn_tanh", "RNN", activations=["Tanh"])
+_of_lengths("rnn_relu", "RNN", activations=["Relu"])
 
 
 @aten("lstm_cell", ops="Gemm, Sigmoid, Tanh")

@@ -1,0 +1,102 @@
+"""What runs along an axis: extremes and logarithms of sums so far, and the most frequent element, which runs of equal ones tell.
+
+Each is a number of passes that doubles what an element looks back at, so that all elements of a pass are computed at once.
+"""
+
+import math
+
+import numpy as np
+import torch
+
+from ..describe import Value
+from .indexing import _bounds
+from .pointwise import log1p
+from .reduction import sort
+from .table import aten
+
+
+def _length(g, self, axis):
+    size = self.shape[axis]
+    if not isinstance(size, int):
+        g.refuse("the length of its axis is not known while compiling; bind it with shapes=")
+    return size
+
+
+def _moved(g, value, axis, distance, size, fill):
+    """The elements `distance` places further on, `fill` before them."""
+    kept = g.slice(value, axis, 0, size - distance)
+    ends = [distance, 0]
+    return g.node("Pad", [kept, g.ints(ends), fill, g.ints([axis])])
+
+
+def _doubling(size):
+    distance = 1
+    while distance < size:
+        yield distance
+        distance *= 2
+
+
+def _running_extreme(name, compare, op):
+    @aten(name, ops="Pad, Slice, Where")
+    def describe(g, self, dim):
+        if not self.rank:
+            return self, g.constant(0, torch.int64)
+        axis = self.axis(dim)
+        size, dtype = _length(g, self, axis), torch.uint8 if self.dtype == torch.bool else self.dtype
+        value = g.cast(self, dtype)
+        shape = [size if number == axis else 1 for number in range(self.rank)]
+        place = g.node("Expand", [g.array(np.arange(size).reshape(shape)), g.ints(self.shape)])
+        fill, first = g.constant(_bounds(dtype)[0 if op == "max" else 1], dtype), g.constant(0, torch.int64)
+        for distance in _doubling(size):
+            before, before_place = _moved(g, value, axis, distance, size, fill), _moved(g, place, axis, distance, size, first)
+            # Of equal ones the last, and of what is not a number.
+            takes = g.node(compare, [value, before])
+            if dtype.is_floating_point:
+                takes = g.node("Or", [g.node("IsNaN", [value]), g.node("And", [g.node("Not", [g.node("IsNaN", [before])]), takes])])
+            value, place = g.node("Where", [takes, value, before]), g.node("Where", [takes, place, before_place])
+        return g.cast(value, self.dtype, dtype), place
+
+
+_running_extreme("cummax", "GreaterOrEqual", "max")
+_running_extreme("cummin", "LessOrEqual", "min")
+
+
+@aten("logcumsumexp", ops="Pad, Slice, Max, Min, Exp, Log, Where")
+def logcumsumexp(g, self, dim):
+    if not self.rank:
+        return self
+    axis, dtype = self.axis(dim), torch.float64 if self.dtype == torch.float64 else torch.float32
+    size, value = _length(g, self, axis), g.cast(self, dtype)
+    fill = g.constant(-math.inf, dtype)
+    for distance in _doubling(size):
+        before = _moved(g, value, axis, distance, size, fill)
+        low, high = g.node("Min", [value, before]), g.node("Max", [value, before])
+        share = g.node("Exp", [g.node("Sub", [low, high])])
+        result = g.node("Add", [high, log1p(g, Value(share, torch.empty((), dtype=dtype, device="meta")), dtype)])
+        # The difference of two infinities is no number.
+        alike = g.node("And", [g.node("Equal", [low, high]), g.node("IsInf", [low])])
+        value = g.node("Where", [alike, low, result])
+    return g.cast(value, self.dtype, dtype)
+
+
+@aten("mode", ops="TopK, Equal, Pad, Max, ArgMax, GatherElements")
+def mode(g, self, dim=-1, keepdim=False):
+    """The smallest of the most frequent elements, and the place of the last that is like it."""
+    if not self.rank:
+        return self, g.constant(0, torch.int64)
+    axis = self.axis(dim)
+    size = _length(g, self, axis)
+    values, places = sort(g, self, axis)
+    shape = [size if number == axis else 1 for number in range(self.rank)]
+    number = g.array(np.arange(size).reshape(shape))
+    # Where each run of equal elements begins, and how many of it there are up to each of them.
+    begins = g.node("Expand", [number, g.ints(self.shape)])
+    if size > 1:
+        alike = g.node("Equal", [g.slice(values, axis, 1, size), g.slice(values, axis, 0, size - 1)])
+        alike = g.node("Pad", [g.cast(alike, torch.uint8, torch.bool), g.ints([1, 0]), g.constant(0, torch.uint8), g.ints([axis])])
+        begins = g.node("Where", [g.cast(alike, torch.bool, torch.uint8), g.constant(0, torch.int64), begins])
+    for distance in _doubling(size):
+        begins = g.node("Max", [begins, _moved(g, begins, axis, distance, size, g.constant(0, torch.int64))])
+    best = g.node("ArgMax", [g.node("Sub", [number, begins])], axis=axis, keepdims=1)
+    chosen = [g.node("GatherElements", [each, best], axis=axis) for each in (values, places)]
+    return tuple(chosen) if keepdim else tuple(g.node("Squeeze", [each, g.ints([axis])]) for each in chosen)
