@@ -14,6 +14,7 @@
 
 #include "frontend/python/errors.h"
 #include "frontend/python/numpy_arrays.h"
+#include "frontend/python/signals.h"
 #include "ir/error.h"
 #include "runtime/tc_runtime.h"
 
@@ -163,7 +164,7 @@ struct Sizes {
 };
 
 // One run in progress: a context, and what it needs of Python to convert and make arrays.
-class Context {
+class Context : public std::enable_shared_from_this<Context> {
  public:
   // `convert(index, object)` returns an array that is dense, aligned and of input `index`'s type, or
   // raises.
@@ -180,9 +181,7 @@ class Context {
 
   // Runs with one array per input; a tuple of new arrays.
   py::tuple run(const py::sequence& arrays) {
-    return with_buffers(arrays, [&](const Buffers& inputs, const Results& outputs) {
-      check(run_once(inputs, outputs));
-    });
+    return with_buffers(arrays, may_take_long(), [this](const Buffers& inputs, const Results& outputs) { check(timed_run(inputs, outputs)); });
   }
 
   // Runs with one array per input for that many seconds, but at least `least` times and at most
@@ -199,27 +198,30 @@ class Context {
       check(tc_model_get_info(model_.handle(), &info));
       profile.steps.resize(static_cast<size_t>(info.step_count));
     }
-    with_buffers(arrays, [&](const Buffers& inputs, const Results& outputs) {
+    with_buffers(arrays, false, [&](const Buffers& inputs, const Results& outputs) {
       for (int i = 0; i < 2; ++i) check(run_once(inputs, outputs));
       check(tc_context_set_profile(handle_.get(), step_done, &profile));
       tc_status status = TC_OK;
+      bool interrupted = false;
       const uint64_t end = nanoseconds() + static_cast<uint64_t>(seconds * 1e9);
-      while (status == TC_OK && profile.runs.size() < kMostRuns &&
+      while (status == TC_OK && !interrupted && profile.runs.size() < kMostRuns &&
              (profile.runs.size() < static_cast<size_t>(least) || nanoseconds() < end)) {
         profile.begin();
         status = run_once(inputs, outputs);
         profile.finish();
+        interrupted = profile.looks_for_signals() && has_raised_signal();
       }
       tc_context_set_profile(handle_.get(), nullptr, nullptr);
       check(status);
+      if (interrupted) throw_python_error();
     });
     return profile.result();
   }
 
   // Runs with one array per input. A small model takes a few microseconds, so what depends on shapes alone is kept from
-  // one call to the next.
+  // one call to the next. `apart` lets the caller leave where it is interrupted (signals.h).
   template <class Execute>
-  py::tuple with_buffers(const py::sequence& arrays, const Execute& execute) {
+  py::tuple with_buffers(const py::sequence& arrays, bool apart, const Execute& execute) {
     const size_t count = inputs_.size();
     if (arrays.size() != count)
       fail(ErrorKind::Shape, "the model takes ", count, " inputs, not ", arrays.size());
@@ -240,7 +242,9 @@ class Context {
       outputs[i] = {data_of(array), outputs_[i].bytes};
       results[i] = std::move(array);
     }
-    {
+    if (apart && is_signal_thread()) {
+      execute_apart({shared_from_this(), std::move(given), std::move(inputs), std::move(outputs), results}, execute);
+    } else {
       py::gil_scoped_release release;
       execute(inputs, outputs);
     }
@@ -302,6 +306,7 @@ class Context {
   using Buffers = std::vector<tc_input_buffer>;
   using Results = std::vector<tc_output_buffer>;
 
+  static constexpr uint64_t kLongRun = 50'000'000;  // nanoseconds
   static constexpr size_t kMostRuns = 10000;
   static constexpr size_t kMostEvents = 100000;  // of a timeline
 
@@ -328,7 +333,15 @@ class Context {
     size_t fastest = 0;
     uint64_t run_started = 0, started = 0, last = 0;
     clockid_t clock = CLOCK_MONOTONIC;
+    uint64_t next_look = 0;
 
+    // Now and then.
+    bool looks_for_signals() {
+      const uint64_t now = nanoseconds();
+      if (now < next_look) return false;
+      next_look = now + 20'000'000;
+      return true;
+    }
     void begin() {
       for (Step& step : steps) step.elapsed = 0, step.times = 0;
       events.clear();
@@ -371,6 +384,31 @@ class Context {
       return found;
     }
   };
+
+  // All that a run uses: it goes on by itself where its caller was interrupted.
+  struct Apart {
+    std::shared_ptr<Context> context;
+    std::vector<Given> given;
+    Buffers inputs;
+    Results outputs;
+    py::tuple results;
+  };
+
+  template <class Execute>
+  static void execute_apart(Apart apart, const Execute& execute) {
+    const auto owned = std::make_shared<Apart>(std::move(apart));
+    run_apart([call = owned.get(), execute] { execute(call->inputs, call->outputs); }, owned);
+  }
+
+  // Whether a run may take longer than somebody who has pressed Ctrl-C waits: by the run before, and always for the first.
+  bool may_take_long() const { return run_nanoseconds_ >= kLongRun; }
+
+  tc_status timed_run(const Buffers& inputs, const Results& outputs) {
+    const uint64_t begin = nanoseconds(CLOCK_MONOTONIC_COARSE);
+    const tc_status status = run_once(inputs, outputs);
+    run_nanoseconds_ = nanoseconds(CLOCK_MONOTONIC_COARSE) - begin;
+    return status;
+  }
 
   static void step_done(void* user, int32_t step) { static_cast<Profile*>(user)->done(step); }
 
@@ -461,6 +499,7 @@ class Context {
   std::vector<Output> outputs_;
   std::vector<int64_t> dims_;   // all sizes of all inputs of the run before
   bool bound_ = false;
+  uint64_t run_nanoseconds_ = kLongRun;   // of the last run
 };
 
 // The contexts of one module: as many as threads of the program have been in it at once.
