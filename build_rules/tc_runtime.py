@@ -1,6 +1,6 @@
-"""`import tc` where the package tc-runtime is installed: its files are those of tc_runtime/ beside this one.
+"""`import tc` where the distribution tc-compiler-runtime is installed: its files are those of tc_runtime/ beside this one.
 
-Where the package tc is installed, too, `import tc` gives that one: Python takes a folder tc/ before this file.
+Where tc-compiler is installed, too, `import tc` gives that one: Python takes a folder tc/ before this file.
 """
 
 import importlib.util

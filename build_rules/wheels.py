@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes the wheels of tc in a folder from one Bazel build; build_rules/wheels.sh installs first what that needs.
 
-    tc          the compiler with every library that it stands on (auditwheel puts them in tc.libs/), for this machine
-    tc-runtime  the same package without the compiler, its programs and link files, for this machine and for riscv64
+    tc-compiler          the compiler with every library that it stands on (auditwheel puts them in tc_compiler.libs/), for this machine
+    tc-compiler-runtime  the same package without the compiler, its programs and link files, for this machine and for riscv64
 
 Prints the path of each wheel, and a line for what is left out where packages of riscv64 were not laid out.
 """
@@ -29,6 +29,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMPILER_FILES = ("_tc.so", "bin", "lib", "include")
 COMPILER_DEPENDENCIES = ("rich",)
 
+# Names of the two distributions; the module that both provide is tc.
+PACKAGE, RUNTIME_PACKAGE = "tc-compiler", "tc-compiler-runtime"
+
 
 def project_table():
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -37,7 +40,7 @@ def project_table():
 def metadata(name, summary, dependencies):
     """The file METADATA of a wheel, after the package's pyproject.toml; extras are the compiler's."""
     project = project_table()
-    lines = ["Metadata-Version: 2.1", f"Name: {name or project['name']}", f"Version: {project['version']}",
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {project['version']}",
              f"Summary: {summary or project['description']}", f"Requires-Python: {project['requires-python']}"]
     lines += [f"Requires-Dist: {each}" for each in project["dependencies"] if each in dependencies]
     for extra, packages in project["optional-dependencies"].items() if name == project["name"] else ():
@@ -45,7 +48,7 @@ def metadata(name, summary, dependencies):
     return project["version"], "\n".join(lines) + "\n"
 
 
-def describe(folder, tag, name="tc", summary=None, dependencies=("numpy", *COMPILER_DEPENDENCIES)):
+def describe(folder, tag, name=PACKAGE, summary=None, dependencies=("numpy", *COMPILER_DEPENDENCIES)):
     """Writes the folder of metadata that makes a wheel of `folder`."""
     version, text = metadata(name, summary, dependencies)
     where = folder / f"{name.replace('-', '_')}-{version}.dist-info"
@@ -53,10 +56,11 @@ def describe(folder, tag, name="tc", summary=None, dependencies=("numpy", *COMPI
     (where / "METADATA").write_text(text, encoding="utf-8")
     (where / "WHEEL").write_text("Wheel-Version: 1.0\nGenerator: tc\nRoot-Is-Purelib: false\n"
                                  f"Tag: {tag}\n", encoding="utf-8")
-    if name == "tc":
-        # By these other packages find it: PyTorch its back end.
+    if name == PACKAGE:
+        # Of the first pip makes programs; by the others other packages find it: PyTorch its back end.
+        project = project_table()
         groups = [f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in entries.items())
-                  for group, entries in project_table()["entry-points"].items()]
+                  for group, entries in {"console_scripts": project["scripts"], **project["entry-points"]}.items()]
         (where / "entry_points.txt").write_text("\n".join(groups), encoding="utf-8")
     return f"{name.replace('-', '_')}-{version}-{tag}.whl"
 
@@ -106,7 +110,7 @@ def add_licences(tree, record):
 
 
 def full_wheel(package, work, folder, tag, level):
-    """The wheel tc: auditwheel finds the libraries of every program in it, and gives each a name of its own."""
+    """The wheel tc-compiler: auditwheel finds the libraries of every program in it, and gives each a name of its own."""
     tree = work / "full"
     shutil.copytree(package, tree / "tc", symlinks=True)
     plain = work / describe(tree, tag)
@@ -125,12 +129,12 @@ def full_wheel(package, work, folder, tag, level):
 
 
 def runtime_wheel(package, extension, work, folder, tag):
-    """The wheel tc-runtime, with `extension` as its extension module."""
+    """The wheel tc-compiler-runtime, with `extension` as its extension module."""
     tree = work / f"runtime-{tag}"
     shutil.copytree(package, tree / "tc_runtime", ignore=lambda _, names: set(names) & set(COMPILER_FILES))
     shutil.copyfile(extension, tree / "tc_runtime/_runtime.so")
     shutil.copyfile(ROOT / "build_rules/tc_runtime.py", tree / "tc.py")
-    name = describe(tree, tag, "tc-runtime", "Loads and runs the models that tc compiled", ("numpy",))
+    name = describe(tree, tag, RUNTIME_PACKAGE, "Loads and runs the models that tc compiled", ("numpy",))
     run(sys.executable, "-m", "wheel", "pack", "-d", folder, tree)
     return folder / name
 
@@ -159,19 +163,19 @@ def make(folder, level, only_runtime=False):
             yield runtime_wheel(package, ROOT / "bazel-bin/frontend/riscv64/_runtime.so", work, folder,
                                 f"{other}-{other}-linux_riscv64")
         else:
-            yield "== no wheel of tc-runtime for riscv64: the packages of riscv64_python.lock were not laid out"
+            yield "== no wheel of tc-compiler-runtime for riscv64: the packages of riscv64_python.lock were not laid out"
         if only_runtime:
             return
         if not (package / "bin/riscv64/tc-agent").exists():
-            yield "== the wheel tc has no agent for riscv64 boards: the packages of riscv64_packages.lock were not laid out"
+            yield "== the wheel tc-compiler has no agent for riscv64 boards: the packages of riscv64_packages.lock were not laid out"
         yield full_wheel(package, work, folder, tag, level)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("folder", nargs="?", type=pathlib.Path, default=ROOT / "dist", help="default: dist")
-    parser.add_argument("--compression", default="6", help="of the wheel tc: 1 is quick, 9 small (default: 6)")
-    parser.add_argument("--only-runtime", action="store_true", help="leave out the wheel tc, which takes longest")
+    parser.add_argument("--compression", default="6", help="of the wheel tc-compiler: 1 is quick, 9 small (default: 6)")
+    parser.add_argument("--only-runtime", action="store_true", help="leave out the wheel tc-compiler, which takes longest")
     options = parser.parse_args()
     for line in make(options.folder.resolve(), options.compression, options.only_runtime):
         print(line, flush=True)

@@ -13,6 +13,7 @@
 #include "codegen/constants.h"
 #include "codegen/kernel_emitter.h"
 #include "codegen/plan_emitter.h"
+#include "ir/interrupt.h"
 
 namespace tc {
 namespace {
@@ -169,14 +170,21 @@ ModelObjects model_objects(const Plan& plan, const Target& target, const std::st
   const size_t count = code.size() + plan.constants.size();
   std::vector<std::exception_ptr> errors(count);
   std::atomic<size_t> next{0};
+  std::exception_ptr interrupted;
+  std::atomic<bool> stop{false};
   auto work = [&] {
-    for (size_t i = next++; i < count; i = next++) {
+    for (size_t i = next++; i < count && !stop; i = next++) {
       try {
+        work_progress() = {"generating code", static_cast<int64_t>(i), static_cast<int64_t>(count)};
+        interruption_point();
         if (i == 0) code[i] = plan_object(plan, target, names);
         else if (i < code.size()) {
           const KernelCode& kernel = kernels[i - 1];
           code[i] = hidden_kernel_object(*kernel.kernel, kernel.target, kernel.name, kernel.choices);
         } else writer.write(i - code.size());
+      } catch (const Interrupted&) {
+        interrupted = std::current_exception();   // the caller's thread alone is
+        stop = true;
       } catch (...) {
         errors[i] = std::current_exception();
       }
@@ -187,6 +195,7 @@ ModelObjects model_objects(const Plan& plan, const Target& target, const std::st
   for (size_t i = 1; i < std::min(wanted, count); ++i) workers.emplace_back(work);
   work();
   for (std::thread& worker : workers) worker.join();
+  if (interrupted) std::rethrow_exception(interrupted);
   // The first in order, so that the same fault gives the same error.
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "ir/ops/op.h"
 #include "ir/passes/passes.h"
 
@@ -47,7 +48,10 @@ class Evaluation {
 
   std::vector<TensorPtr> run() {
     check_relations(nullptr);
+    const auto total = static_cast<int64_t>(graph_.nodes.size());
     for (const Node& node : graph_.nodes) {
+      work_progress() = {"evaluating", &node - graph_.nodes.data(), total};
+      interruption_point();
       std::vector<TensorPtr> inputs;
       for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? nullptr : get(id));
       std::vector<TensorPtr> outputs = evaluate_node(graph_, node, inputs, symbols_, options_);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/error.h"
+#include "ir/interrupt.h"
 
 namespace tc::interp {
 namespace {
@@ -273,6 +274,7 @@ void StatementProgram::run_loop(size_t depth) {
   std::copy(values_[depth].begin(), values_[depth].end(), values_[depth + 1].begin());
   int64_t* values = values_[depth + 1].data();
   const bool innermost = depth + 1 == loops_.size();
+  if (innermost) interruption_point();
   const std::vector<int>& decided = decided_[depth];
   const auto& updates = updates_[depth];
   const int64_t extent = extents_[depth];

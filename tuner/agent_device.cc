@@ -10,6 +10,7 @@
 #include "runtime/rpc/log.h"
 #include "runtime/rpc/sha256.h"
 #include "runtime/rpc/version.h"
+#include "tuner/answers.h"
 
 namespace tc {
 namespace {
@@ -59,7 +60,7 @@ void AgentDevice::call(double seconds, const Call& one_call) {
     const std::lock_guard lock(mutex_);
     running_ = nullptr;
   });
-  const grpc::Status status = one_call(context);
+  const grpc::Status status = answer_of(context, [&] { return one_call(context); });
   if (status.ok()) return;
   if (status.error_code() == grpc::StatusCode::CANCELLED) {
     const std::lock_guard lock(mutex_);

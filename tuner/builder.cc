@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "tuner/child_process.h"
 
 extern char** environ;
@@ -65,7 +66,8 @@ ReadEnd read_bytes(int descriptor, char* into, size_t count, std::optional<Clock
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline - Clock::now()).count();
       pollfd poller{descriptor, POLLIN, 0};
       if (left <= 0) return ReadEnd::Late;
-      if (poll(&poller, 1, static_cast<int>(std::min<int64_t>(left, 1000))) == 0) continue;
+      interruption_point();
+      if (poll(&poller, 1, static_cast<int>(std::min<int64_t>(left, 20))) <= 0) continue;
     }
     const ssize_t got = read(descriptor, into, count);
     if (got < 0 && errno == EINTR) continue;
@@ -246,22 +248,30 @@ struct BuildPool::State {
   template <class Work>
   void for_each(size_t count, const Work& work) {
     std::atomic<size_t> next{0};
+    std::atomic<bool> stop{false};
     std::mutex first_error;
     std::exception_ptr error;
     const auto loop = [&] {
       for (size_t i = next++; i < count; i = next++) {
         try {
+          interruption_point();
           work(i);
         } catch (...) {
           const std::lock_guard lock(first_error);
           if (!error) error = std::current_exception();
+          stop = true;
           return;
         }
       }
     };
     std::vector<std::thread> threads;
     const size_t wanted = std::min(count, static_cast<size_t>(std::max(1, options.workers)));
-    for (size_t i = 1; i < wanted; ++i) threads.emplace_back(loop);
+    for (size_t i = 1; i < wanted; ++i) {
+      threads.emplace_back([&] {
+        const Helping helping(stop);
+        loop();
+      });
+    }
     loop();
     for (std::thread& thread : threads) thread.join();
     if (error) std::rethrow_exception(error);

@@ -17,6 +17,7 @@
 #include "runtime/rpc/tc_rpc.grpc.pb.h"
 #include "runtime/rpc/version.h"
 #include "tuner/agent_device.h"
+#include "tuner/answers.h"
 
 namespace tc {
 namespace {
@@ -72,7 +73,8 @@ struct TrackerClient::Connection {
     while (true) {
       grpc::ClientContext context;
       rpc::set_deadline(context, seconds);
-      const grpc::Status status = one_call(*stub(), context);
+      const auto present_stub = stub();
+      const grpc::Status status = answer_of(context, [&] { return one_call(*present_stub, context); });
       if (status.ok()) {
         reached = true;
         see_who_answered(context);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "runtime/rpc/sample_data.h"
 
 namespace tc {
@@ -175,7 +177,7 @@ struct RemoteMeasurer::State {
   std::unique_ptr<LeasedDevice> take() {
     {
       std::unique_lock lock(mutex);
-      changed.wait(lock, [this] { return !idle.empty() || devices == 0; });
+      while (!changed.wait_for(lock, std::chrono::milliseconds(20), [this] { return !idle.empty() || devices == 0; })) interruption_point();
       if (!idle.empty()) {
         auto device = std::move(idle.back());
         idle.pop_back();
@@ -245,6 +247,9 @@ struct RemoteMeasurer::State {
             answers[open_ones[static_cast<size_t>(index)]] = answer_of(result);
         });
         give_back(std::move(device));
+      } catch (const Interrupted&) {
+        lose();
+        throw;
       } catch (const Error& error) {
         why = error.what();
         device->report_failure(why);
@@ -293,6 +298,7 @@ std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& prog
   std::exception_ptr error;
   std::vector<std::thread> threads;
   std::atomic<size_t> next{0};
+  std::atomic<bool> stop{false};
   const auto work = [&] {
     for (size_t i = next++; i < chunks.size(); i = next++) {
       try {
@@ -300,11 +306,17 @@ std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& prog
       } catch (...) {
         const std::lock_guard lock(error_mutex);
         if (!error) error = std::current_exception();
+        stop = true;
         return;
       }
     }
   };
-  for (size_t i = 1; i < std::min(devices, chunks.size()); ++i) threads.emplace_back(work);
+  for (size_t i = 1; i < std::min(devices, chunks.size()); ++i) {
+    threads.emplace_back([&] {
+      const Helping helping(stop);
+      work();
+    });
+  }
   work();
   for (std::thread& thread : threads) thread.join();
   if (error) std::rethrow_exception(error);

@@ -10,6 +10,7 @@
 
 #include "frontend/pipeline/bare.h"
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "ir/passes/arithmetic_notes.h"
 #include "ir/passes/pass.h"
 #include "runtime/abi.h"
@@ -93,6 +94,7 @@ ImportOptions import_options(const CompileOptions& options) {
 Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump, std::vector<OutputForm>* output_forms) {
   ImportOptions importing = import_options(options);
   importing.output_forms = output_forms;
+  work_progress() = {"reading"};
   Graph graph = import_model(std::move(source), importing);
   PassOptions passes;
   passes.fast = wants_fast(options);

@@ -10,6 +10,7 @@
 
 #include "codegen/codegen.h"
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "scheduler/algebra/algorithms.h"
 
 namespace tc {
@@ -181,6 +182,8 @@ std::optional<Schedule> KernelSchedules::recorded_schedule(const Kernel& kernel,
     std::optional<std::string> refused;
     try {
       refused = refuse_trace(kernel, layout_lines, trace, entry.tolerance, schedule);
+    } catch (const Interrupted&) {
+      throw;
     } catch (...) {
       // Whatever a record leads to, the build goes on without it.
       refused = as_error(std::current_exception()).what();
@@ -209,6 +212,7 @@ Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vecto
 
 const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
                                                         const std::vector<std::string>& layout_lines, const Use& use) {
+  interruption_point();
   std::string key = workload_key(kernel);
   for (const std::string& line : layout_lines) key += "\n" + line;
   if (use.equal_weights) key += "\nequal weights";

@@ -13,6 +13,7 @@
 #include "frontend/pipeline/plan_control.h"
 #include "frontend/pipeline/step_order.h"
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "ir/ops/op.h"
 #include "ir/passes/group.h"
 #include "scheduler/algebra/algorithms.h"
@@ -235,7 +236,9 @@ class PlanBuilder final : public ControlSteps {
     frame.places.resize(frame.graph->values.size());
     alias_concats(frame, groups);
     if (top) assign_outputs(frame, groups);
+    if (top) work_progress() = {"scheduling", 0, static_cast<int64_t>(groups.size())};
     for (const Group& group : groups) {
+      if (top) ++work_progress().done;
       const Node& node = frame.graph->nodes[group.nodes[0]];
       if (group.kind == Group::Kind::View && view(frame, node)) continue;
       if (group.kind == Group::Kind::Control) {

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "runtime/rpc/sample_data.h"
 #include "scheduler/scheduler.h"
 #include "tuner/child_process.h"
@@ -119,7 +120,8 @@ class OwnAgent {
         if (child_.has_ended())
           fail(ErrorKind::Device, "the agent of this machine ended at once; run it by hand to see why: python -m tc agent");
         if (std::chrono::steady_clock::now() > end) throw;
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        interruption_point();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
       }
     }
   }

@@ -37,6 +37,8 @@ const char* class_name(ErrorKind kind) {
 }
 
 void raise(const Error& error) {
+  // Native code that was left because a signal's handler raised: its error is Python's already.
+  if (PyErr_Occurred() != nullptr) return;
   const py::object type = py::module_::import("tc.errors").attr(class_name(error.kind()));
   PyErr_SetObject(type.ptr(), python_text(error.what()).ptr());
 }

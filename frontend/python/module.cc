@@ -22,6 +22,7 @@
 #include "frontend/python/errors.h"
 #include "frontend/python/fleet.h"
 #include "frontend/python/graph.h"
+#include "frontend/python/interruption.h"
 #include "frontend/python/onnx_file.h"
 #include "frontend/python/roof.h"
 #include "frontend/python/strings.h"
@@ -363,8 +364,13 @@ void add_compile(py::module_& module) {
     return str(plan_of(source, options).plan);
   });
   module.def("unsupported", [](const Source& source, const CompileOptions& options) {
+    std::vector<ImportProblem> problems;
+    {
+      py::gil_scoped_release release;
+      problems = check_model(source, import_options(options));
+    }
     py::list result;
-    for (const ImportProblem& problem : check_model(source, import_options(options))) {
+    for (const ImportProblem& problem : problems) {
       // Some texts begin with the node themselves.
       const bool named = problem.op_type.empty() || problem.reason.rfind("node '", 0) == 0;
       py::dict row;
@@ -379,7 +385,10 @@ void add_compile(py::module_& module) {
   });
   // Name of the model, inputs and outputs as its file declares them.
   module.def("signature", [](const Source& source, const CompileOptions& options) {
-    const Signature signature = signature_of(source, import_options(options));
+    const Signature signature = [&] {
+      py::gil_scoped_release release;
+      return signature_of(source, import_options(options));
+    }();
     return py::make_tuple(python_text(signature.model), declared_ports(signature.inputs), declared_ports(signature.outputs));
   });
   module.def("targets", &known_targets);
@@ -399,6 +408,7 @@ PYBIND11_MODULE(_tc, module) {
   module.doc() = "The native half of tc.";
   tc::add_errors();
   pybind11::register_local_exception_translator(&tc::translate_unsupported);
+  tc::add_interruption(module);
   tc::add_fleet(module);
   tc::add_compiled(module);
   tc::add_schedule(module);

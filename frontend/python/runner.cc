@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "frontend/python/errors.h"
+#include "frontend/python/loaded_model.h"
 #include "frontend/python/numpy_arrays.h"
+#include "frontend/python/signals.h"
 #include "ir/error.h"
 #include "runtime/tc_runtime.h"
 
@@ -21,85 +23,6 @@ namespace py = pybind11;
 
 namespace tc {
 namespace {
-
-void check(tc_status status) {
-  switch (status) {
-    case TC_OK: return;
-    case TC_ERROR_MODEL: fail(ErrorKind::Model, tc_last_error());
-    case TC_ERROR_TARGET: fail(ErrorKind::Target, tc_last_error());
-    case TC_ERROR_SHAPE: fail(ErrorKind::Shape, tc_last_error());
-    case TC_ERROR_SIZE: fail(ErrorKind::Shape, tc_last_error());
-    default: fail(ErrorKind::Internal, tc_last_error());
-  }
-}
-
-class Model {
- public:
-  explicit Model(const std::string& path) {
-    tc_model* handle = nullptr;
-    check(tc_model_open(path.c_str(), &handle));
-    handle_.reset(handle, tc_model_close);
-  }
-
-  tc_model* handle() const { return handle_.get(); }
-  int input_count() const { return tc_model_input_count(handle()); }
-  int output_count() const { return tc_model_output_count(handle()); }
-  tc_port_info input(int index) const { return port(tc_model_input_info, index); }
-  tc_port_info output(int index) const { return port(tc_model_output_info, index); }
-
-  py::dict info() const {
-    tc_model_info info = {};
-    info.struct_size = sizeof info;
-    check(tc_model_get_info(handle(), &info));
-    py::dict symbols;
-    for (int i = 0; i < info.symbol_count; ++i) {
-      const char* name;
-      int64_t minimum, maximum;
-      check(tc_model_symbol_info(handle(), i, &name, &minimum, &maximum));
-      symbols[python_text(name)] = py::make_tuple(minimum, maximum);
-    }
-    py::list steps;
-    for (int i = 0; i < info.step_count; ++i) steps.append(python_text(tc_model_step_name(handle(), i)));
-    py::dict result;
-    result["model"] = python_text(info.model);
-    result["target"] = python_text(info.target);
-    result["features"] = python_text(info.features);
-    result["provenance"] = python_text(info.provenance);
-    result["constant_bytes"] = info.constant_bytes;
-    result["threads"] = info.default_threads;
-    result["symbols"] = symbols;
-    result["steps"] = steps;
-    return result;
-  }
-
-  // (name, element type, sizes) of each; a size is a number, a symbol's name, or None.
-  py::list ports(bool inputs) const {
-    py::list result;
-    const int count = inputs ? input_count() : output_count();
-    for (int i = 0; i < count; ++i) {
-      const tc_port_info info = inputs ? input(i) : output(i);
-      py::list dims;
-      for (int axis = 0; axis < info.rank; ++axis) {
-        if (info.dims[axis] >= 0) dims.append(info.dims[axis]);
-        else if (info.symbols[axis] != nullptr) dims.append(python_text(info.symbols[axis]));
-        else dims.append(py::none());
-      }
-      result.append(py::make_tuple(python_text(info.name), tc_dtype_name(info.dtype), py::tuple(dims)));
-    }
-    return result;
-  }
-
- private:
-  template <class Get>
-  tc_port_info port(Get get, int index) const {
-    tc_port_info info = {};
-    info.struct_size = sizeof info;
-    check(get(handle(), index, &info));
-    return info;
-  }
-
-  std::shared_ptr<tc_model> handle_;
-};
 
 // One array's memory while a run uses it.
 class View {
@@ -163,7 +86,7 @@ struct Sizes {
 };
 
 // One run in progress: a context, and what it needs of Python to convert and make arrays.
-class Context {
+class Context : public std::enable_shared_from_this<Context> {
  public:
   // `convert(index, object)` returns an array that is dense, aligned and of input `index`'s type, or
   // raises.
@@ -172,7 +95,7 @@ class Context {
   Context(const Model& model, int threads, const std::pair<py::list, py::list>& types, py::object convert, py::object filled)
       : model_(model), convert_(std::move(convert)), filled_(std::move(filled)) {
     tc_context* handle = nullptr;
-    check(tc_context_create(model.handle(), threads, &handle));
+    model_.check(tc_context_create(model.handle(), threads, &handle));
     handle_.reset(handle);
     for (int i = 0; i < model.input_count(); ++i) inputs_.push_back({model.input(i), types.first[static_cast<size_t>(i)]});
     for (int i = 0; i < model.output_count(); ++i) outputs_.push_back({types.second[static_cast<size_t>(i)]});
@@ -180,9 +103,7 @@ class Context {
 
   // Runs with one array per input; a tuple of new arrays.
   py::tuple run(const py::sequence& arrays) {
-    return with_buffers(arrays, [&](const Buffers& inputs, const Results& outputs) {
-      check(run_once(inputs, outputs));
-    });
+    return with_buffers(arrays, may_take_long(), [this](const Buffers& inputs, const Results& outputs) { model_.check(timed_run(inputs, outputs)); });
   }
 
   // Runs with one array per input for that many seconds, but at least `least` times and at most
@@ -196,40 +117,45 @@ class Context {
     {
       tc_model_info info = {};
       info.struct_size = sizeof info;
-      check(tc_model_get_info(model_.handle(), &info));
+      model_.check(tc_model_get_info(model_.handle(), &info));
       profile.steps.resize(static_cast<size_t>(info.step_count));
     }
-    with_buffers(arrays, [&](const Buffers& inputs, const Results& outputs) {
-      for (int i = 0; i < 2; ++i) check(run_once(inputs, outputs));
-      check(tc_context_set_profile(handle_.get(), step_done, &profile));
+    with_buffers(arrays, false, [&](const Buffers& inputs, const Results& outputs) {
+      for (int i = 0; i < 2; ++i) model_.check(run_once(inputs, outputs));
+      model_.check(tc_context_set_profile(handle_.get(), step_done, &profile));
       tc_status status = TC_OK;
+      bool interrupted = false;
       const uint64_t end = nanoseconds() + static_cast<uint64_t>(seconds * 1e9);
-      while (status == TC_OK && profile.runs.size() < kMostRuns &&
+      while (status == TC_OK && !interrupted && profile.runs.size() < kMostRuns &&
              (profile.runs.size() < static_cast<size_t>(least) || nanoseconds() < end)) {
         profile.begin();
         status = run_once(inputs, outputs);
         profile.finish();
+        interrupted = profile.looks_for_signals() && has_raised_signal();
       }
       tc_context_set_profile(handle_.get(), nullptr, nullptr);
-      check(status);
+      model_.check(status);
+      if (interrupted) throw_python_error();
     });
     return profile.result();
   }
 
   // Runs with one array per input. A small model takes a few microseconds, so what depends on shapes alone is kept from
-  // one call to the next.
+  // one call to the next. `apart` lets the caller leave where it is interrupted (signals.h).
   template <class Execute>
-  py::tuple with_buffers(const py::sequence& arrays, const Execute& execute) {
+  py::tuple with_buffers(const py::sequence& arrays, bool apart, const Execute& execute) {
     const size_t count = inputs_.size();
     if (arrays.size() != count)
       fail(ErrorKind::Shape, "the model takes ", count, " inputs, not ", arrays.size());
     std::vector<Given> given(count);
     Buffers inputs(count);
+    bool all = true;
     for (size_t i = 0; i < count; ++i) {
       given[i].array = arrays[i];
-      acquire_input(i, given[i]);
-      inputs[i] = {given[i].data, given[i].bytes};
+      all = take(i, given[i]) && all;
     }
+    if (!all) convert_rest(given);
+    for (size_t i = 0; i < count; ++i) inputs[i] = {given[i].data, given[i].bytes};
     if (!is_bound(given)) bind(given);
     py::tuple results(outputs_.size());
     Results outputs(outputs_.size());
@@ -240,7 +166,9 @@ class Context {
       outputs[i] = {data_of(array), outputs_[i].bytes};
       results[i] = std::move(array);
     }
-    {
+    if (apart && is_signal_thread()) {
+      execute_apart({shared_from_this(), std::move(given), std::move(inputs), std::move(outputs), results}, execute);
+    } else {
       py::gil_scoped_release release;
       execute(inputs, outputs);
     }
@@ -256,7 +184,7 @@ class Context {
   // A new array with what the last run has made of output i.
   py::object copied(size_t i, const Sizes& sizes, uint64_t bytes) const {
     const void* data = nullptr;
-    check(tc_context_result_data(handle_.get(), static_cast<int32_t>(i), &data));
+    model_.check(tc_context_result_data(handle_.get(), static_cast<int32_t>(i), &data));
     py::object array = empty(i, sizes);
     if (bytes > 0) std::memcpy(data_of(array), data, bytes);
     return array;
@@ -265,13 +193,16 @@ class Context {
   py::dict memory() const {
     tc_memory_info info = {};
     info.struct_size = sizeof info;
-    check(tc_context_memory(handle_.get(), &info));
+    model_.check(tc_context_memory(handle_.get(), &info));
     py::dict result;
     result["constants"] = info.constant_bytes;
     result["arena"] = info.arena_bytes;
     result["scratch"] = info.scratch_bytes;
     return result;
   }
+
+  // Whether a caller has left a run, which goes on: nobody else may use the context.
+  bool is_left() const { return left_; }
 
   int threads_used() const { return tc_context_threads_used(handle_.get()); }
 
@@ -284,6 +215,8 @@ class Context {
     uint64_t bytes = 0;
     int rank = 0;
     const Py_ssize_t* sizes = nullptr;
+    bool taken = false;
+    std::vector<Py_ssize_t> own_sizes;
   };
   struct Input {
     tc_port_info info;
@@ -302,6 +235,7 @@ class Context {
   using Buffers = std::vector<tc_input_buffer>;
   using Results = std::vector<tc_output_buffer>;
 
+  static constexpr uint64_t kLongRun = 50'000'000;  // nanoseconds
   static constexpr size_t kMostRuns = 10000;
   static constexpr size_t kMostEvents = 100000;  // of a timeline
 
@@ -328,7 +262,15 @@ class Context {
     size_t fastest = 0;
     uint64_t run_started = 0, started = 0, last = 0;
     clockid_t clock = CLOCK_MONOTONIC;
+    uint64_t next_look = 0;
 
+    // Now and then.
+    bool looks_for_signals() {
+      const uint64_t now = nanoseconds();
+      if (now < next_look) return false;
+      next_look = now + 20'000'000;
+      return true;
+    }
     void begin() {
       for (Step& step : steps) step.elapsed = 0, step.times = 0;
       events.clear();
@@ -372,6 +314,40 @@ class Context {
     }
   };
 
+  // All that a run uses: it goes on by itself where its caller was interrupted.
+  struct Apart {
+    std::shared_ptr<Context> context;
+    std::vector<Given> given;
+    Buffers inputs;
+    Results outputs;
+    py::tuple results;
+  };
+
+  template <class Execute>
+  void execute_apart(Apart apart, const Execute& execute) {
+    const auto owned = std::make_shared<Apart>(std::move(apart));
+    left_ = true;
+    try {
+      run_apart([call = owned.get(), execute] { execute(call->inputs, call->outputs); }, owned);
+    } catch (const py::error_already_set&) {
+      throw;
+    } catch (...) {
+      left_ = false;
+      throw;
+    }
+    left_ = false;
+  }
+
+  // Whether a run may take longer than somebody who has pressed Ctrl-C waits: by the run before, and always for the first.
+  bool may_take_long() const { return run_nanoseconds_ >= kLongRun; }
+
+  tc_status timed_run(const Buffers& inputs, const Results& outputs) {
+    const uint64_t begin = nanoseconds(CLOCK_MONOTONIC_COARSE);
+    const tc_status status = run_once(inputs, outputs);
+    run_nanoseconds_ = nanoseconds(CLOCK_MONOTONIC_COARSE) - begin;
+    return status;
+  }
+
   static void step_done(void* user, int32_t step) { static_cast<Profile*>(user)->done(step); }
 
   tc_status run_once(const Buffers& inputs, const Results& outputs) {
@@ -379,8 +355,8 @@ class Context {
                           outputs.data(), static_cast<int32_t>(outputs.size()));
   }
 
-  // Takes the array's memory as it is where that is possible, else what `convert_` makes of it.
-  void acquire_input(size_t index, Given& given) {
+  // Takes the array's memory as it is where that is possible; false where it has to be converted.
+  bool take(size_t index, Given& given) const {
     const tc_port_info& info = inputs_[index].info;
     if (const NumpyArray* array = numpy_.dense_array(given.array.ptr(), inputs_[index].type)) {
       given.data = array->data;
@@ -388,23 +364,51 @@ class Context {
       given.sizes = array->sizes;
       given.bytes = static_cast<uint64_t>(tc_dtype_size(info.dtype));
       for (int axis = 0; axis < array->rank; ++axis) given.bytes *= static_cast<uint64_t>(array->sizes[axis]);
-      return;
+      return given.taken = true;
     }
-    for (bool converted : {false, true}) {
-      View& view = given.view;
-      if (view.acquire(given.array.ptr(), PyBUF_STRIDES | PyBUF_FORMAT) && has_type(*view, info.dtype) &&
-          PyBuffer_IsContiguous(&*view, 'C') &&
-          reinterpret_cast<uintptr_t>(view->buf) % static_cast<size_t>(view->itemsize) == 0) {
-        given.data = view->buf;
-        given.rank = view->ndim;
-        given.sizes = view->shape;
-        given.bytes = static_cast<uint64_t>(view->len);
-        return;
-      }
-      view.release();
-      TC_CHECK(!converted, "for input ", index);
-      given.array = convert_(index, given.array);
+    View& view = given.view;
+    if (view.acquire(given.array.ptr(), PyBUF_STRIDES | PyBUF_FORMAT) && has_type(*view, info.dtype) &&
+        PyBuffer_IsContiguous(&*view, 'C') &&
+        reinterpret_cast<uintptr_t>(view->buf) % static_cast<size_t>(view->itemsize) == 0) {
+      given.data = view->buf;
+      given.rank = view->ndim;
+      given.sizes = view->shape;
+      given.bytes = static_cast<uint64_t>(view->len);
+      return given.taken = true;
     }
+    view.release();
+    return false;
+  }
+
+  // Takes what `convert_` makes of the arrays that could not be taken as they are. Converting may copy, so that shapes which the
+  // model refuses are refused before.
+  void convert_rest(std::vector<Given>& given) {
+    std::vector<Given> shapes(given.size());
+    bool known = true;
+    for (size_t i = 0; i < given.size(); ++i) known = known && shape_of(given[i], shapes[i]);
+    if (known && !is_bound(shapes)) bind(shapes);
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (given[i].taken) continue;
+      given[i].array = convert_(i, given[i].array);
+      const bool taken = take(i, given[i]);
+      TC_CHECK(taken, "for input ", i);
+    }
+  }
+
+  // The shape alone, by the array's attribute where it was not taken yet; false where it has none.
+  static bool shape_of(const Given& given, Given& shape) {
+    shape.rank = given.rank;
+    shape.sizes = given.sizes;
+    if (given.taken) return true;
+    const py::object sizes = py::getattr(given.array, "shape", py::none());
+    if (!py::isinstance<py::tuple>(sizes)) return false;
+    for (const py::handle& size : sizes) {
+      if (!PyLong_Check(size.ptr())) return false;
+      shape.own_sizes.push_back(PyLong_AsSsize_t(size.ptr()));
+    }
+    shape.rank = static_cast<int>(shape.own_sizes.size());
+    shape.sizes = shape.own_sizes.data();
+    return true;
   }
 
   // Whether the arrays have the shapes of the run before.
@@ -430,7 +434,7 @@ class Context {
       shapes[i] = {dims_.data() + dims_.size(), given[i].rank, 0};
       dims_.insert(dims_.end(), given[i].sizes, given[i].sizes + given[i].rank);
     }
-    check(tc_context_bind(handle_.get(), shapes.data(), static_cast<int32_t>(shapes.size())));
+    model_.check(tc_context_bind(handle_.get(), shapes.data(), static_cast<int32_t>(shapes.size())));
     for (size_t i = 0; i < outputs_.size(); ++i) {
       Output& output = outputs_[i];
       output.sizes = port_sizes(tc_context_output_shape, i, output.bytes);
@@ -449,7 +453,7 @@ class Context {
   template <class Get>
   Sizes port_sizes(Get get, size_t index, uint64_t& bytes) const {
     Sizes sizes;
-    check(get(handle_.get(), static_cast<int32_t>(index), sizes.dims, &sizes.rank, &bytes));
+    model_.check(get(handle_.get(), static_cast<int32_t>(index), sizes.dims, &sizes.rank, &bytes));
     return sizes;
   }
 
@@ -461,6 +465,8 @@ class Context {
   std::vector<Output> outputs_;
   std::vector<int64_t> dims_;   // all sizes of all inputs of the run before
   bool bound_ = false;
+  uint64_t run_nanoseconds_ = kLongRun;   // of the last run
+  bool left_ = false;
 };
 
 // The contexts of one module: as many as threads of the program have been in it at once.
@@ -487,7 +493,9 @@ class Runner : public std::enable_shared_from_this<Runner> {
     struct Taken {
       Runner& runner;
       std::shared_ptr<Context> context;
-      ~Taken() { runner.give_back(std::move(context)); }
+      ~Taken() {
+        if (!context->is_left()) runner.give_back(std::move(context));
+      }
     };
     const Taken taken = {*this, take()};
     py::tuple results = taken.context->run(arrays);
@@ -530,11 +538,7 @@ class Runner : public std::enable_shared_from_this<Runner> {
 }  // namespace
 
 void add_runner(py::module_& module) {
-  py::class_<Model>(module, "Model")
-      .def(py::init<const std::string&>())
-      .def("info", &Model::info)
-      .def("inputs", [](const Model& model) { return model.ports(true); })
-      .def("outputs", [](const Model& model) { return model.ports(false); });
+  add_loaded_model(module);
   py::class_<Context, std::shared_ptr<Context>>(module, "Context")
       .def("profile", &Context::profile)
       .def("memory", &Context::memory)

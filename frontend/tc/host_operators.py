@@ -88,7 +88,7 @@ def _pattern(pattern, who):
         import re2
     except ImportError:
         raise UnsupportedError(f"{who} needs the regular expressions of the package google-re2, which take linear time for any "
-                               "pattern: pip install google-re2") from None
+                               "pattern: pip install 'tc-compiler[strings]'") from None
     if len(pattern) > LONGEST_PATTERN:
         raise UnsupportedError(f"{who} has a pattern of {len(pattern)} characters; at most {LONGEST_PATTERN} are supported")
     options = re2.Options()

@@ -19,7 +19,7 @@ class _Compiler:
             module = importlib.import_module("._tc", __package__)
         except ModuleNotFoundError:
             raise Error("this is tc's runtime alone: it loads and runs compiled models and does not compile; "
-                        "install the package tc for that") from None
+                        "the compiler is another package: pip install tc-compiler") from None
         value = getattr(module, name)
         setattr(self, name, value)
         return value

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "ir/ops/op.h"
 #include "ir/passes/passes.h"
 
@@ -85,13 +86,16 @@ bool is_wanted(const Pass& pass, const PassOptions& options) {
 }
 
 void run_pass(const Pass& pass, Graph& graph) {
+  interruption_point();
   run_on_all(pass, graph);
   infer_shapes(graph);
 }
 
 void run_passes(Graph& graph, const PassOptions& options) {
   check_name(options.dump);
+  work_progress() = {"simplifying", 0, static_cast<int64_t>(pass_table().size())};
   for (const Pass& pass : pass_table()) {
+    ++work_progress().done;
     if (!is_wanted(pass, options)) continue;
     const bool dump = options.dump_text && (options.dump == "all" || options.dump == pass.name);
     const std::string before = dump ? str(graph) : "";

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "scheduler/core/primitive.h"
 #include "scheduler/core/rewriting.h"
 #include "scheduler/core/state.h"
@@ -41,6 +42,7 @@ Schedule& Schedule::operator=(Schedule other) {
 Schedule::~Schedule() = default;
 
 std::optional<std::string> Schedule::apply(const std::string& line) {
+  interruption_point();
   return apply_line(*state_, line);
 }
 
@@ -54,7 +56,10 @@ std::optional<std::string> Schedule::replay(const std::vector<std::string>& trac
 const std::vector<std::string>& Schedule::trace() const { return state_->trace; }
 const Kernel& Schedule::kernel() const { return state_->kernel->kernel; }
 const Target& Schedule::target() const { return state_->target; }
-std::optional<std::string> Schedule::check() const { return check_state(*state_); }
+std::optional<std::string> Schedule::check() const {
+  interruption_point();
+  return check_state(*state_);
+}
 
 bool Schedule::is_padding(const std::string& buffer, const std::vector<int64_t>& index) const {
   return std::any_of(state_->blocked.begin(), state_->blocked.end(), [&](const BlockedDim& dim) {
@@ -71,6 +76,7 @@ std::string Schedule::tree() const {
 }
 
 ScheduledKernel Schedule::finish() const {
+  interruption_point();
   State sealed = *state_;
   if (!sealed.ordered) end_rewrites(sealed);
   if (auto refused = check_state(sealed)) {

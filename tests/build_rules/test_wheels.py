@@ -63,9 +63,9 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def full(made, tmp_path_factory):
-    """The wheel tc, unpacked."""
+    """The wheel tc-compiler, unpacked."""
     folder = tmp_path_factory.mktemp("full")
-    with zipfile.ZipFile(chosen(made[1], r"tc-.*x86_64\.whl")) as archive:
+    with zipfile.ZipFile(chosen(made[1], r"tc_compiler-.*x86_64\.whl")) as archive:
         archive.extractall(folder)
     return folder
 
@@ -95,18 +95,18 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def compiler(made, model, tmp_path_factory):
-    """A bare root with the wheel tc and the model."""
+    """A bare root with the wheel tc-compiler and the model."""
     root = bare_root.make(tmp_path_factory.mktemp("compiler"))
-    root.install(chosen(made[1], r"tc-.*x86_64\.whl"))
+    root.install(chosen(made[1], r"tc_compiler-.*x86_64\.whl"))
     shutil.copy(model, root.folder / "tmp")
     return root
 
 
 @pytest.fixture(scope="module")
 def runtime(made, tmp_path_factory):
-    """A bare root with the wheel tc-runtime."""
+    """A bare root with the wheel tc-compiler-runtime."""
     root = bare_root.make(tmp_path_factory.mktemp("runtime"))
-    root.install(chosen(made[1], r"tc_runtime-.*linux_x86_64\.whl"))
+    root.install(chosen(made[1], r"tc_compiler_runtime-.*linux_x86_64\.whl"))
     return root
 
 
@@ -134,26 +134,26 @@ def test_names_and_metadata(made):
     lines, wheels = made
     assert [line for line in lines if not line.startswith("==")] == [
         str(path) for path in sorted(wheels.values(), key=lambda path: lines.index(str(path)))]
-    with zipfile.ZipFile(chosen(wheels, r"tc-.*-manylinux_2_\d\d_x86_64\.whl")) as archive:
-        text = archive.read("tc-0.1.0.dist-info/METADATA").decode()
-        entries = archive.read("tc-0.1.0.dist-info/entry_points.txt").decode()
-    assert "\nName: tc\n" in text and "Requires-Dist: rich\n" in text and "Provides-Extra: torch\n" in text
-    assert entries == "[torch_dynamo_backends]\ntc = tc.torch.backend:backend\n"
-    with zipfile.ZipFile(chosen(wheels, r"tc_runtime-.*-linux_x86_64\.whl")) as archive:
-        text = archive.read("tc_runtime-0.1.0.dist-info/METADATA").decode()
-    assert "\nName: tc-runtime\n" in text and re.findall("Requires-Dist: (.*)", text) == ["numpy"]
+    with zipfile.ZipFile(chosen(wheels, r"tc_compiler-.*-manylinux_2_\d\d_x86_64\.whl")) as archive:
+        text = archive.read("tc_compiler-0.1.0.dist-info/METADATA").decode()
+        entries = archive.read("tc_compiler-0.1.0.dist-info/entry_points.txt").decode()
+    assert "\nName: tc-compiler\n" in text and "Requires-Dist: rich\n" in text and "Provides-Extra: torch\n" in text
+    assert entries == "[console_scripts]\ntcompile = tc.command:run\n\n[torch_dynamo_backends]\ntc = tc.torch.backend:backend\n"
+    with zipfile.ZipFile(chosen(wheels, r"tc_compiler_runtime-.*-linux_x86_64\.whl")) as archive:
+        text = archive.read("tc_compiler_runtime-0.1.0.dist-info/METADATA").decode()
+    assert "\nName: tc-compiler-runtime\n" in text and re.findall("Requires-Dist: (.*)", text) == ["numpy"]
 
 
 def test_the_wheels_share_no_file(made):
     names = []
-    for pattern in r"tc-.*\.whl", r"tc_runtime-.*linux_x86_64\.whl":
+    for pattern in r"tc_compiler-.*\.whl", r"tc_compiler_runtime-.*linux_x86_64\.whl":
         with zipfile.ZipFile(chosen(made[1], pattern)) as archive:
             names.append(set(archive.namelist()))
     assert not names[0] & names[1]
 
 
 def test_the_runtime_has_no_part_of_the_compiler(made, tmp_path):
-    wheels = [path for name, path in made[1].items() if name.startswith("tc_runtime")]
+    wheels = [path for name, path in made[1].items() if name.startswith("tc_compiler_runtime")]
     for number, path in enumerate(wheels):
         assert path.stat().st_size < 1_000_000
         with zipfile.ZipFile(path) as archive:
@@ -164,11 +164,11 @@ def test_the_runtime_has_no_part_of_the_compiler(made, tmp_path):
 
 
 def test_the_full_wheel_has_every_library(full):
-    inside = {path.name for path in full.glob("tc.libs/*")}
+    inside = {path.name for path in full.glob("tc_compiler.libs/*")}
     assert any(name.startswith("libLLVM") for name in inside)
     for path in elf_files(full):
         assert needed_by(path) <= inside | BASE_LIBRARIES, path
-    for path in [full / "tc/_tc.so", full / "tc/bin/tc-builder", *full.glob("tc.libs/*")]:
+    for path in [full / "tc/_tc.so", full / "tc/bin/tc-builder", *full.glob("tc_compiler.libs/*")]:
         listing = subprocess.run(["ldd", path], check=True, text=True, capture_output=True).stdout
         found = dict(re.findall(r"^\s*(\S+) => (.*?)(?: \(0x[0-9a-f]+\))?$", listing, re.M))
         for name, place in found.items():
@@ -201,7 +201,7 @@ print(tc.tune("small.onnx", log="log.db", trials=4).trials)
 
 
 def run_in_both(compiler, runtime, name):
-    """NAME.onnx compiled and run by the wheel tc, then loaded and run by tc-runtime: what LOAD prints."""
+    """NAME.onnx compiled and run by the wheel tc-compiler, then loaded and run by tc-compiler-runtime: what LOAD prints."""
     compiler.python(COMPILE, f"{name}.onnx", f"{name}.so")
     for file in f"{name}.so", f"{name}.so.npy":
         shutil.copy(compiler.folder / "tmp" / file, runtime.folder / "tmp")
@@ -225,8 +225,8 @@ try:
 except SystemExit as error:
     print(error.code)
 """)
-    sentence = ("this is tc's runtime alone: it loads and runs compiled models and does not compile; install the "
-                "package tc for that")
+    sentence = ("this is tc's runtime alone: it loads and runs compiled models and does not compile; the "
+                "compiler is another package: pip install tc-compiler")
     assert told == f"{sentence}\nerror: {sentence}\n"
 
 
@@ -243,8 +243,8 @@ print(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
 
 @pytest.mark.parametrize("again", ["tc", "tc_runtime"])
 def test_both_may_be_installed(made, tmp_path, again):
-    """The package tc is the one that is imported, in whatever order they came; each goes without the other's files."""
-    first = chosen(made[1], r"tc-.*\.whl"), chosen(made[1], r"tc_runtime-.*linux_x86_64\.whl")
+    """The compiler's is the one that is imported, in whatever order they came; each goes without the other's files."""
+    first = chosen(made[1], r"tc_compiler-.*\.whl"), chosen(made[1], r"tc_compiler_runtime-.*linux_x86_64\.whl")
     for wheel in first if again == "tc" else first[::-1]:
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(tmp_path)
@@ -296,7 +296,7 @@ class RiscV64:
 def test_runs_on_riscv64(made, model, tmp_path):
     tc = pytest.importorskip("tc")
     machine = RiscV64(tmp_path)
-    with zipfile.ZipFile(chosen(made[1], r"tc_runtime-.*-cp313-cp313-linux_riscv64\.whl")) as archive:
+    with zipfile.ZipFile(chosen(made[1], r"tc_compiler_runtime-.*-cp313-cp313-linux_riscv64\.whl")) as archive:
         archive.extractall(tmp_path / "site")
     tc.compile(model, target="rv64gcv").save(str(tmp_path / "small.so"))
     x = np.random.default_rng(1).standard_normal((4, 16), np.float32)
@@ -310,9 +310,9 @@ numpy.save("y.npy", tc.load("small.so", threads=1)(numpy.load("x.npy")))
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected, rtol=1e-4, atol=1e-5)
 
 
-NO_RUNTIME = "== no wheel of tc-runtime for riscv64: the packages of riscv64_python.lock were not laid out"
-NO_AGENT = ("== the wheel tc has no agent for riscv64 boards: the packages of riscv64_packages.lock were not laid "
-            "out")
+NO_RUNTIME = "== no wheel of tc-compiler-runtime for riscv64: the packages of riscv64_python.lock were not laid out"
+NO_AGENT = ("== the wheel tc-compiler has no agent for riscv64 boards: the packages of riscv64_packages.lock were not "
+            "laid out")
 
 
 def test_says_that_the_runtime_for_riscv64_is_left_out(tmp_path):
@@ -324,6 +324,64 @@ def test_says_that_the_runtime_for_riscv64_is_left_out(tmp_path):
 def test_says_that_the_agent_is_left_out(tmp_path):
     lines, wheels = make(tmp_path / "wheels", TC_PYTHON_RISCV64=str(tmp_path), TC_SYSROOT_RISCV64=str(tmp_path))
     assert lines[1:3] == [NO_RUNTIME, NO_AGENT]
-    with zipfile.ZipFile(chosen(wheels, r"tc-.*x86_64\.whl")) as archive:
+    with zipfile.ZipFile(chosen(wheels, r"tc_compiler-.*x86_64\.whl")) as archive:
         programs = [name for name in archive.namelist() if name.startswith("tc/bin/")]
     assert "tc/bin/tc-agent" in programs and "tc/bin/riscv64/tc-agent" not in programs
+
+
+def readme_examples():
+    """The lines of README's first block of Python."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.search(r"```python\n(.*?)```", text, re.DOTALL)[1].replace("time_limit=180", "time_limit=3").splitlines()
+
+
+# What README's examples read: a model of one input, and of PyTorch's a module.
+BEFORE_EXAMPLES = """
+import numpy as np
+x = np.ones((4, 16), np.float32)
+"""
+TORCH_BEFORE_EXAMPLES = """
+import torch
+module = torch.nn.Linear(16, 8)
+"""
+
+
+def of_packages(line):
+    """Whether an example needs a package besides numpy."""
+    return any(word in line for word in ("tflite", "torch", "(module"))
+
+
+def test_readme_in_an_empty_environment(compiler, model):
+    shutil.copy(model, compiler.folder / "tmp/model.onnx")
+    lines = [line for line in readme_examples() if not of_packages(line)]
+    assert len(lines) >= 6 and "m = tc.compile(" in lines[1]
+    compiler.python(BEFORE_EXAMPLES + "\n".join(lines) + "\nassert y.shape == (4, 8)\n")
+    assert (compiler.folder / "tmp/model").exists() and (compiler.folder / "tmp/model.o").exists()
+
+
+@pytest.mark.full
+def test_readme_with_the_extras(made, model, tmp_path):
+    """All examples and the console script, with the packages of this environment behind the wheel's own."""
+    pytest.importorskip("torch")
+    pytest.importorskip("tflite")
+    from tests.frontend.test_tflite import relu
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    subprocess.run([environment / "bin/python", "-m", "pip", "install", "-qq", "--no-index", "--no-deps", chosen(made[1], r"tc_compiler-.*x86_64\.whl")],
+                   check=True)
+    site, = environment.glob("lib/python3.*/site-packages")
+    (site / "others.pth").write_text(str(pathlib.Path(np.__file__).parents[1]) + "\n")
+    shutil.copy(model, tmp_path / "model.onnx")
+    (tmp_path / "model.tflite").write_bytes(bytes(relu()))
+
+    def run(*arguments):
+        done = subprocess.run([environment / "bin" / arguments[0], *arguments[1:]], cwd=tmp_path, capture_output=True, text=True, check=False,
+                              env={**os.environ, "TC_LOG": str(tmp_path / "log.db"), "PYTHONPATH": ""})
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    lines = BEFORE_EXAMPLES + TORCH_BEFORE_EXAMPLES + "\n".join(readme_examples())
+    told = run("python", "-c", lines + "\nassert y.shape == (4, 8) and f(torch.ones(4, 16)).shape == (4, 8)\nprint(tc.__file__)\n")
+    assert told == f"{site}/tc/__init__.py\n"
+    assert run("tcompile", "--version").startswith("tc ")
+    assert "wrote  model.so" in run("tcompile", "compile", "model.onnx")

@@ -217,7 +217,7 @@ def test_models_that_are_not_quantised(tmp_path):
 def test_without_the_package_onnx():
     code = "import sys; sys.modules['onnx'] = None; import tc; tc.quantize"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
-    assert said.endswith("quantising writes ONNX by the package onnx, which is not installed here: pip install 'tc[quantize]'\n")
+    assert said.endswith("quantising writes ONNX by the package onnx, which is not installed here: pip install 'tc-compiler[quantize]'\n")
 
 
 # --- parts ---

@@ -125,7 +125,8 @@ def test_hostile_patterns_do_not_hang():
 def test_without_the_package_of_regular_expressions(monkeypatch):
     monkeypatch.setitem(sys.modules, "re2", None)
     refusal(tc.UnsupportedError, lambda: one("RegexFullMatch", dtype=BOOL, pattern="only here")(["a"]),
-            "needs the regular expressions of the package google-re2, which take linear time for any pattern: pip install google-re2")
+            "needs the regular expressions of the package google-re2, which take linear time for any pattern: pip install "
+            "'tc-compiler[strings]'")
 
 
 def test_equality():

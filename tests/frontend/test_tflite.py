@@ -402,6 +402,6 @@ def test_the_package_is_asked_for(monkeypatch):
     with pytest.raises(tc.Error) as raised:
         tc.compile(relu(), log=False)
     assert str(raised.value) == ("files of TensorFlow Lite are read by the package tflite, which is not installed here: pip install "
-                                 "'tc[tflite]'")
+                                 "'tc-compiler[tflite]'")
     monkeypatch.undo()
     importlib.import_module("tc.tflite")

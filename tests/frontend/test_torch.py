@@ -369,7 +369,7 @@ def test_without_torch_a_sentence_says_how_to_install_it(tmp_path):
               "try: tc.compile(sys.argv[1])\nexcept tc.Error as error: print(error)")
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "model.pt")], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == ("models of PyTorch are read by PyTorch itself, which is not installed here: "
-                                   "pip install 'tc[torch]'")
+                                   "pip install 'tc-compiler[torch]'")
 
 
 class Cached(nn.Module):

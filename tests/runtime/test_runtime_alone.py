@@ -102,8 +102,8 @@ try:
 except tc.Error as error:
     print(error)
 """, package=alone)
-    assert told == ("this is tc's runtime alone: it loads and runs compiled models and does not compile; install the "
-                    "package tc for that")
+    assert told == ("this is tc's runtime alone: it loads and runs compiled models and does not compile; the "
+                    "compiler is another package: pip install tc-compiler")
 
 
 def test_names_that_are_not_there():

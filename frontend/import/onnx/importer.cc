@@ -28,6 +28,7 @@
 #include "frontend/import/onnx/unrolled_loop.h"
 #include "frontend/import/origins.h"
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/rows.h"
 
@@ -148,6 +149,7 @@ class OnnxImporter final : public NodeImporter {
   }
 
   void import_node(const tc_onnx::NodeProto& proto, NameScope& scope, int depth) override {
+    interruption_point();
     if (depth > kDeepestSubgraph) fail(ErrorKind::Model, "'", file_name_, "' nests too deep");
     if (repeating_ && ++repeated_ > kMostRepeated) {
       fail(ErrorKind::Unsupported, origin_of(proto, scope).str(), " is in a loop over sequences, whose iterations are compiled one by one; more than ",

@@ -1,12 +1,12 @@
 """A quantiser for those who have none: a float network and some of its inputs in, a network of 8-bit integers between QuantizeLinear and
-DequantizeLinear out. Imported when it is first asked for; it needs the package onnx (`pip install 'tc[quantize]'`)."""
+DequantizeLinear out. Imported when it is first asked for; it needs the package onnx (`pip install 'tc-compiler[quantize]'`)."""
 
 from ..errors import Error
 
 try:
     import onnx  # noqa: F401
 except ImportError:
-    raise Error("quantising writes ONNX by the package onnx, which is not installed here: pip install 'tc[quantize]'") from None
+    raise Error("quantising writes ONNX by the package onnx, which is not installed here: pip install 'tc-compiler[quantize]'") from None
 
 from .quantiser import Options, Quantised, quantize
 

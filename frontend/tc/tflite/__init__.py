@@ -5,7 +5,7 @@ from ..errors import Error
 try:
     import tflite  # noqa: F401
 except ImportError:
-    raise Error("files of TensorFlow Lite are read by the package tflite, which is not installed here: pip install 'tc[tflite]'") from None
+    raise Error("files of TensorFlow Lite are read by the package tflite, which is not installed here: pip install 'tc-compiler[tflite]'") from None
 
 from .model import read, read_with_states
 

@@ -6,7 +6,7 @@ from ..errors import Error
 try:
     import torch  # noqa: F401
 except ImportError:
-    raise Error("models of PyTorch are read by PyTorch itself, which is not installed here: pip install 'tc[torch]'") from None
+    raise Error("models of PyTorch are read by PyTorch itself, which is not installed here: pip install 'tc-compiler[torch]'") from None
 
 from .backend import backend, register
 from .calling import TorchModule, module_of

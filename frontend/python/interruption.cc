@@ -1,0 +1,39 @@
+// The compiler's long work as Python's users see it.
+#include "frontend/python/interruption.h"
+
+#include "frontend/python/signals.h"
+#include "ir/interrupt.h"
+
+namespace py = pybind11;
+
+namespace tc {
+namespace {
+
+// Of this thread; a plain pointer, since a thread may end without the interpreter's lock.
+thread_local PyObject* progress_callback = nullptr;
+
+// Whether Python's error is set now.
+bool is_interrupted() {
+  if (has_raised_signal()) return true;
+  if (progress_callback == nullptr) return false;
+  const WorkProgress& progress = work_progress();
+  const py::gil_scoped_acquire acquire;
+  PyObject* const result = PyObject_CallFunction(progress_callback, "sLL", progress.phase, static_cast<long long>(progress.done),
+                                                 static_cast<long long>(progress.total));
+  Py_XDECREF(result);
+  return result == nullptr;
+}
+
+}  // namespace
+
+void add_interruption(py::module_& module) {
+  is_signal_thread();     // asks Python which one that is
+  set_interruption_check(&is_interrupted);
+  module.def("set_progress", [](const py::object& function) {
+    py::object before = progress_callback == nullptr ? py::none() : py::reinterpret_steal<py::object>(progress_callback);
+    progress_callback = function.is_none() ? nullptr : py::object(function).release().ptr();
+    return before;
+  });
+}
+
+}  // namespace tc

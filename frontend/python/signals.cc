@@ -1,0 +1,117 @@
+// Python's signals while native code runs.
+#include "frontend/python/signals.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+namespace py = pybind11;
+
+namespace tc {
+namespace {
+
+// Between two looks for signals.
+constexpr std::chrono::milliseconds kPause{20};
+
+unsigned long main_thread() {
+  const py::object thread = py::module_::import("threading").attr("main_thread")();
+  return thread.attr("ident").cast<unsigned long>();
+}
+
+bool is_finalizing() {
+#if PY_VERSION_HEX >= 0x030d0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
+// Work on a thread, and who waits for it.
+struct Apart {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false, abandoned = false;
+  std::exception_ptr error;
+  std::function<void()> work;
+  std::shared_ptr<void> owned;
+
+  void run() {
+    std::exception_ptr raised;
+    try {
+      work();
+    } catch (...) {
+      raised = std::current_exception();
+    }
+    std::unique_lock lock(mutex);
+    error = raised;
+    done = true;
+    changed.notify_all();
+    if (!abandoned) return;
+    lock.unlock();
+    // At the interpreter's end nobody may have its lock any more; the process's end frees the memory.
+    if (Py_IsInitialized() == 0 || is_finalizing()) {
+      new std::shared_ptr<void>(std::move(owned));
+      return;
+    }
+    const py::gil_scoped_acquire acquire;
+    work = nullptr;
+    owned.reset();
+  }
+};
+
+}  // namespace
+
+bool is_signal_thread() {
+  // Asked for when the first module is loaded; Python's main thread stays the same, but in the child of a fork.
+  static const unsigned long main = [] {
+    const py::gil_scoped_acquire acquire;
+    return main_thread();
+  }();
+  return PyThread_get_thread_ident() == main;
+}
+
+bool has_raised_signal() {
+  if (!is_signal_thread()) return false;
+  const py::gil_scoped_acquire acquire;
+  return PyErr_CheckSignals() != 0;
+}
+
+void throw_python_error() {
+  const py::gil_scoped_acquire acquire;
+  throw py::error_already_set();
+}
+
+void run_apart(const std::function<void()>& work, std::shared_ptr<void> owned) {
+  auto apart = std::make_shared<Apart>();
+  apart->work = work;
+  apart->owned = std::move(owned);
+  const py::gil_scoped_release release;
+  std::thread thread;
+  try {
+    thread = std::thread([apart] { apart->run(); });
+  } catch (const std::system_error&) {
+    return work();     // no more threads to be had
+  }
+  bool raised = false;
+  {
+    std::unique_lock lock(apart->mutex);
+    while (!raised && !apart->changed.wait_for(lock, kPause, [&] { return apart->done; })) {
+      lock.unlock();
+      raised = has_raised_signal();
+      lock.lock();
+      // Done meanwhile: then it lets nothing go itself.
+      if (raised) apart->abandoned = true;
+    }
+  }
+  if (raised) {
+    thread.detach();
+    throw_python_error();
+  }
+  thread.join();
+  if (apart->error) std::rethrow_exception(apart->error);
+}
+
+}  // namespace tc

@@ -1,0 +1,44 @@
+// Leaving long work where the user asks for that.
+#include "ir/interrupt.h"
+
+#include <time.h>
+
+namespace tc {
+namespace {
+
+constexpr int64_t kBetweenChecks = 20'000'000;   // nanoseconds
+
+std::atomic<InterruptionCheck> interruption_check{nullptr};
+thread_local int64_t next_check = 0;
+thread_local const std::atomic<bool>* helper_stop = nullptr;
+
+// Of a clock that is read in some nanoseconds and goes in steps of a few milliseconds.
+int64_t coarse_nanoseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+}  // namespace
+
+void set_interruption_check(InterruptionCheck check) { interruption_check.store(check); }
+
+WorkProgress& work_progress() {
+  thread_local WorkProgress progress;
+  return progress;
+}
+
+void interruption_point() {
+  if (helper_stop != nullptr && helper_stop->load(std::memory_order_relaxed)) throw Interrupted();
+  const InterruptionCheck check = interruption_check.load(std::memory_order_relaxed);
+  if (check == nullptr) return;
+  const int64_t now = coarse_nanoseconds();
+  if (now < next_check) return;
+  next_check = now + kBetweenChecks;
+  if (check()) throw Interrupted();
+}
+
+Helping::Helping(const std::atomic<bool>& stop) { helper_stop = &stop; }
+Helping::~Helping() { helper_stop = nullptr; }
+
+}  // namespace tc
