@@ -8,6 +8,7 @@ from .composites import forms_in, set_forms
 from .errors import Error, ShapeError, UnsupportedError
 from .native import compiler
 from .ports import BIT_TYPES, NUMPY_NAMES
+from .sizes import size_option
 from .sources import source_of
 
 # What a quantised network computes: what its unfused evaluation in floats gives, or sums scaled in fixed point.
@@ -23,7 +24,7 @@ class Options:
     tolerance: float = 1e-4
     seed: int = 0
     dump: str | None = None     # name of a graph pass, or "all"
-    max_ram: int | None = None
+    max_ram: int | str | None = None
     quantised: str = "exact"
 
 
@@ -42,9 +43,7 @@ def options_of(options=Options()):
     if not options.tolerance >= 0:
         raise Error(f"tolerance is {options.tolerance}; give a number of at least 0")
     result.tolerance = options.tolerance
-    if options.max_ram is not None and not 1 <= options.max_ram < 1 << 63:
-        raise Error(f"max_ram is {options.max_ram}; give a number of bytes, or None for this machine's memory")
-    result.max_ram = int(options.max_ram or 0)
+    result.max_ram = size_option("max_ram", options.max_ram, "this machine's memory")
     if options.quantised not in MEANINGS:
         raise Error(f"quantised is {options.quantised!r}; give {' or '.join(repr(name) for name in MEANINGS)}")
     result.quantised = options.quantised

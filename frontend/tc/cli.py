@@ -23,6 +23,7 @@ from .native import compiler, runtime
 from .ports import BIT_TYPES, NUMPY_NAMES
 from .profile import limits_text, profile
 from .quantising_command import add_command as add_quantize
+from .sizes import size_argument
 from .sources import described, is_torch_model, source_of
 from .tuning import tune
 
@@ -462,8 +463,7 @@ def _add_compiling(added):
     added.add_argument("--tolerance", type=_number(float, 0, "a number"), default=1e-4,
                        help="error budget, relative to an output's largest magnitude")
     added.add_argument("--seed", type=_number(int, 0, "a whole number"), default=0)
-    added.add_argument("--max-ram", type=_number(int, 1, "a whole number"), metavar="BYTES",
-                       help="memory that the model may use; default: this machine's")
+    added.add_argument("--max-ram", type=size_argument, metavar="SIZE", help="memory that the model may use (256KB, 1MiB); default: this machine's")
     added.add_argument("--quantised", choices=MEANINGS, default="exact",
                        help="networks of integers: as the unfused evaluation in floats (exact), or scaled in fixed point (fast)")
     added.add_argument("--log", metavar="FILE", help="log of tuning records; default: $TC_LOG, else the user's cache folder")

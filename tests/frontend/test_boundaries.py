@@ -193,7 +193,7 @@ def test_more_memory_than_the_model_may_use(tmp_path, capsys):
     with pytest.raises(tc.UnsupportedError, match="takes 16384 bytes, but a model may use 9999 at most; check the sizes"):
         tc.compile(model, max_ram=9999)
     tc.compile(model, threads=1, max_ram=1 << 24)
-    with pytest.raises(tc.Error, match="^max_ram is 0; give a number of bytes, or None for this machine's memory$"):
+    with pytest.raises(tc.Error, match="^max_ram is 0; give a number of bytes, alone or with a unit \\(256KB, 1MiB\\), or None for this machine's memory$"):
         tc.compile(model, max_ram=0)
     path = tmp_path / "m.onnx"
     path.write_bytes(model)

@@ -1,0 +1,52 @@
+"""Sizes in bytes, as users write them and as they are told."""
+
+import argparse
+import re
+
+import numpy as np
+
+from .errors import Error
+
+# As SI and IEC have them: 256KB are 256,000 bytes, 256KiB are 262,144.
+_UNITS = {"": 1, "b": 1, **{f"{prefix}b": 1000 ** power for power, prefix in enumerate("kmgt", 1)},
+          **{f"{prefix}ib": 1024 ** power for power, prefix in enumerate("kmgt", 1)}}
+_MOST = (1 << 63) - 1
+# How an error says what is taken.
+EXPECTED = "a number of bytes, alone or with a unit (256KB, 1MiB)"
+
+
+def bytes_of(value):
+    """The number of bytes that `value` means: 262144, "262144", "256KiB", "0.25 MB" (units in any case). None where it is no
+    size, or not one of 1 to 2^63 - 1 bytes; a part of a byte is left out."""
+    number = None
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*(\d+)(\.\d+)?\s*([a-z]*)\s*", value.lower(), re.ASCII)
+        if found and found[3] in _UNITS and len(found[0]) < 64:
+            whole, part, unit = int(found[1]), found[2] or ".0", _UNITS[found[3]]
+            number = whole * unit + int(part[1:]) * unit // 10 ** (len(part) - 1)
+    elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) and value == value // 1:
+        number = int(value)
+    return number if number is not None and 1 <= number <= _MOST else None
+
+
+def size_option(name, value, otherwise):
+    """The number of bytes of the option `name`, 0 where it is None, which means `otherwise` (a noun phrase for the error)."""
+    if value is None:
+        return 0
+    number = bytes_of(value)
+    if number is None:
+        raise Error(f"{name} is {value!r}; give {EXPECTED}, or None for {otherwise}")
+    return number
+
+
+def size_argument(text):
+    """The same for argparse's `type=`."""
+    number = bytes_of(text)
+    if number is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is not {EXPECTED}")
+    return number
+
+
+def kilobytes(count):
+    """"91.5 KB" of a number of bytes: units of 1000 bytes."""
+    return f"{count / 1000:.1f} KB"
