@@ -75,6 +75,10 @@ class Module:
         self._division, self.inputs, self.outputs = None, self._tensor_inputs, self._tensor_outputs
         return self
 
+    def as_artefact(self):
+        """The module whose inputs and outputs an artefact has: but for models of PyTorch with state this one."""
+        return self
+
     @property
     def compiled_output_forms(self):
         return self._compiled.output_forms
