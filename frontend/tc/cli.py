@@ -217,7 +217,7 @@ def _compile(arguments):
         if os.path.abspath(output) == os.path.abspath(arguments.model):
             output += ".out"
     begin = time.perf_counter()
-    module = _module(arguments)
+    module = _module(arguments).as_artefact()
     module.export(output, kind=arguments.kind)
     seconds = time.perf_counter() - begin
     memory = module.memory

@@ -85,6 +85,10 @@ class Module:
         self._division, self.inputs, self.outputs = None, self._tensor_inputs, self._tensor_outputs
         return self
 
+    def as_artefact(self):
+        """The module whose inputs and outputs an artefact has: but for models of PyTorch with state this one."""
+        return self
+
     @property
     def name(self):
         """What messages call the model: its file's name, where it has one."""

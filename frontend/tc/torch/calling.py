@@ -11,6 +11,7 @@ from ..errors import ShapeError, UnsupportedError
 from ..module import Module
 from ..versions import MOST_VERSIONS, VersionedModule
 from .describe import _BITS
+from .kept_state import refuse_changed_sizes
 
 
 def array_of_argument(value):
@@ -170,6 +171,7 @@ class _CalledAsModule:
         self._buffers = {key: tensor.clone() for key, tensor in model.program.buffers.items()}
         self._versions_of_calls = [Version(model.program, self)]
         self._call_lock = threading.Lock()
+        self._artefact = None     # the module of artefacts, once one is asked for
         self._plain_count = None if self.state else self._versions_of_calls[0].plain_count
 
     def __call__(self, *args, **kwargs):
@@ -225,6 +227,23 @@ class _CalledAsModule:
             leaves[leaf] = given[name]
         return leaves
 
+    def as_artefact(self):
+        """The module whose inputs and outputs an artefact has: that of calls behind the first one, where the first makes the state."""
+        with self._call_lock:
+            if self._artefact is None:
+                program = self._model_of_torch.program_of_artefact()
+                module = self if program is self._model_of_torch.program else self._compile_source(program.source)
+                refuse_changed_sizes(self.name, module.inputs, module.outputs, _state_ports(program, module))
+                self._artefact = module
+        return self._artefact
+
+    def export(self, path, kind="shared"):
+        module = self.as_artefact()
+        if module is self:
+            super().export(path, kind)
+        else:
+            module.export(path, kind)
+
     @property
     def state(self):
         """{name: value} of buffers and attributes that calls change; they have in them what the last call left.
@@ -234,6 +253,17 @@ class _CalledAsModule:
     def reset_state(self):
         self._buffers = {key: tensor.clone() for key, tensor in self._model_of_torch.program.buffers.items()}
         self._model_of_torch.reset()
+
+
+def _state_ports(program, module):
+    """(name, number of the input, number of the output) of each part of the state of a program."""
+    ports = [(target, program.leaves.index(target), output) for output, kind, target in program.writes if kind == "buffer" and target in program.leaves]
+    outputs = [port.name for port in module.outputs]
+    for number, port in enumerate(module.inputs):
+        path = port.name.removeprefix("state.")
+        if path != port.name and f"next.{path}" in outputs:
+            ports.append((path, number, outputs.index(f"next.{path}")))
+    return ports
 
 
 class TorchModule(_CalledAsModule, Module):

@@ -19,6 +19,7 @@ from .archive import open_archive
 from .describe import Refusal
 from .detectors import known_torchvision
 from .dynamic import OpenSizes, names_of_leaves
+from .kept_state import program_of_artefact, refuse_frozen_attributes
 from .masks import known_masks
 from .packages import know_caches
 from .packed import known_packing
@@ -68,17 +69,19 @@ def _as_tensor(value):
     return value.detach() if isinstance(value, torch.Tensor) and value.requires_grad else value
 
 
-def export(module, args, kwargs, name, dynamic=None):
-    """torch.export with what goes wrong as an error of tc."""
+def export(module, args, kwargs, name, dynamic=None, told=None):
+    """torch.export with what goes wrong as an error of tc. Its warnings are added to the list `told`."""
     know_caches()
     args, kwargs = _apart(module, args, kwargs)
     try:
-        with (warnings.catch_warnings(), _without_log(), torch.no_grad(), known_torchvision(), known_packing(), known_masks(),
-              shapes_alone()):
-            warnings.simplefilter("ignore")
+        with (warnings.catch_warnings(record=True) as warned, _without_log(), torch.no_grad(), known_torchvision(), known_packing(),
+              known_masks(), shapes_alone()):
+            warnings.simplefilter("always")
             exported = torch.export.export(module, args, kwargs, dynamic_shapes=_by_parameter(module, args, kwargs, dynamic), strict=False)
             _detach_out_of_place(exported.graph)
-            return exported
+        if told is not None:
+            told += [str(each.message) for each in warned]
+        return exported
     except (Error, ScriptError, Refusal, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever the model's own code raises under torch.export
@@ -196,6 +199,10 @@ class _Model:
         """What the caller gets of a result of a program."""
         return result
 
+    def program_of_artefact(self):
+        """The program that an artefact is made of."""
+        return self.program
+
     def reset(self):
         """Attributes are what they were in the model."""
 
@@ -231,10 +238,12 @@ class LiveModel(_Model):
         sizes = OpenSizes(self.given, names)
         self.shapes = sizes.rest
         args, kwargs, dynamic, symbols = open_arguments(args, kwargs, names, sizes)
+        told = []
         try:
-            exported = export(self.module, args, kwargs, self.name, dynamic)
+            exported = export(self.module, args, kwargs, self.name, dynamic, told)
         except UnsupportedError as error:
             return self._traced(args, kwargs, error, symbols)
+        refuse_frozen_attributes(self.module, args, kwargs, self.name, told)
         return describe_program(exported, self.name, Names(dict(enumerate(names)), symbols))
 
     def _traced(self, args, kwargs, error, symbols):
@@ -283,8 +292,8 @@ class ScriptModel(_Model):
         self.first_state = initial_state(script)
         self.state = copy.deepcopy(self.first_state)
         args, kwargs = self._examples(inputs)
-        call = self.call_of(args, kwargs)
-        self.program = self.again(*call)
+        self.examples = self.call_of(args, kwargs)
+        self.program = self.again(*self.examples)
 
     def _examples(self, inputs):
         """The example inputs; of shapes alone where every input is a tensor."""
@@ -315,6 +324,9 @@ class ScriptModel(_Model):
 
     def _others(self):
         return {path: value for path, value in self.state.items() if not isinstance(value, torch.Tensor)}
+
+    def program_of_artefact(self):
+        return program_of_artefact(self)
 
     def reset(self):
         self.state = copy.deepcopy(self.first_state)

@@ -38,7 +38,7 @@ class ScriptedModule(torch.nn.Module):
 
 def initial_state(script):
     """{path: value} of the attributes that calls of forward set, as the model has them."""
-    names = written_attributes(script.inlined_graph)
+    names = sorted(written_attributes(script.inlined_graph))     # the order of an artefact's inputs
     found = {}
 
     def visit(owner, path):
