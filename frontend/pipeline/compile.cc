@@ -81,12 +81,19 @@ bool wants_fast(const CompileOptions& options) {
 }
 
 ImportOptions import_options(const CompileOptions& options) {
-  return {options.input_shapes, options.symbols, options.values, options.forms};
+  ImportOptions result{options.input_shapes, options.symbols, options.values, options.forms};
+  result.open_initializers = options.open_initializers;
+  result.data_folders = options.data_folders;
+  return result;
 }
 
-Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump, std::vector<OutputForm>* output_forms) {
+Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump, CompiledModel* model) {
   ImportOptions importing = import_options(options);
-  importing.output_forms = output_forms;
+  if (model) {
+    importing.output_forms = &model->output_forms;
+    importing.defaults = &model->defaults;
+    importing.notes = &model->notes;
+  }
   Graph graph = import_model(std::move(source), importing);
   PassOptions passes;
   passes.fast = wants_fast(options);
@@ -179,14 +186,16 @@ CompiledModel from_source(Source source, const CompileOptions& options, bool cod
   parse_target(options.target);    // an unknown target is told before the work
   wants_fast(options);             // and so is an unknown meaning
   std::string dump;
-  std::vector<OutputForm> output_forms;
-  Graph graph = import_and_simplify(std::move(source), options, &dump, &output_forms);
+  CompiledModel told;
+  Graph graph = import_and_simplify(std::move(source), options, &dump, &told);
   watch.lap("import");
   CompiledModel model = plan_graph(std::move(graph), options, watch);
   if (code) generate_code(model, options, watch);
   model.phases = std::move(phases);
   model.dump = std::move(dump);
-  model.output_forms = std::move(output_forms);
+  model.output_forms = std::move(told.output_forms);
+  model.defaults = std::move(told.defaults);
+  model.notes.insert(model.notes.begin(), told.notes.begin(), told.notes.end());
   return model;
 }
 

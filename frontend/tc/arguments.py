@@ -1,6 +1,7 @@
 """The options of the calls, checked, and as the compiler takes them."""
 
 import dataclasses
+import os
 
 import numpy as np
 
@@ -25,6 +26,8 @@ class Options:
     dump: str | None = None     # name of a graph pass, or "all"
     max_ram: int | None = None
     quantised: str = "exact"
+    open_initializers: tuple = ()
+    data_folders: tuple = ()
 
 
 def options_of(options=Options()):
@@ -48,7 +51,18 @@ def options_of(options=Options()):
     if options.quantised not in MEANINGS:
         raise Error(f"quantised is {options.quantised!r}; give {' or '.join(repr(name) for name in MEANINGS)}")
     result.quantised = options.quantised
+    result.open_initializers = set(_names("open_initializers", options.open_initializers))
+    result.data_folders = [os.fspath(folder) for folder in _names("data_folders", options.data_folders)]
     return result
+
+
+def _names(option, given):
+    """A list of names or paths, checked."""
+    if given is None:
+        return []
+    if isinstance(given, (str, bytes, os.PathLike)) or not all(isinstance(each, (str, os.PathLike)) for each in given):
+        raise Error(f"{option} is {given!r}; give a list of {'folders' if option == 'data_folders' else 'names'}")
+    return list(given)
 
 
 def _sizes_of(shapes):

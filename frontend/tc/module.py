@@ -11,7 +11,7 @@ import numpy as np
 from .composites import Division
 from .errors import DeviceError, ShapeError, TargetError, error_of
 from .native import LIBRARY_FOLDER, compiler, runtime
-from .ports import BIT_TYPES, ports_of, shape_text
+from .ports import BIT_TYPES, NUMPY_NAMES, ports_of, shape_text
 
 KINDS = ("shared", "static", "executable", "object", "bare")
 
@@ -28,6 +28,7 @@ class Module:
     """A compiled model. Made by tc.compile and tc.load; may be called from several threads."""
 
     _direct = None   # runs with a tuple of arrays, where nothing but that is to be done for a call
+    _defaults = {}   # of inputs that a run may leave out
 
     def __init__(self, compiled=None, path=None, threads=None):
         self._compiled = compiled
@@ -75,6 +76,11 @@ class Module:
         self._division, self.inputs, self.outputs = None, self._tensor_inputs, self._tensor_outputs
         return self
 
+    def take_defaults(self, defaults):
+        """Lets runs leave out the inputs that have a value in the model's file: {input: (element type, sizes, bytes)}."""
+        self._defaults = {name: np.frombuffer(data, np.dtype(BIT_TYPES.get(NUMPY_NAMES[dtype], NUMPY_NAMES[dtype]))).reshape(shape)
+                          for name, (dtype, shape, data) in defaults.items()}
+
     @property
     def compiled_output_forms(self):
         return self._compiled.output_forms
@@ -92,7 +98,8 @@ class Module:
         direct = self._direct
         if direct is not None and not named and len(arrays) == len(self.inputs):
             return direct(arrays)
-        results = self._run(self._in_order(arrays, named) if named else arrays)
+        some = named or (self._defaults and len(arrays) < len(self.inputs))
+        results = self._run(self._in_order(arrays, named) if some else arrays)
         return results[0] if len(results) == 1 else results
 
     def run(self, arrays):
@@ -113,6 +120,8 @@ class Module:
                 raise ShapeError(f"input '{name}' of model '{self.name}' is given twice")
             values[name] = array
         for port in self.inputs:
+            if port.name not in values and port.name in self._defaults:
+                values[port.name] = self._defaults[port.name]
             if port.name not in values and port.kind.startswith("optional"):
                 values[port.name] = None
             if port.name not in values:

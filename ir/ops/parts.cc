@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "ir/ops/selection.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -300,7 +301,8 @@ void infer_center(InferContext& context) {
   for (size_t i = 0; i < in.size(); ++i) {
     const Interval grows = dim_range(out[i] - in[i], context.graph());
     if (grows.low < 0 && grows.high > 0) {
-      context.unsupported("axis ", i, " of size '", in[i].str(), "' may be cut or padded to '", out[i].str(), "'; bind the symbols to numbers");
+      context.unsupported("axis ", i, " of size '", in[i].str(), "' may be cut or padded to '", out[i].str(), "'",
+                          how_to_bind(context.graph(), {in[i], out[i]}));
     }
   }
   context.set_output(0, context.dtype(0), out);

@@ -12,6 +12,14 @@ namespace {
 
 constexpr int64_t kMostNodes = 1 << 20;
 constexpr const char* kTraining = "ai.onnx.preview.training";
+// Its weights lie in blocks whose size is that of the vectors of the machine on which the file was written, and stands nowhere.
+constexpr const char* kBlocked = "com.microsoft.nchwc";
+constexpr const char* kOfOneProcessor = "of a file that ONNX Runtime optimised for one processor; write it again with ORT_ENABLE_EXTENDED";
+
+const char* reason_of(const std::string& domain) {
+  if (domain == kTraining) return "it trains models, which is not supported";
+  return domain == kBlocked ? kOfOneProcessor : "no operator of this name and version";
+}
 
 class Scan {
  public:
@@ -32,8 +40,7 @@ class Scan {
       } else if (!(domain.empty() && node.op_type() == "Constant") && !is_sequence_operator(domain, node.op_type(), opset) &&
                  !is_other_scan(node, opset) &&
                  !find_onnx_op(domain, node.op_type(), std::max(1, opset), nullptr)) {
-        problems_.push_back({node_name(node), full_type(node), opset,
-                             domain == kTraining ? "it trains models, which is not supported" : "no operator of this name and version"});
+        problems_.push_back({node_name(node), full_type(node), opset, reason_of(domain)});
       }
       for (const auto& attribute : node.attribute()) {
         if (attribute.has_g()) run(attribute.g().node(), opsets, depth + 1);
@@ -71,9 +78,10 @@ std::vector<ImportProblem> unknown_operators(const tc_onnx::GraphProto& graph, c
 std::string describe(const std::vector<ImportProblem>& problems, const std::string& file_name) {
   constexpr size_t kShown = 20;
   std::string list;
-  bool trains = false;
+  bool trains = false, blocked = false;
   for (size_t i = 0; i < problems.size(); ++i) {
     trains = trains || problems[i].op_type.rfind(kTraining, 0) == 0;
+    blocked = blocked || problems[i].op_type.rfind(kBlocked, 0) == 0;
     if (i >= kShown) continue;
     list += text(i ? "; " : "", problems[i].op_type, " (node '", problems[i].node, "', opset ", problems[i].opset, ")");
   }
@@ -81,6 +89,7 @@ std::string describe(const std::vector<ImportProblem>& problems, const std::stri
   return text("'", file_name, "' has ", problems.size(),
               problems.size() == 1 ? " node whose operator is" : " nodes whose operators are",
               " not supported: ", list, trains ? text("; operators of ", kTraining, " train models, and models are only run") : "",
+              blocked ? text("; operators of ", kBlocked, " are ", kOfOneProcessor) : "",
               "; docs/operators.md lists the supported ones");
 }
 
