@@ -62,8 +62,7 @@ std::vector<Dim> split_sizes(const Node& node, const Dim& extent, size_t parts) 
   }
   std::vector<Dim> sizes;
   if (!extent.is_constant() && mod(extent, Dim(static_cast<int64_t>(parts))) != Dim(0)) {
-    fail(ErrorKind::Unsupported, node.origin.str(), ": an axis of size '", extent.str(), "' may not divide into ", parts,
-         " parts; bind the symbol to a number");
+    throw NeedsNumbers(node, text("an axis of size '", extent.str(), "' may not divide into ", parts, " parts"), {extent});
   }
   // With num_outputs that does not divide the extent the last part is smaller.
   const Dim each = ceil_div(extent, Dim(static_cast<int64_t>(parts)));

@@ -136,7 +136,7 @@ Dim scaled_size(const Node& node, const Dim& in, double scale) {
     const double above = scale * static_cast<double>(below);
     if (std::abs(above - std::round(above)) < 1e-6) return floor_div(in * Dim(static_cast<int64_t>(std::round(above))), Dim(below));
   }
-  fail(ErrorKind::Unsupported, node.origin.str(), ": scale ", scale, " of an axis of size '", in.str(), "' needs a fixed size; bind the symbol to a number");
+  throw NeedsNumbers(node, text("scale ", scale, " of an axis of size '", in.str(), "' needs a fixed size"), {in});
 }
 
 // Of sizes whose quotient only a run knows.

@@ -245,8 +245,7 @@ Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::v
       Dim total = max(Dim(0), (ceil_div(spatial[i], Dim(stride)) - Dim(1)) * Dim(stride) + Dim(reach) - spatial[i]);
       if (stride == 1) total = Dim(reach - 1);
       if (!total.is_constant()) {
-        fail(ErrorKind::Unsupported, node.origin.str(), ": auto_pad ", mode, " with stride ", stride,
-             " needs a fixed size of spatial axis ", i, "; bind '", spatial[i].str(), "' to a number");
+        throw NeedsNumbers(node, text("auto_pad ", mode, " with stride ", stride, " needs a fixed size of spatial axis ", i), {spatial[i]});
       }
       const int64_t small = total.constant() / 2, large = total.constant() - small;
       before = mode == "SAME_UPPER" ? small : large;
