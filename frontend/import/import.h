@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,14 @@ struct ImportOptions {
   std::map<std::string, InputForm> forms;
   // Gets the form of every output, in order, where one of them is no tensor; else it stays as it is.
   std::vector<OutputForm>* output_forms = nullptr;
+  // Constants of the file that it declares as inputs as well: these are inputs of the compiled model.
+  std::set<std::string> open_initializers = {};
+  // Gets what they are in the file.
+  std::map<std::string, TensorPtr>* defaults = nullptr;
+  // Into which symbolic links beside the model may lead, where its external data are such.
+  std::vector<std::string> data_folders = {};
+  // Gets sentences on what was changed in reading the file.
+  std::vector<std::string>* notes = nullptr;
 };
 
 // An Unsupported error for most who catch it. Whoever has the values of these inputs can give their forms

@@ -88,13 +88,20 @@ bool rounds_each(const CompileOptions& options) {
 }
 
 ImportOptions import_options(const CompileOptions& options) {
-  return {options.input_shapes, options.symbols, options.values, options.forms};
+  ImportOptions result{options.input_shapes, options.symbols, options.values, options.forms};
+  result.open_initializers = options.open_initializers;
+  result.data_folders = options.data_folders;
+  return result;
 }
 
-Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump, std::vector<OutputForm>* output_forms) {
+Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump, CompiledModel* model) {
   ImportOptions importing = import_options(options);
-  importing.output_forms = output_forms;
   work_progress() = {"reading"};
+  if (model) {
+    importing.output_forms = &model->output_forms;
+    importing.defaults = &model->defaults;
+    importing.notes = &model->notes;
+  }
   Graph graph = import_model(std::move(source), importing);
   PassOptions passes;
   passes.fast = wants_fast(options);
@@ -189,14 +196,16 @@ CompiledModel from_source(Source source, const CompileOptions& options, bool cod
   wants_fast(options);             // and so are an unknown meaning
   rounds_each(options);            // and rounding
   std::string dump;
-  std::vector<OutputForm> output_forms;
-  Graph graph = import_and_simplify(std::move(source), options, &dump, &output_forms);
+  CompiledModel told;
+  Graph graph = import_and_simplify(std::move(source), options, &dump, &told);
   watch.lap("import");
   CompiledModel model = plan_graph(std::move(graph), options, watch);
   if (code) generate_code(model, options, watch);
   model.phases = std::move(phases);
   model.dump = std::move(dump);
-  model.output_forms = std::move(output_forms);
+  model.output_forms = std::move(told.output_forms);
+  model.defaults = std::move(told.defaults);
+  model.notes.insert(model.notes.begin(), told.notes.begin(), told.notes.end());
   return model;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct CompileOptions {
   std::map<std::string, TensorPtr> values;
   // Of inputs that are sequences or optionals (ImportOptions::forms).
   std::map<std::string, InputForm> forms;
+  // ImportOptions has them too.
+  std::set<std::string> open_initializers;
+  std::vector<std::string> data_folders;
   int threads = 0;                 // of the compiled model's default; 0: all cores
   int build_threads = 0;           // of the compiler; 0: all cores
   double tolerance = 1e-4;
@@ -51,12 +55,13 @@ struct CompiledModel {
   ModelObjects objects;            // the plan's constants are released: their bytes are here
   std::string dump;
   int tuned_kernels = 0;           // that run a schedule of the log
-  std::vector<std::string> notes;  // in sentences: records that were refused, and why
+  std::vector<std::string> notes;  // in sentences: what was changed in reading the model, records that were refused, and why
   std::string quantised;           // of the options
   // Of a quantised network: how each node is computed, and why some stayed floats.
   std::vector<ArithmeticNote> arithmetic;
   // Where an output is a sequence or an optional: what each of the model's outputs has of the plan's, in order.
   std::vector<OutputForm> output_forms;
+  std::map<std::string, TensorPtr> defaults;   // of inputs that are initializers of the file
   // Seconds per phase, in order: import, passes, plan, code.
   std::vector<std::pair<std::string, double>> phases;
 };
@@ -74,8 +79,8 @@ bool rounds_each(const CompileOptions& options);
 
 // Imports and simplifies: the graph that compile works on. Errors name file and node. Here and below the
 // model's bytes are let go as soon as they are parsed, where the caller moves them in.
-Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump,
-                          std::vector<OutputForm>* output_forms = nullptr);
+// `model` gets what the import tells beside the graph: forms of outputs, notes, defaults.
+Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump, CompiledModel* model = nullptr);
 
 // A model of any format that frontend/import knows. Everything but code is decided by build_plan; the result depends
 // only on the arguments, never on time, folder or thread count.

@@ -103,6 +103,16 @@ void set_form(CompileOptions& options, const std::string& input, bool present, c
   options.forms[input] = {present, shapes};
 }
 
+// {input: (element type, sizes, bytes)} of those that have a value in the file.
+py::dict defaults(const CompiledModel& model) {
+  py::dict result;
+  for (const auto& [name, tensor] : model.defaults) {
+    const py::bytes bytes(reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size());
+    result[python_text(name)] = py::make_tuple(name_of(tensor->dtype), py::tuple(py::cast(tensor->shape)), bytes);
+  }
+  return result;
+}
+
 // (name, kind, present, number of tensors) of each output, where one is no tensor; else nothing.
 py::list output_forms(const CompiledModel& model) {
   py::list result;
@@ -167,6 +177,7 @@ void add_compiled(py::module_& module) {
       .def_property_readonly("outputs",
                              [](const CompiledModel& m) { return port_tuples(m.plan.outputs); })
       .def_property_readonly("output_forms", &output_forms)
+      .def_property_readonly("defaults", &defaults)
       .def_property_readonly("reports", [](const CompiledModel& m) { return report_list(m.reports); })
       .def_readonly("tuned_kernels", &CompiledModel::tuned_kernels)
       .def_property_readonly("notes", [](const CompiledModel& m) { return python_texts(m.notes); })
@@ -323,6 +334,8 @@ void add_options(py::module_& module) {
       .def_readwrite("log", &CompileOptions::log)
       .def_readwrite("max_ram", &CompileOptions::max_ram)
       .def_readwrite("build", &CompileOptions::build)
+      .def_readwrite("open_initializers", &CompileOptions::open_initializers)
+      .def_readwrite("data_folders", &CompileOptions::data_folders)
       .def("set_value", &set_value)
       .def("set_form", &set_form)
       .def_property_readonly("forms", [](const CompileOptions& options) {

@@ -1,6 +1,7 @@
 """The options of the calls, checked, and as the compiler takes them."""
 
 import dataclasses
+import os
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class Options:
     max_ram: int | str | None = None
     quantised: str = "exact"
     rounding: str = "stored"
+    open_initializers: tuple = ()
+    data_folders: tuple = ()
 
 
 def options_of(options=Options()):
@@ -54,7 +57,18 @@ def options_of(options=Options()):
     if options.rounding not in ROUNDINGS:
         raise Error(f"rounding is {options.rounding!r}; give {' or '.join(repr(name) for name in ROUNDINGS)}")
     result.rounding = options.rounding
+    result.open_initializers = set(_names("open_initializers", options.open_initializers))
+    result.data_folders = [os.fspath(folder) for folder in _names("data_folders", options.data_folders)]
     return result
+
+
+def _names(option, given):
+    """A list of names or paths, checked."""
+    if given is None:
+        return []
+    if isinstance(given, (str, bytes, os.PathLike)) or not all(isinstance(each, (str, os.PathLike)) for each in given):
+        raise Error(f"{option} is {given!r}; give a list of {'folders' if option == 'data_folders' else 'names'}")
+    return list(given)
 
 
 def shapes_option(shapes):

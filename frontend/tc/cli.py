@@ -17,6 +17,7 @@ from . import fleet, log
 from .arguments import MEANINGS, ROUNDINGS, Options, options_of
 from .compiling import check, compile, load, targets
 from .errors import Error, ModelError, ShapeError, UnsupportedError, error_of
+from .file_options import add_file_options, file_options
 from .files import make_folder, write_array
 from .kernel import kernels, seeded_array, time_calls
 from .module import KINDS, arithmetic_text
@@ -140,7 +141,7 @@ def _module(arguments):
     module = compile(arguments.model, arguments.target, inputs=_examples(arguments), shapes=_shapes(arguments),
                      values=_values(arguments), threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
                      max_ram=getattr(arguments, "max_ram", None), quantised=arguments.quantised,
-                     rounding=arguments.rounding, **{"progress": _progress(arguments), **tuning})
+                     rounding=arguments.rounding, **file_options(arguments), **{"progress": _progress(arguments), **tuning})
     # Files hold tensors: what consists of several is taken and given as an artefact does, as "NAME[0]", ...
     return module.of_tensors()
 
@@ -306,7 +307,7 @@ def _tune(arguments):
 
 
 def _check(arguments):
-    problems = check(arguments.model, inputs=_examples(arguments), shapes=_shapes(arguments))
+    problems = check(arguments.model, inputs=_examples(arguments), shapes=_shapes(arguments), **file_options(arguments))
     arithmetic, lines = [], []
     if not problems and not is_torch_model(arguments.model):
         try:
@@ -519,7 +520,7 @@ def _parser():
                            help="an array; of a model of PyTorch also an example, NAME=1,3,224,224:f32, or a number, NAME=3")
 
     def deciding(added):
-        added.add_argument("--value", action="append", default=[], metavar="NAME=NUMBERS", help="make an input a constant")
+        add_file_options(added).add_argument("--value", action="append", default=[], metavar="NAME=NUMBERS", help="make an input a constant")
 
     def feeding(added):
         deciding(added)
@@ -552,7 +553,7 @@ def _parser():
     added.add_argument("--repeat", type=whole, help="number of runs, instead of --seconds")
     added.add_argument("--roof", action="store_true",
                        help="the machine's limits, and each kernel's share of what they allow")
-    exemplified(command("check", _check, "Tell everything that keeps a model from compiling.", source))
+    exemplified(add_file_options(command("check", _check, "Tell everything that keeps a model from compiling.", source)))
     _add_verify(command, source, (_add_compiling, exemplified))
     _add_inspect(command, either, (_add_compiling, exemplified))
     for name, function, text in (("targets", _targets, "List the targets."), ("version", _version, "Tell the version.")):

@@ -16,7 +16,8 @@ _MOST_SHOWN = 20     # nodes that an error tells of
 
 def compile(model, target="native", *, inputs=None, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
-            insecure=False, progress=None, build_threads=None, max_ram=None, specialise=None, quantised="exact", rounding="stored"):
+            insecure=False, progress=None, build_threads=None, max_ram=None, specialise=None, quantised="exact", rounding="stored",
+            open_initializers=(), data_folders=()):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called.
 
     model      path of an .onnx or .tflite file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
@@ -51,6 +52,10 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
                fixed point, as TensorFlow Lite does, at most one step from that. explain() tells what is computed in integers
     rounding   of models in float16 and bfloat16: "stored" computes in float32 between operators, and rounds what is stored and what the
                model casts; "each" rounds the result of every operator, as ONNX's reference does
+    open_initializers  of an .onnx file: names of inputs that have an initializer too, which are constants otherwise. The module takes
+               them; where a run leaves one out, it is what the file has
+    data_folders  of an .onnx file: further folders into which symbolic links to its external data may lead, beside its own and, in a
+               cache of Hugging Face's form, the folder `blobs`
     """
     from .log import let_read     # loading a module needs no log
 
@@ -72,7 +77,8 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
 
     def options(sizes=None):
         made = options_of(Options(target=target, shapes={**(shapes or {}), **(sizes or {})}, threads=threads, build_threads=build_threads,
-                                  tolerance=tolerance, seed=seed, max_ram=max_ram, quantised=quantised, rounding=rounding))
+                                  tolerance=tolerance, seed=seed, max_ram=max_ram, quantised=quantised, rounding=rounding,
+                                  open_initializers=open_initializers, data_folders=data_folders))
         set_values(made, model, values)
         let_read(made, log)
         return made
@@ -135,6 +141,7 @@ def _compiled(model, options, threads, specialise=0, make=Module):
     except Error as error:
         raise _named(error, model) from None
     module.name = name
+    module.take_defaults(compiled.defaults)
     if made.forms or module.compiled_output_forms or not {port.name for port in module.inputs}.issuperset(made.input_shapes):
         module._divide(compiler.signature(source_of(model), made), made)
     return module
@@ -179,7 +186,7 @@ def load(path, *, threads=None):
 
 
 @bounded
-def check(model, *, inputs=None, shapes=None):
+def check(model, *, inputs=None, shapes=None, open_initializers=(), data_folders=()):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
     where nothing does. Damaged files and wrong shapes raise."""
     try:
@@ -189,7 +196,7 @@ def check(model, *, inputs=None, shapes=None):
         if not error.problems:
             raise
         return list(error.problems)
-    options = options_of(Options(shapes=shapes))
+    options = options_of(Options(shapes=shapes, open_initializers=open_initializers, data_folders=data_folders))
     try:
         problems = [row["text"] for row in compiler.unsupported(source, options)]
     except UnsupportedError as error:

@@ -14,7 +14,7 @@ from .errors import DeviceError, Error, ShapeError, TargetError, error_of, renam
 from .files import cannot_be_written, replaced
 from .interrupts import temporary
 from .native import LIBRARY_FOLDER, compiler, runtime
-from .ports import BIT_TYPES, ports_of, shape_text
+from .ports import BIT_TYPES, NUMPY_NAMES, ports_of, shape_text
 
 KINDS = ("shared", "static", "executable", "object", "bare")
 
@@ -38,6 +38,7 @@ class Module:
     _model = None
     _cast = "x.astype('{}')"     # how users convert an input
     _direct = None   # runs with a tuple of arrays, where nothing but that is to be done for a call
+    _defaults = {}   # of inputs that a run may leave out
 
     def __init__(self, compiled=None, path=None, threads=None):
         self._compiled = compiled
@@ -85,6 +86,11 @@ class Module:
         self._division, self.inputs, self.outputs = None, self._tensor_inputs, self._tensor_outputs
         return self
 
+    def take_defaults(self, defaults):
+        """Lets runs leave out the inputs that have a value in the model's file: {input: (element type, sizes, bytes)}."""
+        self._defaults = {name: np.frombuffer(data, np.dtype(BIT_TYPES.get(NUMPY_NAMES[dtype], NUMPY_NAMES[dtype]))).reshape(shape)
+                          for name, (dtype, shape, data) in defaults.items()}
+
     def as_artefact(self):
         """The module whose inputs and outputs an artefact has: but for models of PyTorch with state this one."""
         return self
@@ -118,7 +124,8 @@ class Module:
         direct = self._direct
         if direct is not None and not named and len(arrays) == len(self.inputs):
             return direct(arrays)
-        results = self._run(self._in_order(arrays, named) if named else arrays)
+        some = named or (self._defaults and len(arrays) < len(self.inputs))
+        results = self._run(self._in_order(arrays, named) if some else arrays)
         return results[0] if len(results) == 1 else results
 
     def run(self, arrays):
@@ -139,6 +146,8 @@ class Module:
                 raise ShapeError(f"input '{name}' of model '{self.name}' is given twice")
             values[name] = array
         for port in self.inputs:
+            if port.name not in values and port.name in self._defaults:
+                values[port.name] = self._defaults[port.name]
             if port.name not in values and port.kind.startswith("optional"):
                 values[port.name] = None
             if port.name not in values:

@@ -3,6 +3,7 @@
 
 #include "ir/ops/equation.h"
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -155,11 +156,7 @@ OpRow clip_row() {
   row.attributes = {{"min", -std::numeric_limits<double>::infinity()}, {"max", std::numeric_limits<double>::infinity()}};
   row.onnx = {{"Clip", 1}, {"Clip", 11}};
   row.infer = [](InferContext& context) {
-    for (int i : {1, 2}) {
-      if (!context.has_input(i)) continue;
-      if (element_count(context.shape(i)) == Dim(1)) continue;
-      context.error("bound ", i, " has shape ", str(context.shape(i)), "; one element is needed");
-    }
+    for (int i : {1, 2}) need_one_element(context, i, text("bound ", i));
     infer_same(context);
   };
   row.lower = [](LowerContext& context) {

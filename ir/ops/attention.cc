@@ -1,7 +1,8 @@
 // Attention over keys and values, and rotary positions, made of matrix products and a softmax.
 #include <cmath>
 
-#include "ir/ops/rows.h"
+#include "ir/ops/selection.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -66,11 +67,6 @@ Heads heads_of(const Node& node, const Shape& q, const Shape& k, const Shape& v,
   return heads;
 }
 
-void need_shape(InferContext& context, int input, const Shape& shape) {
-  if (!context.has_input(input) || context.shape(input) == shape) return;
-  context.error("input ", input, " has shape ", str(context.shape(input)), "; ", str(shape), " is needed");
-}
-
 void check_attention_types(InferContext& context) {
   for (int i : {kQuery, kKey, kValue, kPastKey, kPastValue}) {
     if (!context.has_input(i)) continue;
@@ -80,8 +76,9 @@ void check_attention_types(InferContext& context) {
                     is_float(same) ? name_of(same) : "a float type", " is needed");
     }
   }
-  if (context.has_input(kMask) && context.dtype(kMask) != DType::Bool && context.dtype(kMask) != context.dtype(kQuery)) {
-    context.error("input 3 has type ", name_of(context.dtype(kMask)), "; bool or ", name_of(context.dtype(kQuery)), " is needed");
+  // Numbers of any type are added to the scores.
+  if (context.has_input(kMask) && bits_of(context.dtype(kMask)) < (is_float(context.dtype(kMask)) ? 16 : 8)) {
+    context.error("input 3 has type ", name_of(context.dtype(kMask)), "; bool, integers of 8 bits or more and floats of 16 or more are possible");
   }
   if (context.has_input(kLengths) && context.dtype(kLengths) != DType::I64 && context.dtype(kLengths) != DType::I32) {
     context.error("input 6 has type ", name_of(context.dtype(kLengths)), "; i32 or i64 is needed");
@@ -94,12 +91,13 @@ Dim missing(const Shape& mask, const Heads& heads) { return heads.total() - mask
 void check_mask(InferContext& context, const Heads& heads) {
   if (!context.has_input(kMask)) return;
   const Shape scores = {heads.batch, heads.query_heads, heads.queries, heads.total()};
-  Shape mask = context.shape(kMask);
+  const Shape& mask = context.shape(kMask);
   const bool fits = !mask.empty() && mask.size() <= 4 &&
                     (mask.back() == heads.total() || dim_range(missing(mask, heads), context.graph()).low >= 0);
-  if (fits) mask.back() = heads.total();
-  if (!fits || context.broadcast({scores, mask}) != scores) {
-    context.error("the mask has shape ", str(context.shape(kMask)), "; one that broadcasts to ", str(scores), " is needed");
+  const std::string message = text("the mask has shape ", str(mask), "; one that broadcasts to ", str(scores), " is needed");
+  if (!fits) context.error(message);
+  for (size_t i = 0; i + 1 < mask.size(); ++i) {
+    if (mask[i] != Dim(1)) need_equal(context, mask[i], scores[4 - mask.size() + i], message);
   }
 }
 
@@ -204,7 +202,8 @@ class AttentionBuilder {
     double scale = float_attribute(node_, "scale");
     if (!has_attribute(node_, "scale")) {
       if (!heads_.size.is_constant()) {
-        fail(ErrorKind::Unsupported, node_.origin.str(), ": the scale of heads of ", heads_.size.str(), " elements is not known; give `scale`");
+        const ValueId root = build_.add("Sqrt", {build_.cast(value_of(build_, heads_.size), type_)});
+        return unshared(build_.add("Div", {scores, root}), heads_.total());
       }
       scale = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, heads_.size.constant())));
     }
@@ -251,13 +250,13 @@ class AttentionBuilder {
   // The given mask in full length.
   ValueId given_mask() {
     if (!input_given(node_, kMask)) return kNoValue;
-    const ValueId mask = node_.inputs[kMask];
-    const Shape& shape = build_.shape(mask);
+    const bool boolean = build_.dtype(node_.inputs[kMask]) == DType::Bool;
+    const ValueId mask = boolean ? node_.inputs[kMask] : build_.cast(node_.inputs[kMask], type_);
+    const Shape shape = build_.shape(mask);
     const Dim lacking = missing(shape, heads_);
     if (lacking == Dim(0)) return mask;
     std::vector<Dim> pads(2 * shape.size(), Dim(0));
     pads.back() = lacking;
-    const bool boolean = build_.dtype(mask) == DType::Bool;
     return build_.add("Pad", {mask, boolean ? build_.number(DType::Bool, 0) : infinity()}, {{"pads", pads}});
   }
 
@@ -368,6 +367,21 @@ Rotation rotation_of(const Node& node, const Shape& x, const Shape& cache) {
   return rotation;
 }
 
+// Twice the width of the caches is what is turned of a head.
+void agree_on_rotation(InferContext& context) {
+  const Shape &x = context.shape(0), &cache = context.shape(1);
+  const int64_t heads = int_attribute(context.node(), "num_heads"), turned = int_attribute(context.node(), "rotary_embedding_dim");
+  const Dim half = cache.back();
+  Dim size = turned > 0 ? Dim(turned) : x.size() == 4 ? x[3] : half + half;
+  if (turned == 0 && x.size() == 3 && heads > 0) size = head_size(context.node(), x[2], heads);
+  const std::string message = text("caches of shape ", str(cache), " do not turn heads of ", size.str(), " elements");
+  if (size.is_constant() && half.is_constant()) return;   // rotation_of compares numbers
+  if (size.is_constant()) need_equal(context, half, Dim(size.constant() / 2), message);
+  else need_number(context, half, "how many pairs of a head's elements are turned");
+  if (x.size() == 4) need_equal(context, x[3], half + half, message);
+  else need_equal(context, x[2], Dim(heads) * (half + half), message);
+}
+
 void infer_rotary(InferContext& context) {
   for (int i : {1, 2}) {
     if (!is_float(context.dtype(0)) || context.dtype(i) != context.dtype(0)) {
@@ -383,6 +397,7 @@ void infer_rotary(InferContext& context) {
     context.error("X and cos_cache have shapes ", str(x), " and ", str(context.shape(1)), "; rank 3 or 4, and for the cache rank ",
                   ids ? 2 : 3, " are needed");
   }
+  agree_on_rotation(context);
   const Rotation rotation = rotation_of(context.node(), x, context.shape(1));
   if (!ids) need_shape(context, 1, {rotation.batch, rotation.positions, Dim(rotation.half)});
   need_shape(context, 2, context.shape(1));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -40,11 +41,6 @@ void need_rank(InferContext& context, int input, int rank) {
   }
 }
 
-void need_shape(InferContext& context, int input, const Shape& shape) {
-  if (!context.has_input(input) || context.shape(input) == shape) return;
-  context.error("input ", input, " has shape ", str(context.shape(input)), "; ", str(shape), " is needed");
-}
-
 // Floats of one type, and for the inputs in `integers` i32 or i64.
 void need_types(InferContext& context, const std::vector<int>& integers) {
   for (int i = 0; i < context.input_count(); ++i) {
@@ -56,9 +52,22 @@ void need_types(InferContext& context, const std::vector<int>& integers) {
   }
 }
 
+// What is added to the scores broadcasts to them.
+void need_scores(InferContext& context, int input, const Shape& scores) {
+  if (!context.has_input(input)) return;
+  const Shape& has = context.shape(input);
+  Shape needed = scores;
+  for (size_t i = 0; i < has.size() && has.size() == scores.size(); ++i) {
+    if (has[i] == Dim(1)) needed[i] = 1;
+  }
+  if (has.size() < scores.size()) need_broadcast(context, input, scores);
+  else need_shape(context, input, needed);
+}
+
 Dim part_of(InferContext& context, const Dim& hidden, int64_t heads) {
-  if (!hidden.is_constant() || hidden.constant() % heads != 0) context.error(hidden.str(), " elements do not divide into ", heads, " heads");
-  return Dim(hidden.constant() / heads);
+  const int64_t elements = need_number(context, hidden, text("what divides into ", heads, " heads"));
+  if (elements % heads != 0) context.error(hidden.str(), " elements do not divide into ", heads, " heads");
+  return Dim(elements / heads);
 }
 
 // What the expansions have in common.
@@ -134,11 +143,16 @@ class Pieces {
 void need_mask(InferContext& context, int input, const Dim& batch, const Dim& queries, const Dim& keys) {
   if (!context.has_input(input)) return;
   const Shape& mask = context.shape(input);
-  const bool known = mask == Shape{batch} || mask == Shape{Dim(2) * batch} || mask == Shape{batch, keys} || mask == Shape{batch, queries, keys};
-  if (!known) {
-    context.unsupported("input ", input, ", a mask of shape ", str(mask), ", is not supported; [", batch.str(), "], [", (Dim(2) * batch).str(), "], ",
-                        str(Shape{batch, keys}), " or ", str(Shape{batch, queries, keys}), " is");
+  if (mask == Shape{Dim(2) * batch}) return;
+  const Shape needed = mask.size() == 1 ? Shape{batch} : mask.size() == 2 ? Shape{batch, keys} : Shape{batch, queries, keys};
+  bool fits = mask.size() == needed.size();
+  for (size_t i = 0; fits && i < mask.size(); ++i) {
+    const Interval range = dim_range(mask[i] - needed[i], context.graph());
+    fits = range.low <= 0 && range.high >= 0;
   }
+  if (fits) return need_shape(context, input, needed);
+  context.unsupported("input ", input, ", a mask of shape ", str(mask), ", is not supported; [", batch.str(), "], [", (Dim(2) * batch).str(), "], ",
+                      str(Shape{batch, keys}), " or ", str(Shape{batch, queries, keys}), " is");
 }
 
 // --- Attention ------------------------------------------------------------------------------------------
@@ -150,6 +164,7 @@ enum Projected { kInput, kWeights, kBias, kMaskIndex, kPast, kAttentionBias, kPa
 std::vector<Dim> widths_of(InferContext& context) {
   const Dim& all = context.shape(kWeights)[1];
   const Ints given = ints_attribute(context.node(), "qkv_hidden_sizes");
+  need_number(context, all, "the number of columns of the weights");
   if (given.empty()) {
     const Dim width = part_of(context, all, 3);
     return {width, width, width};
@@ -177,9 +192,7 @@ void infer_projected(InferContext& context) {
   need_shape(context, kPast, {Dim(2), x[0], Dim(heads), past, size});
   need_mask(context, kMaskIndex, x[0], x[1], total);
   const Shape scores = {x[0], Dim(heads), x[1], total};
-  if (context.has_input(kAttentionBias) && context.broadcast({scores, context.shape(kAttentionBias)}) != scores) {
-    need_shape(context, kAttentionBias, scores);
-  }
+  need_scores(context, kAttentionBias, scores);
   if ((context.has_input(kPast) || output_wanted(context.node(), 1)) && size != value_size) {
     context.error("a cache needs keys and values of one size, not ", size.str(), " and ", value_size.str());
   }
@@ -286,7 +299,7 @@ void infer_multi_head(InferContext& context) {
   need_shape(context, kPastValue, {sizes.batch, heads, past, sizes.value_size});
   need_mask(context, kPadding, sizes.batch, sizes.queries, total);
   const Shape scores = {sizes.batch, heads, sizes.queries, total};
-  if (context.has_input(kScoreBias) && context.broadcast({scores, context.shape(kScoreBias)}) != scores) need_shape(context, kScoreBias, scores);
+  need_scores(context, kScoreBias, scores);
   context.set_output(0, context.dtype(0), {sizes.batch, sizes.queries, heads * sizes.value_size});
   context.set_output(1, context.dtype(0), {sizes.batch, heads, total, sizes.size});
   context.set_output(2, context.dtype(0), {sizes.batch, heads, total, sizes.value_size});
@@ -392,7 +405,7 @@ void infer_grouped(InferContext& context) {
   need_shape(context, kPositions, {q[0], q[1]});
   const Dim total = cache_length(context.node(), context.graph());
   const Shape scores = {q[0], Dim(heads), q[1], total};
-  if (context.has_input(kGroupBias) && context.broadcast({scores, context.shape(kGroupBias)}) != scores) need_shape(context, kGroupBias, scores);
+  need_scores(context, kGroupBias, scores);
   if (int_attribute(context.node(), "do_rotary")) {
     need_rank(context, kCos, 2);
     need_shape(context, kSin, context.shape(kCos));

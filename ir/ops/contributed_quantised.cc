@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/ops/quantised_rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -68,18 +69,21 @@ OpRow of_one(const OpTable& table, const std::string& name, const std::string& a
   OpRow row = contributed(name, {1, 3}, doc, {4, 5},
                           [as](InferContext& context) {
                             check_units(context, {0}, 3);
-                            if (int_attribute(context.node(), "channels_last") != 0) {
-                              context.unsupported("channels_last is not supported; export the model with the channels in front");
-                            }
-                            context.set_output(0, context.dtype(0), shape_as(context, as, {0}, DType::F32));
+                            const bool last = int_attribute(context.node(), "channels_last") != 0;
+                            context.set_output(0, context.dtype(0), shape_as(context, as, {0}, DType::F32, last));
                           },
                           [as](Graph& graph, const Node& node) {
                             NodeBuilder build(graph, node);
-                            const ValueId real = build.add(as, {dequantised(build, node, 0)}, attributes_for(node, as));
+                            const bool last = int_attribute(node, "channels_last") != 0;
+                            const auto rank = static_cast<int64_t>(build.shape(node.inputs[0]).size());
+                            ValueId real = dequantised(build, node, 0);
+                            if (last) real = build.add("Transpose", {real}, {{"perm", channels_to_front(rank)}});
+                            real = build.add(as, {real}, attributes_for(node, as));
+                            if (last) real = build.add("Transpose", {real}, {{"perm", channels_to_back(rank)}});
                             return quantised(build, node, real, 3, node.inputs[0]);
                           });
   row.attributes = table.rows.at(as).attributes;
-  row.attributes.push_back({"channels_last", int64_t{0}});
+  row.attributes.push_back({"channels_last", int64_t{0}, false, "", from_to(0, 1)});
   return row;
 }
 
@@ -136,9 +140,7 @@ ValueId scaled_product(NodeBuilder& build, const std::vector<ValueId>& operands,
 }
 
 void check_bias(InferContext& context, int bias, const Dim& columns) {
-  if (context.has_input(bias) && context.shape(bias) != Shape{columns}) {
-    context.error("input ", bias, ", the bias, has shape ", str(context.shape(bias)), "; [", columns.str(), "] is needed");
-  }
+  need_shape(context, bias, {columns}, text("input ", bias, ", the bias,"));
 }
 
 const Dim& columns_of(InferContext& context, int matrix) {
@@ -196,9 +198,7 @@ void infer_gemm(InferContext& context) {
   const Shape shape = shape_as(context, "Gemm", {0, 3}, DType::F32);
   check_scale_count(context, {1, 2, 7, 8});
   check_scale_count(context, {4, 5}, shape[1], "columns");
-  if (context.has_input(6) && context.broadcast({context.shape(6), shape}) != shape) {
-    context.error("input 6, the bias, of shape ", str(context.shape(6)), " does not broadcast to ", str(shape));
-  }
+  need_broadcast(context, 6, shape, "input 6, the bias,");
   if (context.has_input(7) != context.has_input(8)) context.fail_at(ErrorKind::Model, "has a scale or a zero point of its result alone; inputs 7 and 8 are given together");
   const double alpha = float_attribute(context.node(), "alpha");
   if (!std::isfinite(alpha) || alpha <= 0) context.unsupported("alpha is ", alpha, "; a number over 0 is needed");
@@ -341,7 +341,9 @@ void infer_blocks(InferContext& context) {
   }
   check_bias(context, 5, Dim(blocks.n));
   Shape shape = context.shape(0);
-  if (shape.empty() || shape.back() != Dim(blocks.k)) context.error("input 0 has shape ", str(shape), "; its last axis must be K, ", blocks.k);
+  const std::string unfit = text("input 0 has shape ", str(shape), "; its last axis must be K, ", blocks.k);
+  if (shape.empty()) context.error(unfit);
+  need_equal(context, shape.back(), Dim(blocks.k), unfit);
   shape.back() = Dim(blocks.n);
   context.set_output(0, context.dtype(0), shape);
 }

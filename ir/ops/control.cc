@@ -5,6 +5,7 @@
 
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/selection.h"
+#include "ir/ops/sizes.h"
 #include "ir/size_bounds.h"
 
 namespace tc {
@@ -15,8 +16,7 @@ constexpr const char* kUnfitBody = "has a body whose inputs and outputs do not f
 
 // Trip counts and conditions are one element.
 void check_single(InferContext& context, int input, const char* what) {
-  if (!context.has_input(input) || element_count(context.shape(input)) == Dim(1)) return;
-  context.error(what, " has shape ", str(context.shape(input)), "; one element is needed");
+  need_one_element(context, input, what);
 }
 
 // A body, and the bounds of the sizes that it computes.
@@ -174,7 +174,7 @@ void infer_scan(InferContext& context) {
     if (i >= states) {
       if (shape.empty()) context.error("input ", i, " has no axis to scan");
       if (i == states) trip = shape[0];
-      if (shape[0] != trip) context.error("input ", i, " of shape ", str(shape), " has another length than the first, ", trip.str());
+      need_equal(context, shape[0], trip, text("input ", i, " of shape ", str(shape), " has another length than the first, ", trip.str()));
       shape.erase(shape.begin());
     }
     Value& inside = (*body)[body->inputs[i]];

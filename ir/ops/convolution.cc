@@ -5,6 +5,7 @@
 
 #include "ir/ops/equation.h"
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -15,16 +16,21 @@ const char* const kKernel[] = {"q", "r", "s"};
 
 std::vector<Dim> spatial_of(const Shape& shape) { return {shape.begin() + 2, shape.end()}; }
 
-std::vector<int64_t> kernel_of(const Node& node, const Shape& weights) {
+// The size of the window, which is that of the weights and, where that is given, of attribute kernel_shape.
+std::vector<int64_t> kernel_of(const InferContext& context, const Shape& weights) {
+  const bool told = has_attribute(context.node(), "kernel_shape") && !ints_attribute(context.node(), "kernel_shape").empty();
+  const std::vector<int64_t> given = told ? ints_attribute(context.node(), "kernel_shape") : std::vector<int64_t>();
+  const std::string message = text("attribute kernel_shape is not the size in the weights of shape ", str(weights));
+  if (told && given.size() + 2 != weights.size()) context.error(message);
   std::vector<int64_t> kernel;
   for (size_t i = 2; i < weights.size(); ++i) {
-    if (!weights[i].is_constant()) {
-      fail(ErrorKind::Unsupported, node.origin.str(), ": the kernel's size depends on '", weights[i].str(), "'");
-    }
-    kernel.push_back(weights[i].constant());
+    if (told) need_equal(context, Dim(given[i - 2]), weights[i], message);
+    kernel.push_back(need_number(context, weights[i], "the kernel's size"));
   }
   return kernel;
 }
+
+std::vector<int64_t> kernel_in(const Shape& weights) { return constant_shape({weights.begin() + 2, weights.end()}); }
 
 // What a sum of products may be of: floats, and the i32 that convolutions of quantised numbers become.
 bool is_convolved(DType dtype) { return is_float(dtype) || dtype == DType::I32; }
@@ -69,18 +75,14 @@ void infer_convolution_of(InferContext& context, DType result) {
   if (weights[0].is_constant() && weights[0].constant() % groups != 0) {
     context.error(weights[0].str(), " output channels do not divide into ", groups, " groups");
   }
-  if (weights[1] * Dim(groups) != input[1]) {
-    context.error("the input of shape ", str(input), " has ", input[1].str(), " channels but the weights of shape ",
-                  str(weights), " with group ", groups, " take ", (weights[1] * Dim(groups)).str());
+  need_equal(context, weights[1] * Dim(groups), input[1],
+             text("the input of shape ", str(input), " has ", input[1].str(), " channels but the weights of shape ",
+                  str(weights), " with group ", groups, " take ", (weights[1] * Dim(groups)).str()));
+  const std::vector<int64_t> kernel = kernel_of(context, weights);
+  if (groups > 1) {
+    for (const Dim& channels : {weights[0], weights[1]}) need_number(context, channels, "the number of channels of a group");
   }
-  const std::vector<int64_t> kernel = kernel_of(context.node(), weights);
-  if (has_attribute(context.node(), "kernel_shape") && !ints_attribute(context.node(), "kernel_shape").empty() &&
-      ints_attribute(context.node(), "kernel_shape") != kernel) {
-    context.error("attribute kernel_shape is not the size in the weights of shape ", str(weights));
-  }
-  if (context.has_input(2) && context.shape(2) != Shape{weights[0]}) {
-    context.error("the bias has shape ", str(context.shape(2)), "; [", weights[0].str(), "] is needed");
-  }
+  need_shape(context, 2, {weights[0]}, "the bias");
   const Window window = window_of(context.node(), spatial_of(input), kernel, false);
   Shape shape = {input[0], weights[0]};
   shape.insert(shape.end(), window.output.begin(), window.output.end());
@@ -93,7 +95,7 @@ void lower_convolution(LowerContext& context) {
   const Shape& input = context.shape(0);
   const Shape& weights = context.shape(1);
   const int64_t groups = int_attribute(context.node(), "group");
-  const std::vector<int64_t> kernel = kernel_of(context.node(), weights);
+  const std::vector<int64_t> kernel = kernel_in(weights);
   const Window window = window_of(context.node(), spatial_of(input), kernel, false);
   const Dim filters = floor_div(weights[0], Dim(groups));
 
@@ -106,9 +108,6 @@ void lower_convolution(LowerContext& context) {
   names.extents["c"] = weights[1];
   names.extents["f"] = filters;
   names.extents["g"] = Dim(groups);
-  if (groups > 1 && (!filters.is_constant() || !weights[1].is_constant())) {
-    fail(ErrorKind::Unsupported, context.node().origin.str(), ": groups need fixed numbers of channels");
-  }
   names.integers["F"] = groups > 1 ? filters.constant() : 0;
   names.integers["C"] = groups > 1 ? weights[1].constant() : 0;
   lower_equation(context, convolution_equation(kernel.size()), names, "macc");
@@ -145,7 +144,7 @@ Window transposed_window(const Node& node, const Shape& input, const std::vector
       size = sized ? Dim(wanted.at(i)) : input[2 + i] * Dim(window.strides[i]);
       const Dim total = full - size;
       if (!total.is_constant()) {
-        fail(ErrorKind::Unsupported, node.origin.str(), ": output_shape needs a fixed input size");
+        throw NeedsNumbers(node, text("output_shape needs a fixed input size, which depends on '", input[2 + i].str(), "'"), {input[2 + i]});
       }
       // Below zero the result is larger than the full one: zeros are added, on the sides that would be cut.
       const int64_t cut = sized ? std::max<int64_t>(total.constant(), 0) : total.constant();
@@ -168,14 +167,14 @@ void infer_transposed_of(InferContext& context, DType result) {
   const Shape& input = context.shape(0);
   const Shape& weights = context.shape(1);
   const int64_t groups = int_attribute(context.node(), "group");
-  if (weights[0] != input[1] || (input[1].is_constant() && input[1].constant() % groups != 0)) {
-    context.error("the input of shape ", str(input), " does not fit weights of shape ", str(weights), " with group ", groups);
+  const std::string unfit = text("the input of shape ", str(input), " does not fit weights of shape ", str(weights), " with group ", groups);
+  need_equal(context, weights[0], input[1], unfit);
+  if (input[1].is_constant() && input[1].constant() % groups != 0) context.error(unfit);
+  if (groups > 1) {
+    for (const Dim& channels : {weights[0], weights[1]}) need_number(context, channels, "the number of channels of a group");
   }
-  const Dim filters = weights[1] * Dim(groups);
-  if (context.has_input(2) && context.shape(2) != Shape{filters}) {
-    context.error("the bias has shape ", str(context.shape(2)), "; [", filters.str(), "] is needed");
-  }
-  const Window window = transposed_window(context.node(), input, kernel_of(context.node(), weights));
+  need_shape(context, 2, {weights[1] * Dim(groups)}, "the bias");
+  const Window window = transposed_window(context.node(), input, kernel_of(context, weights));
   Shape shape = {input[0], weights[1] * Dim(groups)};
   shape.insert(shape.end(), window.output.begin(), window.output.end());
   context.set_output(0, result, shape);
@@ -272,7 +271,7 @@ void lower_transposed(LowerContext& context) {
   const Shape& weights = context.shape(1);
   const Shape& output = *context.output_value(0).shape;
   const int64_t groups = int_attribute(context.node(), "group");
-  const Window window = transposed_window(context.node(), input, kernel_of(context.node(), weights));
+  const Window window = transposed_window(context.node(), input, kernel_in(weights));
   const DType type = LowerContext::compute_type(context.output_value(0).dtype);
   const bool gather = std::all_of(window.dilations.begin(), window.dilations.end(), [](int64_t d) { return d == 1; });
   TransposedLoops loops;

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -12,8 +13,10 @@ void infer_det(InferContext& context) {
   require_float(context);
   const Shape& shape = context.shape(0);
   const size_t rank = shape.size();
-  if (rank < 2 || shape[rank - 1] != shape[rank - 2]) context.error("the input has shape ", str(shape), "; square matrices are needed");
-  if (!shape.back().is_constant()) context.unsupported("matrices of order '", shape.back().str(), "' need a fixed size; bind the symbol to a number");
+  const std::string unfit = text("the input has shape ", str(shape), "; square matrices are needed");
+  if (rank < 2) context.error(unfit);
+  need_equal(context, shape[rank - 1], shape[rank - 2], unfit);
+  need_number(context, shape.back(), "the order of the matrices");
   if (shape.back().constant() > kLargestOrder) context.unsupported("matrices of order ", shape.back().str(), " are over the limit of ", kLargestOrder);
   context.set_output(0, context.dtype(0), {shape.begin(), shape.end() - 2});
 }

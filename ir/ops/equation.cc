@@ -408,9 +408,7 @@ void LetterExtents::bind(const std::string& letter, const Axis& axis, bool broad
   auto where = [](const Axis& at) {
     return text((*at.shape)[at.axis].str(), " in ", at.operand, " of shape ", tc::str(*at.shape), " (dimension ", at.axis, ")");
   };
-  const bool symbolic = !before.is_constant() || !now.is_constant();
-  error(text(letter, " is ", where(found->second), " but ", where(axis),
-             symbolic ? "; bind the symbols to numbers or give the inputs fixed shapes" : ""), before, now);
+  error(text(letter, " is ", where(found->second), " but ", where(axis)), before, now);
 }
 
 const Dim& LetterExtents::operator[](const std::string& letter) const {

@@ -256,9 +256,8 @@ Forest forest_of_ensemble(const Node& node) { return Ensemble(node).forest(); }
 void check_samples(InferContext& context, const Forest& forest) {
   const Shape& samples = context.shape(0);
   if (samples.size() != 2) context.error("the samples have shape ", str(samples), "; [samples, features] is needed");
-  if (dim_range(samples[1], context.graph()).low <= forest.largest_feature()) {
-    context.error("the samples have shape ", str(samples), ", but a tree asks for feature ", forest.largest_feature());
-  }
+  context.require_at_most(Dim(forest.largest_feature() + 1), samples[1],
+                          text("the samples have shape ", str(samples), ", but a tree asks for feature ", forest.largest_feature()));
 }
 
 }  // namespace tc

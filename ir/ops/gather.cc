@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -104,9 +105,10 @@ void lower_gather_elements(LowerContext& context) {
 }
 
 // The number of axes that one index tuple addresses.
-int64_t tuple_size(const Node& node, const Shape& indices) {
+int64_t tuple_size(const Graph& graph, const Node& node, const Shape& indices) {
   if (indices.empty() || !indices.back().is_constant()) {
-    fail(ErrorKind::Unsupported, node.origin.str(), ": the indices of shape ", str(indices), " need a fixed last axis");
+    fail(ErrorKind::Unsupported, node.origin.str(), ": the indices of shape ", str(indices), " need a fixed last axis",
+         how_to_bind(graph, indices.empty() ? Shape() : Shape{indices.back()}));
   }
   return indices.back().constant();
 }
@@ -114,7 +116,7 @@ int64_t tuple_size(const Node& node, const Shape& indices) {
 void infer_gather_nd(InferContext& context) {
   const Shape& data = context.shape(0);
   const Shape& indices = context.shape(1);
-  const int64_t batch = int_attribute(context.node(), "batch_dims"), tuple = tuple_size(context.node(), indices);
+  const int64_t batch = int_attribute(context.node(), "batch_dims"), tuple = tuple_size(context.graph(), context.node(), indices);
   if (tuple < 1 || batch + tuple > context.rank(0) || batch >= context.rank(1)) {
     context.error("indices of shape ", str(indices), " with batch_dims ", batch, " do not fit data of shape ", str(data));
   }
@@ -144,7 +146,7 @@ std::vector<Subscript> tuple_index(LowerContext& context, const Shape& data, std
 void lower_gather_nd(LowerContext& context) {
   const Shape& data = context.shape(0);
   const Shape& indices = context.shape(1);
-  const int64_t batch = int_attribute(context.node(), "batch_dims"), tuple = tuple_size(context.node(), indices);
+  const int64_t batch = int_attribute(context.node(), "batch_dims"), tuple = tuple_size(context.graph(), context.node(), indices);
   auto space = context.space("i", *context.output_value(0).shape);
   const auto middle = space.position.begin() + static_cast<int64_t>(indices.size()) - 1;
   auto index = tuple_index(context, data, {space.position.begin(), middle}, batch, tuple, {middle, space.position.end()});
@@ -185,9 +187,10 @@ void infer_scatter(InferContext& context) {
 }
 
 void infer_scatter_elements(InferContext& context) {
-  if (context.shape(1) != context.shape(2) || context.rank(1) != context.rank(0)) {
-    context.error("data ", str(context.shape(0)), ", indices ", str(context.shape(1)), " and updates ", str(context.shape(2)), " do not fit together");
-  }
+  const Shape &indices = context.shape(1), &updates = context.shape(2);
+  const std::string unfit = text("data ", str(context.shape(0)), ", indices ", str(indices), " and updates ", str(updates), " do not fit together");
+  if (indices.size() != updates.size() || context.rank(1) != context.rank(0)) context.error(unfit);
+  for (size_t i = 0; i < indices.size(); ++i) need_equal(context, indices[i], updates[i], unfit);
   check_inside(context);
   infer_scatter(context);
 }
@@ -205,7 +208,7 @@ void lower_scatter_elements(LowerContext& context) {
 void infer_scatter_nd(InferContext& context) {
   const Shape& data = context.shape(0);
   const Shape& indices = context.shape(1);
-  const int64_t tuple = tuple_size(context.node(), indices);
+  const int64_t tuple = tuple_size(context.graph(), context.node(), indices);
   Shape expected(indices.begin(), indices.end() - 1);
   if (tuple < 1 || tuple > context.rank(0)) context.error("indices of shape ", str(indices), " do not fit data of shape ", str(data));
   expected.insert(expected.end(), data.begin() + tuple, data.end());
@@ -221,7 +224,7 @@ void infer_scatter_nd(InferContext& context) {
 void lower_scatter_nd(LowerContext& context) {
   const Shape& data = context.shape(0);
   const Shape& indices = context.shape(1);
-  const int64_t tuple = tuple_size(context.node(), indices);
+  const int64_t tuple = tuple_size(context.graph(), context.node(), indices);
   auto space = context.space("i", context.shape(2));
   const auto middle = space.position.begin() + static_cast<int64_t>(indices.size()) - 1;
   auto index = tuple_index(context, data, {space.position.begin(), middle}, 0, tuple, {middle, space.position.end()});
@@ -233,7 +236,8 @@ void lower_scatter_nd(LowerContext& context) {
 void infer_one_hot(InferContext& context) {
   const std::vector<Dim> depth = dims_attribute(context.node(), "depth");
   if (depth.size() != 1) context.error("depth has ", depth.size(), " numbers; one is needed");
-  if (context.shape(1) != Shape{Dim(2)}) context.error("the values have shape ", str(context.shape(1)), "; [2] is needed");
+  if (context.rank(1) != 1) context.error("the values have shape ", str(context.shape(1)), "; [2] is needed");
+  need_equal(context, context.shape(1)[0], Dim(2), text("the values have shape ", str(context.shape(1)), "; [2] is needed"));
   Shape shape = context.shape(0);
   const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0) + 1);
   shape.insert(shape.begin() + axis, depth[0]);
@@ -260,9 +264,7 @@ void infer_reverse_sequence(InferContext& context) {
   if (shape.size() < 2) context.error("the input has shape ", str(shape), "; rank 2 or more is needed");
   const int64_t time = int_attribute(context.node(), "time_axis"), batch = int_attribute(context.node(), "batch_axis");
   if (time + batch != 1 || (time != 0 && time != 1)) context.error("time_axis is ", time, " and batch_axis is ", batch);
-  if (context.shape(1) != Shape{shape[batch]}) {
-    context.error("sequence_lens has shape ", str(context.shape(1)), "; [", shape[batch].str(), "] is needed");
-  }
+  need_shape(context, 1, {shape[batch]}, "sequence_lens");
   infer_same(context);
 }
 
@@ -291,16 +293,13 @@ void infer_tensor_scatter(InferContext& context) {
   if (context.dtype(1) != context.dtype(0)) {
     context.error("the data have type ", name_of(context.dtype(0)), " and the updates ", name_of(context.dtype(1)));
   }
-  bool fits = update.size() == past.size();
-  for (size_t i = 0; fits && i < past.size(); ++i) {
-    fits = static_cast<int64_t>(i) == axis ? dim_range(past[i] - update[i], context.graph()).high >= 0 : past[i] == update[i];
+  const std::string unfit = text("an update of shape ", str(update), " does not fit into data of shape ", str(past), " along axis ", axis);
+  if (update.size() != past.size()) context.error(unfit);
+  for (size_t i = 0; i < past.size(); ++i) {
+    if (static_cast<int64_t>(i) == axis) context.require_at_most(update[i], past[i], unfit);
+    else need_equal(context, past[i], update[i], unfit);
   }
-  if (!fits) context.error("an update of shape ", str(update), " does not fit into data of shape ", str(past), " along axis ", axis);
-  if (context.has_input(2)) {
-    if (context.shape(2) != Shape{past[0]}) {
-      context.error("input 2 has shape ", str(context.shape(2)), "; [", past[0].str(), "] is needed");
-    }
-  }
+  need_shape(context, 2, {past[0]});
   choice_attribute(context.node(), "mode", {"linear", "circular"});
   infer_same(context);
 }

@@ -1,6 +1,7 @@
 // Shape inference: what rows may ask, and the walk over a graph.
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -109,12 +110,10 @@ Shape InferContext::broadcast(const std::vector<Shape>& shapes) const {
           if (!never || !mentions_data(size, graph_) || excludes(dim_range(size, graph_), 1)) continue;
           differ(size, Dim(1), text("operands of shapes ", str(shapes[owner[axis]]), " and ", str(shape), " broadcast only where '", size.str(), "' is 1"));
         }
-        const bool symbolic = !shape[i].is_constant() || !result[axis].is_constant();
         differ(result[axis], shape[i],
                text("operand ", owner[axis], " of shape ", str(shapes[owner[axis]]), " and operand ", operand,
                     " of shape ", str(shape), " do not broadcast: axis ", axis, " is ", result[axis].str(),
-                    " and ", shape[i].str(),
-                    symbolic ? "; bind the symbols to numbers or give the inputs fixed shapes" : ""));
+                    " and ", shape[i].str()));
       }
       result[axis] = shape[i];
       owner[axis] = static_cast<int>(operand);
@@ -158,7 +157,7 @@ void InferContext::require_at_most(const Dim& left, const Dim& right, const std:
 void InferContext::differ(const Dim& left, const Dim& right, const std::string& message) const {
   const Interval range = dim_range(left - right, graph_);
   if (range.low > 0 || range.high < 0) fail_at(ErrorKind::Shape, message);
-  throw UnprovedSizes(text(node_.origin.str(), ": ", message), left, right);
+  throw UnprovedSizes(text(node_.origin.str(), ": ", message, how_to_bind(graph_, {left, right})), left, right);
 }
 
 int64_t InferContext::axis(int64_t axis, int64_t rank) const {

@@ -1,5 +1,6 @@
 // Losses of classifiers: the negative logarithm of the probability of each sample's class.
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -13,12 +14,10 @@ void infer_loss(InferContext& context) {
   if (index != DType::I64 && index != DType::I32) context.error("input 1 has type ", name_of(index), "; i32 or i64 is needed");
   Shape samples = scores;
   samples.erase(samples.begin() + 1);
-  if (context.shape(1) != samples) context.error("input 1 has shape ", str(context.shape(1)), "; ", str(samples), " is needed");
+  need_shape(context, 1, samples);
   if (context.has_input(2)) {
     if (context.dtype(2) != type) context.error("input 2 has type ", name_of(context.dtype(2)), "; ", name_of(type), " is needed");
-    if (context.shape(2) != Shape{scores[1]}) {
-      context.error("input 2 has shape ", str(context.shape(2)), "; [", scores[1].str(), "] is needed");
-    }
+    need_shape(context, 2, {scores[1]});
   }
   const bool none = choice_attribute(context.node(), "reduction", {"mean", "none", "sum"}) == "none";
   context.set_output(0, type, none ? samples : Shape{});

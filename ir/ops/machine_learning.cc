@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/ops/classifier.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 
@@ -34,9 +35,9 @@ ValueId per_feature(NodeBuilder& build, const Node& node, const std::string& nam
 void check_per_feature(InferContext& context, const std::string& name) {
   const size_t count = floats_or_none(context.node(), name).size();
   if (count <= 1) return;
-  if (context.rank(0) == 0 || context.shape(0).back() != Dim(static_cast<int64_t>(count))) {
-    context.error("attribute '", name, "' has ", count, " numbers, but the input has shape ", str(context.shape(0)));
-  }
+  const std::string unfit = text("attribute '", name, "' has ", count, " numbers, but the input has shape ", str(context.shape(0)));
+  if (context.rank(0) == 0) context.error(unfit);
+  need_equal(context, context.shape(0).back(), Dim(static_cast<int64_t>(count)), unfit);
 }
 
 // --- Scaler, Normalizer, Imputer ----------------------------------------------------------------
@@ -180,9 +181,9 @@ Linear linear_of(const Node& node, int64_t targets) {
 }
 
 void check_features(InferContext& context, const Linear& linear) {
-  if (context.rank(0) != 2 || context.shape(0)[1] != Dim(linear.features)) {
-    context.error("the samples have shape ", str(context.shape(0)), "; [samples, ", linear.features, "] is needed");
-  }
+  const std::string unfit = text("the samples have shape ", str(context.shape(0)), "; [samples, ", linear.features, "] is needed");
+  if (context.rank(0) != 2) context.error(unfit);
+  need_equal(context, context.shape(0)[1], Dim(linear.features), unfit);
 }
 
 ValueId scores_of(NodeBuilder& build, const Node& node, const Linear& linear) {

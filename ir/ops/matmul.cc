@@ -1,6 +1,7 @@
 // Matrix products.
 #include "ir/ops/equation.h"
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -34,8 +35,12 @@ std::string gemm_equation(const Node& node) {
 
 void infer_gemm(InferContext& context) {
   const Shape shape = infer_equation(context, gemm_equation(context.node()));
-  if (context.has_input(2) && context.broadcast({shape, context.shape(2)}) != shape) {
-    context.error("C of shape ", str(context.shape(2)), " does not broadcast to the product's shape ", str(shape));
+  if (!context.has_input(2)) return;
+  const Shape& c = context.shape(2);
+  const std::string unfit = text("C of shape ", str(c), " does not broadcast to the product's shape ", str(shape));
+  if (c.size() > shape.size()) context.error(unfit);
+  for (size_t i = 0; i < c.size(); ++i) {
+    if (c[i] != Dim(1)) need_equal(context, c[i], shape[shape.size() - c.size() + i], unfit);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -115,7 +116,7 @@ void infer_depth_to_space(InferContext& context) {
   const Shape& shape = context.shape(0);
   if (shape.size() != 4) context.error("the input has shape ", str(shape), "; rank 4 is needed");
   if (!shape[1].is_constant() || shape[1].constant() % (block * block) != 0) {
-    context.error(shape[1].str(), " channels do not divide by blocksize ", block, " squared");
+    context.error(shape[1].str(), " channels do not divide by blocksize ", block, " squared", how_to_bind(context.graph(), {shape[1]}));
   }
   context.set_output(0, context.dtype(0), {shape[0], Dim(shape[1].constant() / (block * block)), shape[2] * Dim(block), shape[3] * Dim(block)});
 }
@@ -125,7 +126,8 @@ void infer_space_to_depth(InferContext& context) {
   const Shape& shape = context.shape(0);
   if (shape.size() != 4) context.error("the input has shape ", str(shape), "; rank 4 is needed");
   for (int i : {2, 3}) {
-    if (mod(shape[i], Dim(block)) != Dim(0)) context.error("axis ", i, " of shape ", str(shape), " does not divide by blocksize ", block);
+    if (mod(shape[i], Dim(block)) == Dim(0)) continue;
+    context.error("axis ", i, " of shape ", str(shape), " does not divide by blocksize ", block, how_to_bind(context.graph(), {shape[i]}));
   }
   context.set_output(0, context.dtype(0), {shape[0], shape[1] * Dim(block * block), floor_div(shape[2], Dim(block)), floor_div(shape[3], Dim(block))});
 }
@@ -175,9 +177,7 @@ Padding padding_of(const Node& node, const Shape& shape) {
 void infer_pad(InferContext& context) {
   Shape shape = context.shape(0);
   const Padding padding = padding_of(context.node(), shape);
-  if (context.has_input(1) && element_count(context.shape(1)) != Dim(1)) {
-    context.error("the value has shape ", str(context.shape(1)), "; one element is needed");
-  }
+  need_one_element(context, 1, "the value");
   const std::string mode = string_attribute(context.node(), "mode");
   for (size_t i = 0; i < shape.size(); ++i) {
     const Dim extent = shape[i];

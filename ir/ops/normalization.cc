@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -214,9 +215,7 @@ void infer_batch_normalization(InferContext& context) {
   const Shape& shape = context.shape(0);
   if (shape.size() < 2) context.error("the input has shape ", str(shape), "; [batch, channels, …] is needed");
   for (int i = 1; i < 5; ++i) {
-    if (context.shape(i) != Shape{shape[1]}) {
-      context.error("input ", i, " has shape ", str(context.shape(i)), "; [", shape[1].str(), "] is needed");
-    }
+    need_shape(context, i, {shape[1]});
   }
   for (int i : {1, 2}) context.set_output(i, context.dtype(3), context.shape(3));
   infer_same(context);
@@ -309,12 +308,7 @@ int64_t layer_axis(const Node& node, int64_t rank) {
 void infer_layer_normalization(InferContext& context) {
   const Shape& shape = context.shape(0);
   const int64_t first = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
-  for (int i : {1, 2}) {
-    if (!context.has_input(i)) continue;
-    if (context.broadcast({shape, context.shape(i)}) != shape) {
-      context.error("input ", i, " of shape ", str(context.shape(i)), " does not broadcast to ", str(shape));
-    }
-  }
+  for (int i : {1, 2}) need_broadcast(context, i, shape);
   Shape statistics = shape;
   for (size_t i = static_cast<size_t>(first); i < shape.size(); ++i) statistics[i] = 1;
   infer_same(context);
@@ -363,9 +357,7 @@ void infer_channels(InferContext& context) {
   const Shape& shape = context.shape(0);
   if (shape.size() < 2) context.error("the input has shape ", str(shape), "; [batch, channels, …] is needed");
   for (int i : {1, 2}) {
-    if (context.shape(i) != Shape{shape[1]}) {
-      context.error("input ", i, " has shape ", str(context.shape(i)), "; [", shape[1].str(), "] is needed");
-    }
+    need_shape(context, i, {shape[1]});
   }
   infer_same(context);
 }
@@ -384,13 +376,11 @@ void infer_group_normalization(InferContext& context) {
   const Shape& shape = context.shape(0);
   if (shape.size() < 2) context.error("the input has shape ", str(shape), "; [batch, channels, …] is needed");
   const int64_t groups = int_attribute(context.node(), "num_groups");
-  if (!shape[1].is_constant() || shape[1].constant() % groups != 0) {
-    context.error(shape[1].str(), " channels do not divide into ", groups, " groups");
-  }
   for (int i : {1, 2}) {
-    if (context.shape(i) != Shape{shape[1]} && context.shape(i) != Shape{Dim(groups)}) {
-      context.error("input ", i, " has shape ", str(context.shape(i)), "; [", shape[1].str(), "] is needed");
-    }
+    if (context.shape(i) != Shape{Dim(groups)}) need_shape(context, i, {shape[1]});
+  }
+  if (need_number(context, shape[1], "the number of channels") % groups != 0) {
+    context.error(shape[1].str(), " channels do not divide into ", groups, " groups");
   }
   infer_same(context);
 }

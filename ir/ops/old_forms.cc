@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -182,9 +183,9 @@ OpRow image_scaler_row() {
     require_float(context);
     const size_t count = floats_attribute(context.node(), "bias").size();
     const Shape& shape = context.shape(0);
-    if (shape.size() != 4 || (count != 0 && shape[1] != Dim(static_cast<int64_t>(count)))) {
-      context.error("the input has shape ", str(shape), "; [batch, ", count, ", height, width] is needed");
-    }
+    const std::string unfit = text("the input has shape ", str(shape), "; [batch, ", count, ", height, width] is needed");
+    if (shape.size() != 4) context.error(unfit);
+    if (count != 0) need_equal(context, shape[1], Dim(static_cast<int64_t>(count)), unfit);
     infer_same(context);
   };
   row.expand = [](Graph& graph, const Node& node) {

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "ir/ops/selection.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -61,8 +62,7 @@ std::vector<Dim> split_sizes(const Node& node, const Dim& extent, size_t parts) 
   }
   std::vector<Dim> sizes;
   if (!extent.is_constant() && mod(extent, Dim(static_cast<int64_t>(parts))) != Dim(0)) {
-    fail(ErrorKind::Unsupported, node.origin.str(), ": an axis of size '", extent.str(), "' may not divide into ", parts,
-         " parts; bind the symbol to a number");
+    throw NeedsNumbers(node, text("an axis of size '", extent.str(), "' may not divide into ", parts, " parts"), {extent});
   }
   // With num_outputs that does not divide the extent the last part is smaller.
   const Dim each = ceil_div(extent, Dim(static_cast<int64_t>(parts)));
@@ -300,7 +300,8 @@ void infer_center(InferContext& context) {
   for (size_t i = 0; i < in.size(); ++i) {
     const Interval grows = dim_range(out[i] - in[i], context.graph());
     if (grows.low < 0 && grows.high > 0) {
-      context.unsupported("axis ", i, " of size '", in[i].str(), "' may be cut or padded to '", out[i].str(), "'; bind the symbols to numbers");
+      context.unsupported("axis ", i, " of size '", in[i].str(), "' may be cut or padded to '", out[i].str(), "'",
+                          how_to_bind(context.graph(), {in[i], out[i]}));
     }
   }
   context.set_output(0, context.dtype(0), out);

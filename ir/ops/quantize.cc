@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/ops/quantised_rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -40,10 +41,11 @@ void check_blocks(InferContext& context, int input, int64_t block) {
   Shape expected = context.shape(0);
   const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
   expected[axis] = ceil_div(expected[axis], Dim(block));
-  if (context.shape(input) != expected) {
-    context.error("input ", input, " has shape ", str(context.shape(input)), "; blocks of ", block, " along axis ", axis, " of ",
-                  str(context.shape(0)), " need ", str(expected));
-  }
+  const Shape& has = context.shape(input);
+  const std::string unfit = text("input ", input, " has shape ", str(has), "; blocks of ", block, " along axis ", axis, " of ",
+                                 str(context.shape(0)), " need ", str(expected));
+  if (has.size() != expected.size()) context.error(unfit);
+  for (size_t i = 0; i < has.size(); ++i) need_equal(context, has[i], expected[i], unfit);
 }
 
 }  // namespace
@@ -75,7 +77,9 @@ void check_scale_count(InferContext& context, const std::vector<int>& inputs, co
     const Shape& shape = context.shape(input);
     if (element_count(shape) == Dim(1) || (shape.size() == 1 && shape[0] == extent)) continue;
     const std::string vector = extent == Dim(1) ? "" : text(" or one for each of ", extent.str(), " ", along);
-    context.error("input ", input, " has shape ", str(shape), "; one number", vector, " is needed");
+    const std::string unfit = text("input ", input, " has shape ", str(shape), "; one number", vector, " is needed");
+    if (shape.size() != 1) context.error(unfit);
+    need_equal(context, shape[0], extent, unfit);
   }
 }
 
@@ -108,9 +112,8 @@ void check_scales(InferContext& context) {
     if (shape.size() > 1) context.error("input ", i, " has shape ", str(shape), "; without block_size a number or a vector is needed");
     if (shape.empty() || shape[0] == Dim(1)) continue;
     const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
-    if (shape[0] != context.shape(0)[axis]) {
-      context.error("input ", i, " has shape ", str(shape), " but axis ", axis, " of ", str(context.shape(0)), " is ", context.shape(0)[axis].str());
-    }
+    need_equal(context, shape[0], context.shape(0)[axis],
+               text("input ", i, " has shape ", str(shape), " but axis ", axis, " of ", str(context.shape(0)), " is ", context.shape(0)[axis].str()));
   }
 }
 
@@ -434,14 +437,41 @@ OpRow expanded_quantised(const OnnxName& name, const std::string& doc, const Inp
   return row;
 }
 
-Shape shape_as(InferContext& context, const std::string& as, const std::vector<int>& inputs, DType stand_in) {
+std::vector<int64_t> channels_to_front(int64_t rank) {
+  std::vector<int64_t> order = {0, rank - 1};
+  for (int64_t axis = 1; axis + 1 < rank; ++axis) order.push_back(axis);
+  return order;
+}
+
+std::vector<int64_t> channels_to_back(int64_t rank) {
+  std::vector<int64_t> order = {0};
+  for (int64_t axis = 2; axis < rank; ++axis) order.push_back(axis);
+  order.push_back(1);
+  return order;
+}
+
+namespace {
+
+Shape permuted(const Shape& shape, const std::vector<int64_t>& order) {
+  Shape result;
+  for (int64_t axis : order) result.push_back(shape[static_cast<size_t>(axis)]);
+  return result;
+}
+
+}  // namespace
+
+Shape shape_as(InferContext& context, const std::string& as, const std::vector<int>& inputs, DType stand_in, bool channels_last) {
   Node node = context.node();
   Graph& graph = context.graph();
   node.op = find_op(as);
   node.inputs.clear();
   const size_t values = graph.values.size();
+  const std::shared_ptr<void> leave(nullptr, [&](void*) { graph.values.resize(values); });
   for (const int input : inputs) {
     Value value = graph[context.node().inputs.at(static_cast<size_t>(input))];
+    const auto rank = static_cast<int64_t>(value.shape->size());
+    if (channels_last && rank < 3) context.error("the input has shape ", str(*value.shape), "; [batch, 1 to 3 spatial axes, channels] is needed");
+    if (channels_last && node.inputs.empty()) value.shape = permuted(*value.shape, channels_to_front(rank));
     value.dtype = stand_in;   // only the shapes matter here
     node.inputs.push_back(static_cast<ValueId>(graph.values.size()));
     graph.values.push_back(std::move(value));
@@ -451,8 +481,7 @@ Shape shape_as(InferContext& context, const std::string& as, const std::vector<i
   InferContext inner(graph, node);
   node.op->infer(inner);
   const Shape shape = graph.values.back().shape.value();
-  graph.values.resize(values);
-  return shape;
+  return channels_last ? permuted(shape, channels_to_back(static_cast<int64_t>(shape.size()))) : shape;
 }
 
 void register_quantize_ops(OpTable& table) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -216,10 +217,9 @@ void infer_dropout(InferContext& context) {
   context.set_output(1, DType::Bool, context.shape(0));
   for (int i : {1, 2}) {
     if (!context.has_input(i)) continue;
-    const bool fits = element_count(context.shape(i)) == Dim(1) && (i == 1 ? is_float(context.dtype(i)) : context.dtype(i) == DType::Bool);
-    if (!fits) {
-      context.error("input ", i, " is ", name_of(context.dtype(i)), str(context.shape(i)), "; one ", i == 1 ? "float" : "bool", " is needed");
-    }
+    const std::string unfit = text("input ", i, " is ", name_of(context.dtype(i)), str(context.shape(i)), "; one ", i == 1 ? "float" : "bool", " is needed");
+    if (i == 1 ? !is_float(context.dtype(i)) : context.dtype(i) != DType::Bool) context.error(unfit);
+    for (const Dim& size : context.shape(i)) need_equal(context, size, Dim(1), unfit);
   }
   if (context.has_input(2) && !is_float(context.dtype(0))) context.error("input 0 has type ", name_of(context.dtype(0)), "; a float type is needed");
 }

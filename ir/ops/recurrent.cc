@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -30,25 +31,22 @@ void infer_recurrent(InferContext& context, const Cell& cell) {
   const bool batch_first = int_attribute(node, "layout") != 0;
   const Shape& x = context.shape(0);
   const Dim time = x[batch_first ? 1 : 0], batch = x[batch_first ? 0 : 1];
-  const Dim hidden = context.shape(2)[2], directions = directions_of(node);
-  const Shape w = {directions, Dim(cell.gates) * hidden, x[2]}, r = {directions, Dim(cell.gates) * hidden, hidden};
-  if (context.shape(1) != w) context.error("W has shape ", str(context.shape(1)), "; ", str(w), " is needed");
-  if (context.shape(2) != r) context.error("R has shape ", str(context.shape(2)), "; ", str(r), " is needed");
-  if (context.has_input(3)) {
-    const Shape b = {directions, Dim(2 * cell.gates) * hidden};
-    if (context.shape(3) != b) context.error("B has shape ", str(context.shape(3)), "; ", str(b), " is needed");
-  }
-  const Shape state = batch_first ? Shape{batch, directions, hidden} : Shape{directions, batch, hidden};
-  for (int i : {5, 6}) {
-    if ((i == 6 && !cell.has_cell_state) || !context.has_input(i)) continue;
-    if (context.shape(i) != state) context.error("the initial state has shape ", str(context.shape(i)), "; ", str(state), " is needed");
-  }
-  if (has_attribute(node, "hidden_size") && hidden.is_constant() && int_attribute(node, "hidden_size") != hidden.constant()) {
+  const bool told = has_attribute(node, "hidden_size");
+  if (told && context.shape(2)[2].is_constant() && int_attribute(node, "hidden_size") != context.shape(2)[2].constant()) {
     context.error("hidden_size is ", int_attribute(node, "hidden_size"), " but R has shape ", str(context.shape(2)));
   }
-  if (context.has_input(4)) {
-    if (context.shape(4) != Shape{batch}) context.error("sequence_lens has shape ", str(context.shape(4)), "; ", str(Shape{batch}), " is needed");
+  const Dim hidden = told ? Dim(int_attribute(node, "hidden_size")) : context.shape(2)[2], directions = directions_of(node);
+  need_number(context, hidden, "the size of the states");
+  const Shape w = {directions, Dim(cell.gates) * hidden, x[2]}, r = {directions, Dim(cell.gates) * hidden, hidden};
+  need_shape(context, 1, w, "W");
+  need_shape(context, 2, r, "R");
+  need_shape(context, 3, {directions, Dim(2 * cell.gates) * hidden}, "B");
+  const Shape state = batch_first ? Shape{batch, directions, hidden} : Shape{directions, batch, hidden};
+  for (int i : {5, 6}) {
+    if (i == 5 || cell.has_cell_state) need_shape(context, i, state, "the initial state");
   }
+  if (cell.has_cell_state) need_shape(context, 7, {directions, Dim(3) * hidden}, "P");
+  need_shape(context, 4, {batch}, "sequence_lens");
   context.set_output(0, context.dtype(0), batch_first ? Shape{batch, time, directions, hidden} : Shape{time, directions, batch, hidden});
   context.set_output(1, context.dtype(0), state);
   context.set_output(2, context.dtype(0), state);

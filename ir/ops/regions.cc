@@ -1,6 +1,7 @@
 // Regions of maps brought to one size: RoiAlign and MaxRoiPool.
 #include <limits>
 
+#include "ir/ops/sizes.h"
 #include "ir/ops/taps.h"
 
 namespace tc {
@@ -19,9 +20,9 @@ ExprPtr least(DType type) { return constant(type, -std::numeric_limits<double>::
 void check_map(InferContext& context, int rois, int64_t columns) {
   const Shape& map = context.shape(0);
   const Shape& regions = context.shape(rois);
-  if (map.size() != 4 || regions.size() != 2 || regions[1] != Dim(columns)) {
-    context.error("X and rois have shapes ", str(map), " and ", str(regions), "; [N, C, H, W] and [regions, ", columns, "] are needed");
-  }
+  const std::string unfit = text("X and rois have shapes ", str(map), " and ", str(regions), "; [N, C, H, W] and [regions, ", columns, "] are needed");
+  if (map.size() != 4 || regions.size() != 2) context.error(unfit);
+  need_equal(context, regions[1], Dim(columns), unfit);
   for (int i : {0, 2, 3}) {
     if (map[i] == Dim(0)) context.error("X has shape ", str(map), "; there is nothing to sample");
   }
@@ -94,9 +95,7 @@ void infer_roi_align(InferContext& context) {
   if (context.dtype(2) != DType::I64 && context.dtype(2) != DType::I32) {
     context.error("batch_indices has type ", name_of(context.dtype(2)), "; i32 or i64 is needed");
   }
-  if (context.shape(2) != Shape{context.shape(1)[0]}) {
-    context.error("batch_indices has shape ", str(context.shape(2)), "; [", context.shape(1)[0].str(), "] is needed");
-  }
+  need_shape(context, 2, {context.shape(1)[0]}, "batch_indices");
   set_regions(context, 1, int_attribute(node, "output_height"), int_attribute(node, "output_width"));
 }
 

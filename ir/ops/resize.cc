@@ -6,6 +6,7 @@
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/resize_tables.h"
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -135,7 +136,7 @@ Dim scaled_size(const Node& node, const Dim& in, double scale) {
     const double above = scale * static_cast<double>(below);
     if (std::abs(above - std::round(above)) < 1e-6) return floor_div(in * Dim(static_cast<int64_t>(std::round(above))), Dim(below));
   }
-  fail(ErrorKind::Unsupported, node.origin.str(), ": scale ", scale, " of an axis of size '", in.str(), "' needs a fixed size; bind the symbol to a number");
+  throw NeedsNumbers(node, text("scale ", scale, " of an axis of size '", in.str(), "' needs a fixed size"), {in});
 }
 
 // Of sizes whose quotient only a run knows.
@@ -161,8 +162,8 @@ void take_sizes(const Node& node, const Shape& in, const std::vector<int64_t>& a
   for (size_t i = 0; i < axes.size(); ++i) {
     const double scale = known_scale(node, in[axes[i]], sizes[i]);
     if (scale == kComputedScale && policy != "stretch") {
-      fail(ErrorKind::Unsupported, node.origin.str(), ": an axis of size '", in[axes[i]].str(), "' becomes '", sizes[i].str(), "' under ", policy,
-           "; bind the symbols to numbers");
+      throw NeedsNumbers(node, text("an axis of size '", in[axes[i]].str(), "' becomes '", sizes[i].str(), "' under ", policy),
+                         {in[axes[i]], sizes[i]});
     }
     target.scales[axes[i]] = scale;
     target.sizes[axes[i]] = sizes[i];
@@ -278,8 +279,8 @@ AxisForm form_of_axis(const Node& node, const Dim& in, const ResizedShape& targe
 void add_computed(Graph& graph, Node& node, const ResizedShape& target, int64_t axis, const Sampling& sampling, std::vector<ValueId>& inputs) {
   const Dim in = (*graph[node.inputs.at(0)].shape)[axis];
   if (sampling.antialias || sampling.coordinates == "tf_crop_and_resize") {
-    fail(ErrorKind::Unsupported, node.origin.str(), ": resampling axis ", axis, " of size '", in.str(), "' to '", target.sizes[axis].str(),
-         "' with antialias or tf_crop_and_resize needs fixed sizes; bind the symbols to numbers");
+    throw NeedsNumbers(node, text("resampling axis ", axis, " of size '", in.str(), "' to '", target.sizes[axis].str(),
+                                  "' with antialias or tf_crop_and_resize needs fixed sizes"), {in, target.sizes[axis]});
   }
   NodeBuilder build(graph, node);
   const double scale = target.scales[axis];

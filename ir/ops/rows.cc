@@ -8,6 +8,7 @@
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/equation.h"
 #include "ir/ops/selection.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -147,8 +148,7 @@ std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const
   std::vector<int64_t> result;
   for (const Dim& dim : dims) {
     if (!dim.is_constant()) {
-      fail(ErrorKind::Unsupported, node.origin.str(), ": ", what, " depends on '", dim.str(),
-           "'; it must be a constant, so bind the symbols to numbers");
+      throw NeedsNumbers(node, text(what, " depends on '", dim.str(), "'; it must be a constant"), {dim});
     }
     result.push_back(dim.constant());
   }
@@ -245,8 +245,7 @@ Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::v
       Dim total = max(Dim(0), (ceil_div(spatial[i], Dim(stride)) - Dim(1)) * Dim(stride) + Dim(reach) - spatial[i]);
       if (stride == 1) total = Dim(reach - 1);
       if (!total.is_constant()) {
-        fail(ErrorKind::Unsupported, node.origin.str(), ": auto_pad ", mode, " with stride ", stride,
-             " needs a fixed size of spatial axis ", i, "; bind '", spatial[i].str(), "' to a number");
+        throw NeedsNumbers(node, text("auto_pad ", mode, " with stride ", stride, " needs a fixed size of spatial axis ", i), {spatial[i]});
       }
       const int64_t small = total.constant() / 2, large = total.constant() - small;
       before = mode == "SAME_UPPER" ? small : large;
@@ -373,7 +372,7 @@ void require_not_negative(InferContext& context, const Dim& size, const std::str
   const auto symbol = growing ? context.graph().symbols.find(growing->factors[0]->name) : context.graph().symbols.end();
   const int64_t least = growing ? (-constant + growing->coefficient - 1) / growing->coefficient : 0;
   if (symbol == context.graph().symbols.end() || least > symbol->second.second) {
-    context.unsupported(what, " may be too small for some sizes; bind the symbols to numbers");
+    context.unsupported(what, " may be too small for some sizes", how_to_bind(context.graph(), {size}));
   }
   symbol->second.first = std::max(symbol->second.first, least);
 }

@@ -1,6 +1,7 @@
 // Maps sampled where the data say: grids of coordinates, and convolutions whose taps move.
 #include <algorithm>
 
+#include "ir/ops/sizes.h"
 #include "ir/ops/taps.h"
 
 namespace tc {
@@ -15,10 +16,11 @@ void infer_grid_sample(InferContext& context) {
   const Shape& map = context.shape(0);
   const Shape& grid = context.shape(1);
   const int64_t axes = static_cast<int64_t>(map.size()) - 2;
-  if (axes < 1 || axes > 3 || grid.size() != map.size() || grid.back() != Dim(axes) || grid[0] != map[0]) {
-    context.error("X and grid have shapes ", str(map), " and ", str(grid),
-                  "; [N, C, 1 to 3 spatial axes] and [N, as many axes, their number] are needed");
-  }
+  const std::string unfit = text("X and grid have shapes ", str(map), " and ", str(grid),
+                                 "; [N, C, 1 to 3 spatial axes] and [N, as many axes, their number] are needed");
+  if (axes < 1 || axes > 3 || grid.size() != map.size()) context.error(unfit);
+  need_equal(context, grid.back(), Dim(axes), unfit);
+  need_equal(context, grid[0], map[0], unfit);
   if (!is_float(context.dtype(1))) context.error("grid has type ", name_of(context.dtype(1)), "; a float type is needed");
   if (mode != "nearest" && !is_float(context.dtype(0))) {
     context.error("X has type ", name_of(context.dtype(0)), "; mode ", mode, " needs a float type");
@@ -177,12 +179,11 @@ void old_modes(Graph&, Node& node) {
 
 void infer_affine_grid(InferContext& context) {
   require_float(context);
-  const Shape& theta = context.shape(0);
   const Shape size = dims_attribute(context.node(), "size");
   const int64_t axes = static_cast<int64_t>(size.size()) - 2;
   if (axes != 2 && axes != 3) context.error("size has ", size.size(), " numbers; [N, C, H, W] or [N, C, D, H, W] is needed");
   const Shape expected = {size[0], Dim(axes), Dim(axes + 1)};
-  if (theta != expected) context.error("theta has shape ", str(theta), "; ", str(expected), " is needed");
+  need_shape(context, 0, expected, "theta");
   Shape shape = {size[0]};
   shape.insert(shape.end(), size.begin() + 2, size.end());
   shape.push_back(Dim(axes));
@@ -238,7 +239,7 @@ Deformed deformed(const Node& node, const Shape& map, const std::vector<int64_t>
     result.taps *= size;
   }
   if (!map[1].is_constant()) {
-    fail(ErrorKind::Unsupported, node.origin.str(), ": X has '", map[1].str(), "' channels; bind the symbol to a number");
+    throw NeedsNumbers(node, text("X has '", map[1].str(), "' channels, which depends on symbols"), {map[1]});
   }
   const int64_t channels = map[1].constant();
   for (int64_t groups : {result.groups, result.offset_groups}) {
@@ -263,21 +264,22 @@ void infer_deform_conv(InferContext& context) {
   const Shape& map = context.shape(0);
   const Shape& weights = context.shape(1);
   if (!is_constant(weights) || weights.size() != map.size()) {
-    context.error("X and W have shapes ", str(map), " and ", str(weights), "; equal ranks and a fixed kernel are needed");
+    context.error("X and W have shapes ", str(map), " and ", str(weights), "; equal ranks and a fixed kernel are needed",
+                  how_to_bind(context.graph(), weights));
   }
+  need_equal(context, map[1], weights[1] * Dim(int_attribute(node, "group")),
+             text("X and W have shapes ", str(map), " and ", str(weights), ", which do not fit ", int_attribute(node, "group"), " groups"));
   std::vector<int64_t> kernel = constant_shape({weights.begin() + 2, weights.end()});
   const std::vector<int64_t> told = ints_attribute(node, "kernel_shape");
   if (!told.empty() && told != kernel) context.error("kernel_shape does not fit W of shape ", str(weights));
   const Deformed form = deformed(node, map, kernel);
-  if (weights[0].constant() % form.groups != 0 || weights[1].constant() != map[1].constant() / form.groups) {
+  if (weights[0].constant() % form.groups != 0) {
     context.error("X and W have shapes ", str(map), " and ", str(weights), ", which do not fit ", form.groups, " groups");
   }
   const Shape offsets = per_tap(form, map[0], static_cast<int64_t>(kernel.size())), mask = per_tap(form, map[0], 1);
-  if (context.shape(2) != offsets) context.error("offset has shape ", str(context.shape(2)), "; ", str(offsets), " is needed");
-  if (context.has_input(3) && context.shape(3) != Shape{weights[0]}) {
-    context.error("B has shape ", str(context.shape(3)), "; [", weights[0].str(), "] is needed");
-  }
-  if (context.has_input(4) && context.shape(4) != mask) context.error("mask has shape ", str(context.shape(4)), "; ", str(mask), " is needed");
+  need_shape(context, 2, offsets, "offset");
+  need_shape(context, 3, {weights[0]}, "B");
+  need_shape(context, 4, mask, "mask");
   Shape shape = {map[0], weights[0]};
   shape.insert(shape.end(), form.window.output.begin(), form.window.output.end());
   context.set_output(0, context.dtype(0), shape);

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -52,7 +53,7 @@ Transform transform_of(const Node& node, const Shape& shape) {
     fail(ErrorKind::Shape, node.origin.str(), ": dft_length is ", result.length, "; 1 to ", kLongest, " is possible");
   }
   if (!shape[result.axis].is_constant()) {
-    fail(ErrorKind::Unsupported, node.origin.str(), ": axis ", axis, " has size '", shape[result.axis].str(), "'; bind the symbol to a number");
+    throw NeedsNumbers(node, text("axis ", axis, " has size '", shape[result.axis].str(), "', which depends on symbols"), {shape[result.axis]});
   }
   result.outputs = onesided && !result.inverse ? result.length / 2 + 1 : result.length;
   return result;
@@ -288,9 +289,7 @@ void normalize_stft(Graph& graph, Node& node) {
 }
 
 void check_window(InferContext& context, const Frames& frames) {
-  if (context.has_input(1) && context.shape(1) != Shape{Dim(frames.length)}) {
-    context.error("the window has shape ", str(context.shape(1)), "; [", frames.length, "] is needed");
-  }
+  need_shape(context, 1, {Dim(frames.length)}, "the window");
 }
 
 void infer_stft(InferContext& context) {

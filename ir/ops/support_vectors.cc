@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ir/ops/classifier.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -60,9 +61,9 @@ void check_features(InferContext& context, size_t numbers, int64_t rows) {
     context.fail_at(ErrorKind::Model, text("has ", numbers, " numbers, which ", rows, " vectors do not divide"));
   }
   const int64_t features = static_cast<int64_t>(numbers) / rows;
-  if (context.rank(0) != 2 || context.shape(0)[1] != Dim(features)) {
-    context.error("the samples have shape ", str(context.shape(0)), "; [samples, ", features, "] is needed");
-  }
+  const std::string unfit = text("the samples have shape ", str(context.shape(0)), "; [samples, ", features, "] is needed");
+  if (context.rank(0) != 2) context.error(unfit);
+  need_equal(context, context.shape(0)[1], Dim(features), unfit);
 }
 
 // --- regression --------------------------------------------------------------------------------------

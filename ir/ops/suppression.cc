@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ir/ops/selection.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -100,13 +101,12 @@ void normalize_suppression(Graph& graph, Node& node) {
 void infer_suppression(InferContext& context) {
   const Shape& boxes = context.shape(0);
   const Shape& scores = context.shape(1);
-  if (boxes.size() != 3 || scores.size() != 3 || boxes[2] != Dim(4) || boxes[0] != scores[0] || boxes[1] != scores[2]) {
-    context.error("boxes of shape ", str(boxes), " and scores of shape ", str(scores), " do not fit together");
-  }
-  for (int i = 2; i < 5; ++i) {
-    if (!context.has_input(i) || element_count(context.shape(i)) == Dim(1)) continue;
-    context.error("input ", i, " has shape ", str(context.shape(i)), "; one element is needed");
-  }
+  const std::string unfit = text("boxes of shape ", str(boxes), " and scores of shape ", str(scores), " do not fit together");
+  if (boxes.size() != 3 || scores.size() != 3) context.error(unfit);
+  need_equal(context, boxes[2], Dim(4), unfit);
+  need_equal(context, boxes[0], scores[0], unfit);
+  need_equal(context, boxes[1], scores[2], unfit);
+  for (int i = 2; i < 5; ++i) need_one_element(context, i);
   context.set_output(0, DType::I64, {infer_size(context), Dim(3)});
 }
 

@@ -1,7 +1,7 @@
 // The table of all operators and its look-ups.
 #include <algorithm>
 
-#include "ir/ops/rows.h"
+#include "ir/ops/quantised_rows.h"
 
 namespace tc {
 namespace {
@@ -52,6 +52,7 @@ std::map<std::string, OpRow> make_table() {
   register_unpooling_ops(table);
   register_view_ops(table);
   register_contributed_quantised_ops(table);   // by rows above
+  register_optimised_ops(table);
   register_old_forms(table);
   return std::move(table.rows);
 }

@@ -1,6 +1,7 @@
 // Operators of ONNX Runtime's own domain that its optimiser leaves in transformers: fused layer
 // normalisations, activations with a bias, and products with transposes and a factor.
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -25,8 +26,7 @@ OpRow contributed(const std::string& name, const std::string& doc, const InputCo
 // That the inputs from `first` on, as far as given, are vectors of the last axis of `shape`.
 void need_vectors(InferContext& context, int first, int last, const Shape& shape) {
   for (int i = first; i <= last; ++i) {
-    if (!context.has_input(i) || context.shape(i) == Shape{shape.back()}) continue;
-    context.error("input ", i, " has shape ", str(context.shape(i)), "; [", shape.back().str(), "] is needed");
+    need_shape(context, i, {shape.back()});
   }
 }
 
@@ -34,9 +34,8 @@ void need_vectors(InferContext& context, int first, int last, const Shape& shape
 void infer_skip(InferContext& context) {
   require_one_type(context, is_float, "a float type");
   const Shape& shape = context.shape(0);
-  if (shape.empty() || context.broadcast({shape, context.shape(1)}) != shape) {
-    context.error("input 1 of shape ", str(context.shape(1)), " does not broadcast to ", str(shape));
-  }
+  if (shape.empty()) context.error("input 1 of shape ", str(context.shape(1)), " does not broadcast to ", str(shape));
+  need_broadcast(context, 1, shape);
   need_vectors(context, 2, 4, shape);
   Shape statistics = shape;
   statistics.back() = 1;
@@ -80,9 +79,7 @@ void need_ids(InferContext& context, int input, const Shape& shape, const Shape&
   if (!context.has_input(input)) return;
   const DType type = context.dtype(input);
   if (type != DType::I32 && type != DType::I64) context.error("input ", input, " has type ", name_of(type), "; i32 or i64 is needed");
-  if (context.shape(input) != shape && context.shape(input) != other) {
-    context.error("input ", input, " has shape ", str(context.shape(input)), "; ", str(shape), " is needed");
-  }
+  if (context.shape(input) != other) need_shape(context, input, shape);
 }
 
 void infer_embedding(InferContext& context) {
@@ -98,8 +95,10 @@ void infer_embedding(InferContext& context) {
   need_ids(context, kPositionIds, ids, {Dim(1), ids[1]});
   if (context.has_input(kSegments) != context.has_input(kSegmentTable)) context.error("segment_ids and segment_embedding are given together");
   for (int i : {kPositions, kSegmentTable}) {
-    if (!context.has_input(i) || (context.rank(i) == 2 && context.shape(i)[1] == words[1])) continue;
-    context.error("input ", i, " has shape ", str(context.shape(i)), "; [rows, ", words[1].str(), "] is needed");
+    if (!context.has_input(i)) continue;
+    const std::string message = text("input ", i, " has shape ", str(context.shape(i)), "; [rows, ", words[1].str(), "] is needed");
+    if (context.rank(i) != 2) context.error(message);
+    need_equal(context, context.shape(i)[1], words[1], message);
   }
   if (!context.has_input(kPositionIds)) {
     const Shape& positions = context.shape(kPositions);
@@ -195,10 +194,9 @@ void infer_fused_matmul(InferContext& context) {
   const Shape b = ordered(context.shape(1), operand_order(context.node(), "transB", "transBatchB", context.shape(1).size()));
   if (a.empty() || b.empty()) context.error("operands of shapes ", str(a), " and ", str(b), "; a matrix product needs rank 1 or more");
   const Dim& inner = b.size() == 1 ? b[0] : b[b.size() - 2];
-  if (a.back() != inner) {
-    context.error("operands of shapes ", str(context.shape(0)), " and ", str(context.shape(1)), " do not multiply: ", a.back().str(),
-                  " and ", inner.str(), " elements meet");
-  }
+  need_equal(context, a.back(), inner,
+             text("operands of shapes ", str(context.shape(0)), " and ", str(context.shape(1)), " do not multiply: ", a.back().str(),
+                  " and ", inner.str(), " elements meet"));
   Shape result = context.broadcast({Shape(a.begin(), a.end() - std::min<int64_t>(2, static_cast<int64_t>(a.size()))),
                                     Shape(b.begin(), b.end() - std::min<int64_t>(2, static_cast<int64_t>(b.size())))});
   if (a.size() > 1) result.push_back(a[a.size() - 2]);

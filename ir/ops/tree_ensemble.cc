@@ -121,6 +121,8 @@ ValueId bits_of(NodeBuilder& build, ValueId samples, const Forest& forest, const
   const int64_t needed = forest.largest_feature() + 1;
   if (build.shape(features)[0] != Dim(needed)) {
     features = build.add("Slice", {features}, {{"starts", std::vector<int64_t>{0}}, {"ends", std::vector<int64_t>{needed}}, {"axes", std::vector<int64_t>{0}}});
+    // Of samples whose number of features is open, a run checks that these are there.
+    if (build.shape(features)[0] != Dim(needed)) features = build.add("Reshape", {features}, {{"shape", Shape{Dim(needed), count}}, {"allowzero", int64_t{1}}});
   }
   if (forest.has_missing()) {
     // A copy for the tests that NaN passes.

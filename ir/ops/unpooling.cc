@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -37,10 +38,10 @@ void infer_col2im(InferContext& context) {
   const DType type = context.dtype(0);
   if (type == DType::Bool) context.error("the input has type bool; a number type is needed");
   const int64_t taps = product_of(node, window.kernel), windows = product_of(node, fixed(node, window.output, "image_shape"));
-  if (!columns[1].is_constant()) context.unsupported("the input has shape ", str(columns), "; bind '", columns[1].str(), "' to a number");
-  if (columns[1].constant() % taps != 0 || columns[2] != Dim(windows)) {
-    context.error("the input has shape ", str(columns), "; blocks of ", taps, " elements and ", windows, " windows fit the image");
-  }
+  const std::string unfit = text("the input has shape ", str(columns), "; blocks of ", taps, " elements and ", windows, " windows fit the image");
+  need_equal(context, columns[2], Dim(windows), unfit);
+  need_number(context, columns[1], "the number of elements of all blocks");
+  if (columns[1].constant() % taps != 0) context.error(unfit);
   Shape shape = {columns[0], Dim(columns[1].constant() / taps)};
   const std::vector<Dim> image = dims_attribute(node, "image_shape");
   shape.insert(shape.end(), image.begin(), image.end());
@@ -109,7 +110,10 @@ Shape unpooled(const Node& node, const Shape& pooled) {
 void infer_max_unpool(InferContext& context) {
   const Shape& pooled = context.shape(0);
   Shape shape = unpooled(context.node(), pooled);
-  if (context.shape(1) != pooled) context.error("X and I have shapes ", str(pooled), " and ", str(context.shape(1)), "; they must be the same");
+  const Shape& places = context.shape(1);
+  const std::string unfit = text("X and I have shapes ", str(pooled), " and ", str(places), "; they must be the same");
+  if (places.size() != pooled.size()) context.error(unfit);
+  for (size_t i = 0; i < pooled.size(); ++i) need_equal(context, pooled[i], places[i], unfit);
   if (context.dtype(1) != DType::I64) context.error("I has type ", name_of(context.dtype(1)), "; i64 is needed");
   const Shape wanted = dims_attribute(context.node(), "output_shape");
   if (!wanted.empty()) {

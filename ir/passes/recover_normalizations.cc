@@ -63,7 +63,7 @@ class Matcher {
       const Node* quotient = only(product->inputs[i]);
       if (!quotient || !is_vector(product->inputs[1 - i])) continue;
       match.scale = product->inputs[1 - i];
-      if (match_quotient(*quotient, match)) return match;
+      if (match_quotient(*quotient, match) && stays_inside(match.scale, match.input) && stays_inside(match.bias, match.input)) return match;
     }
     return std::nullopt;
   }
@@ -94,6 +94,11 @@ class Matcher {
   // The maker of a value that one node reads.
   const Node* only(ValueId id) const {
     return maker(id) && only_reader(graph_, consumers_, id) >= 0 ? maker(id) : nullptr;
+  }
+  // Whether a vector is no longer than the rows of the input, which broadcast to it where they have one element.
+  bool stays_inside(ValueId vector, ValueId input) const {
+    const Dim& length = graph_[vector].shape->back();
+    return length == Dim(1) || length == graph_[input].shape->back();
   }
   bool is_vector(ValueId id) const {
     const Value& value = graph_[id];

@@ -109,7 +109,7 @@ TEST(Constraints, OfSymbols) {
   EXPECT_EQ(refusal(inputs, "y f32[?], i i64[?] = TopK(x) {k = [5]}", &graph), "");
   EXPECT_EQ(graph.symbols.at("n").first, 5);
   EXPECT_EQ(refusal(inputs, "y f32[?], i i64[?] = TopK(x) {k = [500]}"),
-            ": axis 1 of [2, n] may be too small for some sizes; bind the symbols to numbers");
+            ": axis 1 of [2, n] may be too small for some sizes; bind the symbols to numbers: shapes={\"n\": …}");
 }
 
 // Floors of what is negative are negative, and are so in products.

@@ -19,7 +19,8 @@ REFUSED = [
      "Q, K and V have shapes [2, 8], [2, 2, 5, 8] and [2, 2, 5, 8]; all of rank 3 or all of rank 4 are needed"),
     ("int64[2,4,3,8] q, float[2,2,5,8] k, float[2,2,5,8] v", "y = Attention(q, k, v)", 23, "input 0 has type i64; a float type is needed"),
     ("float[2,4,3,8] q, double[2,2,5,8] k, float[2,2,5,8] v", "y = Attention(q, k, v)", 23, "input 1 has type f64; f32 is needed"),
-    (QKV + ", int64[3,5] m", "y = Attention(q, k, v, m)", 23, "input 3 has type i64; bool or f32 is needed"),
+    (QKV + ", float8e5m2[3,5] m", "y = Attention(q, k, v, m)", 23,
+     "input 3 has type f8e5m2; bool, integers of 8 bits or more and floats of 16 or more are possible"),
     (QKV + ", float[2] n", 'y = Attention(q, k, v, "", "", "", n)', 24, "input 6 has type f32; i32 or i64 is needed"),
     (FLAT, "y = Attention(q, k, v)", 23, "32 elements do not divide into 0 heads"),
     (FLAT, "y = Attention<q_num_heads = 5, kv_num_heads = 4>(q, k, v)", 23, "32 elements do not divide into 5 heads"),
@@ -32,8 +33,6 @@ REFUSED = [
     (QKV + ", float[3,9] m", "y = Attention(q, k, v, m)", 23,
      "the mask has shape [3, 9]; one that broadcasts to [2, 4, 3, 5] is needed"),
     (QKV + ", bool[5,2,4,3,5] m", "y = Attention(q, k, v, m)", 23, "the mask has shape [5, 2, 4, 3, 5]; one that broadcasts to [2, 4, 3, 5] is needed"),
-    ("float[2,4,3,d] q, float[2,4,5,d] k, float[2,4,5,d] v", "y = Attention(q, k, v)", 23,
-     "the scale of heads of d elements is not known; give `scale`"),
     (QKV, "y = Attention<qk_matmul_output_mode = 4>(q, k, v)", 23, "qk_matmul_output_mode is 4; 0 to 3 are known"),
     (QKV, "y = Attention<softmax_precision = 7>(q, k, v)", 23, "softmax_precision is i64; a float type is needed"),
     # Rotary positions.

@@ -111,6 +111,25 @@ def with_units(operator):
     return case
 
 
+def fused_convolution():
+    """With a further operand of the sum, and an activation."""
+    constants = {"w": floats(4, IMAGE[1], 3, 3), "b": floats(4)}
+    return Case(17, [("Conv", ["x", "w", "b"], ["z"], {"pads": [1, 1, 1, 1]}),
+                     ("com.microsoft.FusedConv", ["x", "w", "b", "z"], ["y"], {"pads": [1, 1, 1, 1], "activation": "Relu"})],
+                {"x": floats(*IMAGE)}, constants=constants)
+
+
+def channels_last(op, **attributes):
+    """Of quantised tensors: as ONNX Runtime's layout for processors has them."""
+    given = {"s": numpy.float32(0.125), "z": numpy.uint8(100), "w": RANDOM.integers(-9, 9, (3, 4, 2, 2)).astype(numpy.int8), "t": numpy.float32(0.25),
+             "none": numpy.int8(0), "r": numpy.float32(2), "m": numpy.uint8(120)}
+    inputs = ["q", "s", "z", "w", "t", "none", "r", "m"] if op == "QLinearConv" else ["q"]
+    last = ["r", "m"] if op == "QLinearConv" else ["s", "z"]
+    nodes = [("QuantizeLinear", ["x", "s", "z"], ["q"], {}), (f"com.microsoft.{op}", inputs, ["p"], attributes),
+             ("DequantizeLinear", ["p", *last], ["y"], {})]
+    return Case(17, nodes, {"x": floats(2, 5, 6, 4)}, constants=given)
+
+
 def bytes_case(op, x, **attributes):
     """What a run dequantises, as the only operand of an operator. Its numbers are of few bits."""
     constants = {"s": numpy.float32(0.125), "z": numpy.uint8(100)}
@@ -297,6 +316,11 @@ CASES = {
     "BatchNormalization as BatchNormalization 1": lambda: one(
         "BatchNormalization", 9, {"x": floats(*IMAGE), "scale": floats(2), "bias": floats(2), "mean": floats(2),
                                   "variance": floats(2) ** 2}, epsilon=1e-3),
+    "ChannelsLastMaxPool as com.microsoft::NhwcMaxPool 1": lambda: channels_last("NhwcMaxPool", kernel_shape=[2, 3], strides=[1, 2]),
+    "ChannelsLastQLinearConv as com.microsoft::QLinearConv 1": lambda: channels_last("QLinearConv", channels_last=1, strides=[1, 2]),
+    "FusedConv as com.microsoft::FusedConv 1": fused_convolution,
+    "FusedGemm as com.microsoft::FusedGemm 1": lambda: one("com.microsoft.FusedGemm", 17, {"x": floats(3, 5)}, transB=1, alpha=0.5,
+                                                           constants={"w": floats(4, 5), "b": floats(4)}, activation="LeakyRelu", activation_alpha=0.25),
     "BlackmanWindow": lambda: window_case("BlackmanWindow"),
     "HammingWindow": lambda: window_case("HammingWindow"),
     "HannWindow": lambda: window_case("HannWindow"),

@@ -5,6 +5,7 @@
 
 #include "ir/error.h"
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 #include "ir/passes/passes.h"
 
 namespace tc {
@@ -54,6 +55,8 @@ void make_canonical(Graph& graph, Node& node, const OnnxName& form) {
     convert_numbers(node);
     infer_node(graph, node);
     return;
+  } catch (const NeedsNumbers& error) {
+    throw Error(error.kind(), error.what() + how_to_bind(graph, error.sizes()));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Internal) throw;
     why = error.what();

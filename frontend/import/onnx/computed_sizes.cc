@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
-#include "ir/ops/rows.h"
+#include "ir/ops/selection.h"
 
 namespace tc {
 namespace {
@@ -101,6 +101,17 @@ class SizeReader {
   SizesOfValues& sizes_;
 };
 
+// Whether a node that chooses between numbers, and whose choice is not known, is among those that compute the value.
+bool is_chosen(const Graph& graph, ValueId id, const std::vector<int>& producers, int depth = 0) {
+  const int maker = producers[static_cast<size_t>(id)];
+  if (maker < 0 || depth > kDeepest || known_elements(graph[id])) return false;
+  const Node& node = graph.nodes[static_cast<size_t>(maker)];
+  if (node.op->name == "Where") return true;
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+    return input != kNoValue && is_small(graph[input]) && is_chosen(graph, input, producers, depth + 1);
+  });
+}
+
 // Numbers before symbols before expressions.
 int rank_of(const Dim& size) { return size.is_constant() ? 0 : size.is_symbol() ? 1 : 2; }
 
@@ -126,6 +137,32 @@ bool know_elements(Graph& graph, Node& node, ValueId operand, SizesOfValues& siz
   const ValueId known = SizeReader(graph, node, sizes).known(operand);
   std::replace(node.inputs.begin(), node.inputs.end(), operand, known);
   return true;
+}
+
+ValueId resolve_shape(Graph& graph, Node& node, ValueId operand) {
+  if (node.op->name != "Reshape" || node.inputs.size() < 2 || node.inputs[1] != operand || !is_small(graph[operand])) return operand;
+  if (!is_chosen(graph, operand, graph.producers())) return operand;
+  NodeBuilder build(graph, node);
+  const Shape from = *graph[node.inputs[0]].shape;
+  const int64_t count = element_count(*graph[operand].shape).constant();
+  const ValueId minus = build.integer(DType::I64, -1), zero = build.integer(DType::I64, 0), one = build.integer(DType::I64, 1);
+  ValueId sizes = build.cast(operand, DType::I64);
+  const auto allowzero = node.attributes.find("allowzero");
+  if (count > 0 && (allowzero == node.attributes.end() || allowzero->second == Attribute(int64_t{0}))) {
+    std::vector<ValueId> copied;
+    for (int64_t i = 0; i < count; ++i) {
+      const ValueId size = i < static_cast<int64_t>(from.size()) ? value_of(build, from[static_cast<size_t>(i)]) : zero;
+      copied.push_back(build.add("Reshape", {size}, {{"shape", std::vector<int64_t>{1}}}));
+    }
+    sizes = build.add("Where", {build.add("Equal", {sizes, zero}), build.add("Concat", copied, {{"axis", int64_t{0}}}), sizes});
+  }
+  const ValueId open = build.add("Equal", {sizes, minus});
+  const ValueId others = build.add("ReduceProd", {build.add("Where", {open, one, sizes})}, {{"keepdims", int64_t{0}}});
+  const ValueId rest = build.add("Div", {value_of(build, element_count(from)), build.add("Max", {others, one})});
+  node.inputs[1] = build.add("Where", {open, rest, sizes});
+  node.attributes["allowzero"] = int64_t{1};
+  for (Node& made : build.take()) graph.nodes.push_back(std::move(made));
+  return node.inputs[1];
 }
 
 bool make_equal(Graph& graph, Node& node, const Dim& left, const Dim& right) {

@@ -58,7 +58,7 @@ class OnnxImporter final : public NodeImporter {
  public:
   // Takes the tensors out of `model`, which is what was parsed of `source`, or its description.
   OnnxImporter(tc_onnx::ModelProto& model, const Source& source, const ImportOptions& options)
-      : model_(model), file_name_(source.name), folder_(source.folder), description_(source.description),
+      : model_(model), file_name_(source.name), folders_(source.folder, options.data_folders), description_(source.description),
         options_(options), opsets_(opsets_of(model.opset_import())), functions_(functions_of(model, source.name)) {
     // Files of the first two versions of the format have operators of opset 1 and do not say so.
     if (model.opset_import_size() == 0 && model.ir_version() > 0 && model.ir_version() < 3) opsets_[""] = 1;
@@ -107,6 +107,7 @@ class OnnxImporter final : public NodeImporter {
       for (const auto& [name, data] : description_->tensors()) scope.names[name] = graph.add_constant(checked_name(name), data);
     }
     import_graph(model_.graph(), scope, nullptr, 0, model_.mutable_graph());
+    if (options_.notes && !model_.note().empty()) options_.notes->push_back(model_.note());
     if (description_) set_ranges(graph, *description_);
     name_outputs(graph, file_name_, scope.forms);
     const bool tensors = std::all_of(scope.forms.begin(), scope.forms.end(), [](const OutputForm& form) { return form.kind == PortKind::Tensor; });
@@ -196,7 +197,7 @@ class OnnxImporter final : public NodeImporter {
   // A body's constants and nodes, in a scope inside of the graph that is there.
   void import_inline(const tc_onnx::GraphProto& body, NameScope& scope, int depth) override {
     for (const auto& tensor : body.initializer()) {
-      scope.names[tensor.name()] = scope.graph->add_constant(tensor.name(), read_tensor(tensor, folder_, file_name_));
+      scope.names[tensor.name()] = scope.graph->add_constant(tensor.name(), read_tensor(tensor, folders_, file_name_));
     }
     for (const auto& node : body.node()) import_node(node, scope, depth);
   }
@@ -244,7 +245,11 @@ class OnnxImporter final : public NodeImporter {
     std::set<std::string> initializers;
     for (int i = 0; i < proto.initializer_size(); ++i) {
       const tc_onnx::TensorProto& tensor = proto.initializer(i);
-      TensorPtr data = read_tensor(tensor, folder_, file_name_);
+      TensorPtr data = read_tensor(tensor, folders_, file_name_);
+      if (!formal && options_.open_initializers.count(tensor.name())) {
+        if (options_.defaults) options_.defaults->emplace(tensor.name(), std::move(data));
+        continue;
+      }
       const ValueId id = graph.add_constant(checked_name(tensor.name()), data);
       if (!scope.names.emplace(tensor.name(), id).second) {
         fail(ErrorKind::Model, "'", file_name_, "' defines tensor '", tensor.name(), "' twice");
@@ -361,14 +366,17 @@ class OnnxImporter final : public NodeImporter {
     Graph& graph = *scope.graph;
     for (int changes = 0;; ++changes) {
       Node canonical = node;
+      const auto symbols = graph.data_symbols;
       try {
         tc::make_canonical(graph, canonical, form);
         node = std::move(canonical);
         return;
       } catch (const DependsOnData& error) {
         const bool sizes = error.decides_sizes() && deciding_inputs(*root_, error, scope, /*numbers_only=*/true).empty();
-        if (changes == kMostChanges || !sizes || !know_elements(graph, node, error.operand(), sizes_)) throw;
+        if (changes == kMostChanges || !sizes) throw;
+        if (!know_elements(graph, node, resolve_shape(graph, node, error.operand()), sizes_)) throw;
       } catch (const UnprovedSizes& error) {
+        graph.data_symbols = symbols;   // of results that this attempt was to have
         if (changes == kMostChanges || !make_equal(graph, node, error.left(), error.right())) throw;
       }
     }
@@ -432,7 +440,7 @@ class OnnxImporter final : public NodeImporter {
       case Type::INTS: node.attributes[given.name()] = std::vector<int64_t>(proto->ints().begin(), proto->ints().end()); break;
       case Type::FLOATS: node.attributes[given.name()] = std::vector<double>(proto->floats().begin(), proto->floats().end()); break;
       case Type::STRINGS: node.attributes[given.name()] = std::vector<std::string>(proto->strings().begin(), proto->strings().end()); break;
-      case Type::TENSOR: node.attributes[given.name()] = read_tensor(proto->t(), folder_, file_name_); break;
+      case Type::TENSOR: node.attributes[given.name()] = read_tensor(proto->t(), folders_, file_name_); break;
       default:
         fail(ErrorKind::Unsupported, node.origin.str(), ": attribute '", given.name(), "' has a kind that is not supported");
     }
@@ -486,7 +494,8 @@ class OnnxImporter final : public NodeImporter {
   }
 
   tc_onnx::ModelProto& model_;
-  std::string file_name_, folder_;
+  std::string file_name_;
+  DataFolders folders_;
   std::shared_ptr<const ModelDescription> description_;   // null for a file
   const ImportOptions& options_;
   Opsets opsets_;

@@ -50,8 +50,8 @@ const std::vector<int64_t>* InputShapes::given_shape(const std::string& input) c
 
 InputShapes::InputShapes(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options)
     : file_name_(file_name), options_(options) {
-  std::set<std::string> initializers, inputs;
-  for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
+  const std::set<std::string> initializers = constants_of(graph, file_name, options);
+  std::set<std::string> inputs;
   for (const auto& [name, value] : options_.symbols) bound_[name] = Dim(value);
   for (const auto& input : graph.input()) {
     if (initializers.count(input.name())) continue;
@@ -230,11 +230,26 @@ std::optional<Shape> InputShapes::declared(const tc_onnx::ValueInfoProto& port) 
   return shape;
 }
 
+std::set<std::string> constants_of(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options) {
+  std::set<std::string> constants, inputs, open;
+  for (const auto& input : graph.input()) inputs.insert(input.name());
+  for (const auto& tensor : graph.initializer()) {
+    (options.open_initializers.count(tensor.name()) && inputs.count(tensor.name()) ? open : constants).insert(tensor.name());
+  }
+  for (const std::string& name : options.open_initializers) {
+    if (open.count(name)) continue;
+    std::string both;
+    for (const std::string& each : constants) both += inputs.count(each) ? text(both.empty() ? "'" : ", '", each, "'") : "";
+    fail(ErrorKind::Shape, "open_initializers: '", name, "' is no input of ", file_name, " that has an initializer too; ",
+         both.empty() ? "it has none" : "those are " + both);
+  }
+  return constants;
+}
+
 Signature declared_signature(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options) {
   refuse_strings(graph, file_name);
   const InputShapes shapes(graph, file_name, options);
-  std::set<std::string> bound;
-  for (const auto& tensor : graph.initializer()) bound.insert(tensor.name());
+  std::set<std::string> bound = constants_of(graph, file_name, options);
   for (const auto& [name, value] : options.constants) bound.insert(name);
   Signature signature;
   signature.model = graph.name();

@@ -42,6 +42,10 @@ class InputShapes {
   std::map<std::string, std::pair<int64_t, int64_t>> ranges_;   // of symbols
 };
 
+// Names of the initializers that are constants of the model: those that the options do not open. Shape errors where these are
+// none that the file declares as inputs as well.
+std::set<std::string> constants_of(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options);
+
 // The graph's inputs and outputs as they are declared; Model errors for names that are no text.
 Signature declared_signature(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options);
 

@@ -15,6 +15,14 @@ namespace {
 constexpr int64_t kMostNodes = 1 << 20;
 constexpr const char* kTraining = "ai.onnx.preview.training";
 constexpr const char* kNoOperator = "no operator of this name and version";
+// Its weights lie in blocks whose size is that of the vectors of the machine on which the file was written, and stands nowhere.
+constexpr const char* kBlocked = "com.microsoft.nchwc";
+constexpr const char* kOfOneProcessor = "of a file that ONNX Runtime optimised for one processor; write it again with ORT_ENABLE_EXTENDED";
+
+const char* reason_of(const std::string& domain) {
+  if (domain == kTraining) return "it trains models, which is not supported";
+  return domain == kBlocked ? kOfOneProcessor : kNoOperator;
+}
 
 class Scan {
  public:
@@ -39,8 +47,7 @@ class Scan {
       } else if (!(domain.empty() && node.op_type() == "Constant") && !is_sequence_operator(domain, node.op_type(), opset) &&
                  !is_other_scan(node, opset) && !is_flex_attention(node) &&
                  !find_onnx_op(domain, node.op_type(), std::max(1, opset), nullptr)) {
-        problems_.push_back({node_name(node), full_type(node), opset,
-                             domain == kTraining ? "it trains models, which is not supported" : kNoOperator});
+        problems_.push_back({node_name(node), full_type(node), opset, reason_of(domain)});
       }
       for (const auto& attribute : node.attribute()) {
         if (attribute.has_g()) run(attribute.g().node(), opsets, depth + 1);
@@ -97,6 +104,7 @@ std::string describe(const std::vector<ImportProblem>& problems, const std::stri
   std::string list, why;
   for (size_t i = 0; i < problems.size(); ++i) {
     if (why.empty() && problems[i].op_type.rfind(kTraining, 0) == 0) why = text("operators of ", kTraining, " train models, and models are only run");
+    if (why.empty() && problems[i].op_type.rfind(kBlocked, 0) == 0) why = text("operators of ", kBlocked, " are ", kOfOneProcessor);
     if (why.empty() && problems[i].reason != kNoOperator) why = problems[i].reason;
     if (i >= kShown) continue;
     list += text(i ? "; " : "", problems[i].op_type, " (node '", problems[i].node, "', opset ", problems[i].opset, ")");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "frontend/import/onnx/plain_form.h"
 #include "ir/error.h"
 
 namespace tc {
@@ -21,6 +22,7 @@ tc_onnx::ModelProto parse_model_file(const std::string& bytes, const std::string
          read ? "it holds no graph" : "it is damaged, cut short or in another format",
          "; export it again or copy it whole");
   }
+  bring_to_plain_form(model, file_name);
   return model;
 }
 

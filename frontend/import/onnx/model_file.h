@@ -10,7 +10,7 @@ namespace tc {
 
 constexpr int kDeepestSubgraph = 32;
 
-// Model error where the bytes are no complete model, in which `file_name` is named.
+// The message in its plain form (plain_form.h). Model error where the bytes are no complete model, in which `file_name` is named.
 tc_onnx::ModelProto parse_model_file(const std::string& bytes, const std::string& file_name);
 
 // Whether the bytes are UTF-8, in which names are shown and asked for: no stray bytes, long forms, surrogates or numbers

@@ -3,34 +3,12 @@
 #include <algorithm>
 
 #include "frontend/import/onnx/model_file.h"
+#include "frontend/import/onnx/plain_form.h"
 #include "frontend/import/onnx/tensor_reader.h"
 #include "ir/error.h"
 
 namespace tc {
 namespace {
-
-// Adds what a node and its subgraphs read to `names`, but for what the subgraphs define themselves.
-void add_reads(const tc_onnx::NodeProto& node, int depth, std::vector<std::string>& names) {
-  if (depth > kDeepestSubgraph) {
-    fail(ErrorKind::Model, "subgraphs lie more than ", kDeepestSubgraph, " deep in the model; export it again");
-  }
-  names.insert(names.end(), node.input().begin(), node.input().end());
-  const auto add_graph = [&](const tc_onnx::GraphProto& graph) {
-    std::set<std::string> own;
-    std::vector<std::string> used;
-    for (const auto& input : graph.input()) own.insert(input.name());
-    for (const auto& initializer : graph.initializer()) own.insert(initializer.name());
-    for (const auto& inner : graph.node()) {
-      own.insert(inner.output().begin(), inner.output().end());
-      add_reads(inner, depth + 1, used);
-    }
-    for (const auto& output : graph.output()) used.push_back(output.name());
-    std::copy_if(used.begin(), used.end(), std::back_inserter(names), [&](const std::string& name) { return !own.count(name); });
-  };
-  for (const auto& attribute : node.attribute()) {
-    if (attribute.has_g()) add_graph(attribute.g());
-  }
-}
 
 // The names but the empty one, each where it stands first.
 std::vector<std::string> each_once(const std::vector<std::string>& names) {
@@ -73,9 +51,6 @@ void add_initializer(tc_onnx::GraphProto& graph, const std::string& name, const 
 OnnxFile::OnnxFile(const std::string& bytes, const std::string& name, const std::string& folder) : model_(parse_model_file(bytes, name)) {
   graph_ = std::move(*model_.mutable_graph());
   model_.clear_graph();
-  if (graph_.sparse_initializer_size()) {
-    fail(ErrorKind::Unsupported, "the model has sparse constants, which cannot be taken apart; make them dense");
-  }
   for (auto& initializer : *graph_.mutable_initializer()) {
     take_in(initializer, folder, name);
     initializers_[initializer.name()] = &initializer;
@@ -88,12 +63,10 @@ OnnxFile::OnnxFile(const std::string& bytes, const std::string& name, const std:
     if (declared_outputs_.emplace(output.name(), &output).second) outputs_.push_back(output.name());
   }
   for (const auto& node : graph_.node()) {
-    std::vector<std::string> reads;
-    add_reads(node, 0, reads);
     for (const std::string& output : node.output()) {
       if (!output.empty()) makers_[output] = static_cast<int>(nodes_.size());
     }
-    nodes_.push_back({&node, each_once(reads)});
+    nodes_.push_back({&node, each_once(reads_of(node))});
   }
 }
 

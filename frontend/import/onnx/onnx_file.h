@@ -42,7 +42,7 @@ void add_initializer(tc_onnx::GraphProto& graph, const std::string& name, const 
 class OnnxFile {
  public:
   // `name` is the file's in error texts, `folder` where its external data lies. Model error for bytes that are no complete
-  // model, Unsupported error for sparse constants.
+  // model.
   OnnxFile(const std::string& bytes, const std::string& name, const std::string& folder);
 
   const std::vector<FileNode>& nodes() const { return nodes_; }

@@ -8,6 +8,7 @@
 #include "ir/error.h"
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -277,7 +278,7 @@ void SequenceOperator::split() {
   const Dim& size = shape[static_cast<size_t>(axis)];
   if (!size.is_constant()) {
     refuse(ErrorKind::Unsupported, text("splits axis ", axis, ", whose size '", size.str(),
-                                        "' is not known, so that the number of tensors is not: bind it with shapes={…}"));
+                                        "' is not known, so that the number of tensors is not", how_to_bind(graph(), {size})));
   }
   const std::vector<int64_t> sizes = split_sizes(size.constant());
   Composite result;

@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -44,34 +46,92 @@ int64_t parse_size(const std::string& text_value, const std::string& where) {
   return value;
 }
 
-// Opens `location` below `folder`, component by component, following no link.
-void open_below(FileDescriptor& file, const std::string& folder, const std::string& location,
-                const std::string& where) {
-  auto refuse = [&](const std::string& why) {
-    fail(ErrorKind::Model, where, ": its external data '", location, "' ", why,
-         "; external data must be a plain file inside the model's folder");
-  };
-  if (folder.empty()) refuse("cannot be found, because the model was given as bytes, without a folder");
-  if (location.empty() || location[0] == '/') refuse("is not a relative path");
-  file.reset(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file.get() < 0) refuse("lies in a folder that cannot be opened");
-  size_t begin = 0;
-  while (begin <= location.size()) {
-    size_t slash = location.find('/', begin);
-    const bool last = slash == std::string::npos;
-    const std::string part = location.substr(begin, last ? std::string::npos : slash - begin);
-    if (part.empty() || part == "." || part == "..") refuse("leaves the model's folder or names no file");
-    const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
-    const int next = openat(file.get(), part.c_str(), flags);
-    if (next < 0) refuse(errno == ELOOP ? "goes through a symbolic link" : "cannot be opened");
-    file.reset(next);
-    if (last) break;
-    begin = slash + 1;
+// External data of one tensor being found.
+class DataFile {
+ public:
+  DataFile(FileDescriptor& file, const DataFolders& folders, const std::string& location, const std::string& where)
+      : file_(file), folders_(folders), location_(location), where_(where) {}
+
+  void open_it() {
+    if (folders_.model.empty()) refuse("cannot be found, because the model was given as bytes, without a folder");
+    if (location_.empty() || location_[0] == '/') refuse("is not a relative path");
+    const int failed = open_below(folders_.model, location_);
+    // A link, or a component behind one: what the path leads to has to be in one of the folders that are allowed.
+    if (failed == ELOOP || failed == ENOTDIR) open_linked();
+    else if (failed != 0) refuse("cannot be opened");
+    struct stat info;
+    if (fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode)) refuse("is not a regular file");
+    if (info.st_nlink != 1) refuse("has more than one hard link");
   }
-  struct stat info;
-  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) refuse("is not a regular file");
-  if (info.st_nlink != 1) refuse("has more than one hard link");
-}
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    fail(ErrorKind::Model, where_, ": its external data '", location_, "' ", why, "; external data must be a plain file inside the model's folder");
+  }
+
+  // Component by component, following no link; gives back the error's number, 0 where it is open.
+  int open_below(const std::string& folder, const std::string& path) {
+    file_.reset(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (file_.get() < 0) refuse("lies in a folder that cannot be opened");
+    size_t begin = 0;
+    while (begin <= path.size()) {
+      const size_t slash = path.find('/', begin);
+      const bool last = slash == std::string::npos;
+      const std::string part = path.substr(begin, last ? std::string::npos : slash - begin);
+      begin = last ? path.size() + 1 : slash + 1;
+      if (part == "." && !last) continue;
+      if (part.empty() || part == "." || part == "..") refuse("leaves the model's folder or names no file");
+      const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
+      const int next = openat(file_.get(), part.c_str(), flags);
+      if (next < 0) return errno;
+      file_.reset(next);
+    }
+    return 0;
+  }
+
+  void open_linked() {
+    std::error_code code;
+    const std::filesystem::path target = std::filesystem::canonical(std::filesystem::path(folders_.model) / location_, code);
+    if (code) refuse("goes through a symbolic link to nothing that can be opened");
+    for (const std::filesystem::path& folder : allowed()) {
+      const auto [rest, part] = std::mismatch(folder.begin(), folder.end(), target.begin(), target.end());
+      if (rest != folder.end() || part == target.end()) continue;
+      // No component is a link unless somebody changes it now, which is refused.
+      const int failed = open_below(folder.string(), target.lexically_relative(folder).string());
+      if (failed != 0) refuse("cannot be opened");
+      return;
+    }
+    refuse("goes through a symbolic link to a file outside of the folders that may hold it (data_folders names more)");
+  }
+
+  // Folders into which links may lead, as they are without links themselves.
+  std::vector<std::filesystem::path> allowed() const {
+    std::vector<std::filesystem::path> result;
+    std::error_code code;
+    for (const std::string& each : folders_.more) {
+      const std::filesystem::path folder = std::filesystem::canonical(each, code);
+      if (code || !std::filesystem::is_directory(folder)) {
+        fail(ErrorKind::Model, where_, ": '", each, "' of data_folders is no folder that can be opened");
+      }
+      result.push_back(folder);
+    }
+    const std::filesystem::path model = std::filesystem::canonical(folders_.model, code);
+    if (code) return result;
+    result.push_back(model);
+    for (std::filesystem::path inner = model; inner.has_relative_path(); inner = inner.parent_path()) {
+      const std::filesystem::path snapshots = inner.parent_path(), blobs = snapshots.parent_path() / "blobs";
+      if (snapshots.filename() != "snapshots" || !std::filesystem::is_directory(blobs, code) || std::filesystem::is_symlink(blobs, code)) continue;
+      result.push_back(blobs);
+      break;
+    }
+    return result;
+  }
+
+  FileDescriptor& file_;
+  const DataFolders& folders_;
+  const std::string& location_;
+  const std::string& where_;
+};
 
 // Whether the file is what Git LFS leaves where the large file itself was not fetched.
 bool is_lfs_pointer(const FileDescriptor& file) {
@@ -80,7 +140,7 @@ bool is_lfs_pointer(const FileDescriptor& file) {
   return pread(file.get(), begin, sizeof begin, 0) == static_cast<ssize_t>(sizeof begin) && std::string_view(begin, sizeof begin) == kBegin;
 }
 
-void read_external(const tc_onnx::TensorProto& proto, const std::string& folder, const std::string& where,
+void read_external(const tc_onnx::TensorProto& proto, const DataFolders& folders, const std::string& where,
                    int64_t needed, std::vector<uint8_t>& bytes) {
   std::string location;
   int64_t offset = 0, length = -1;
@@ -93,7 +153,7 @@ void read_external(const tc_onnx::TensorProto& proto, const std::string& folder,
     fail(ErrorKind::Model, where, ": its shape needs ", needed, " bytes but its external data has ", length);
   }
   FileDescriptor file(-1);
-  open_below(file, folder, location, where);
+  DataFile(file, folders, location, where).open_it();
   struct stat info;
   fstat(file.get(), &info);
   if (is_lfs_pointer(file))
@@ -229,7 +289,7 @@ void read_fields(const tc_onnx::TensorProto& proto, int64_t stored, Tensor& tens
 
 }  // namespace
 
-TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const std::string& folder, const std::string& file_name) {
+TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const DataFolders& folders, const std::string& file_name) {
   const std::string where = text("tensor '", proto.name(), "' of ", file_name);
   const Extent extent = extent_of(proto, where);
   const int64_t stored = extent.stored, bytes = stored * size_of(extent.dtype);
@@ -254,7 +314,7 @@ TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const std::string& fold
       for (uint8_t& byte : tensor->bytes) byte = byte != 0;
     }
   } else if (external) {
-    read_external(proto, folder, where, bytes, tensor->bytes);
+    read_external(proto, folders, where, bytes, tensor->bytes);
   } else {
     check_range(proto, extent.dtype, where);
     read_fields(proto, stored, *tensor, data_of);
@@ -263,12 +323,12 @@ TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const std::string& fold
   return tensor;
 }
 
-void take_in(tc_onnx::TensorProto& proto, const std::string& folder, const std::string& file_name) {
+void take_in(tc_onnx::TensorProto& proto, const DataFolders& folders, const std::string& file_name) {
   if (proto.data_location() != tc_onnx::TensorProto::EXTERNAL) return;
   const std::string where = text("tensor '", proto.name(), "' of ", file_name);
   const Extent extent = extent_of(proto, where);
   std::vector<uint8_t> bytes;
-  read_external(proto, folder, where, extent.stored * size_of(extent.dtype), bytes);
+  read_external(proto, folders, where, extent.stored * size_of(extent.dtype), bytes);
   proto.clear_external_data();
   proto.clear_data_location();
   proto.set_raw_data(bytes.data(), bytes.size());
