@@ -3,6 +3,7 @@
 import os
 import sys
 
+from . import archives
 from .errors import ModelError, ShapeError, UnsupportedError
 from .native import compiler
 
@@ -52,17 +53,19 @@ def is_tflite_model(model):
         return False
 
 
-def read_torch_model(model, inputs, shapes):
+def read_torch_model(model, inputs, shapes, trust_archive=False):
     """A model of PyTorch, read."""
+    if not trust_archive and archives.is_archive(model):
+        return archives.read(model, inputs, shapes)
     from .torch import read
 
-    return read(model, inputs, shapes)
+    return read(model, inputs, shapes, trust_archive)
 
 
-def described(model, inputs, shapes):
+def described(model, inputs, shapes, trust_archive=False):
     """(model, shapes) where a model of PyTorch has become a source, and shapes are those that the compiler is to bind."""
     if is_torch_model(model):
-        read = read_torch_model(model, inputs, shapes)
+        read = read_torch_model(model, inputs, shapes, trust_archive)
         return read.source, read.shapes
     if inputs is not None:
         raise ShapeError("inputs: only models of PyTorch take example inputs; other models state their own, and shapes={…} binds them")
