@@ -2,6 +2,7 @@
 
 import os
 
+from .archives import trusted
 from .arguments import Options, options_of, set_values
 from .errors import Error, UnsupportedError, bounded
 from .module import Module
@@ -14,7 +15,7 @@ _MOST_SHOWN = 20     # nodes that an error tells of
 
 def compile(model, target="native", *, inputs=None, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
-            insecure=False, progress=None, build_threads=None, max_ram=None, specialise=None, quantised="exact"):
+            insecure=False, progress=None, build_threads=None, max_ram=None, specialise=None, quantised="exact", trust_archive=False):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called.
 
     model      path of an .onnx or .tflite file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
@@ -45,10 +46,13 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
                with max_ram
     quantised  of networks of integers: "exact" computes what the unfused evaluation in floats gives, "fast" brings sums to their scale in
                fixed point, as TensorFlow Lite does, at most one step from that. explain() tells what is computed in integers
+    trust_archive  of a file of PyTorch: has PyTorch open it in this process, where code that is in it runs. False reads it in a
+               process that can do no harm (docs/security.md)
     """
     from .log import let_read     # loading a module needs no log
 
     read = None
+    model = trusted(model) if trust_archive else model
     if is_torch_model(model):
         read = read_torch_model(model, inputs, shapes)
         model, shapes = read.source, read.shapes
@@ -136,9 +140,10 @@ def load(path, *, threads=None):
 
 
 @bounded
-def check(model, *, inputs=None, shapes=None):
+def check(model, *, inputs=None, shapes=None, trust_archive=False):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
-    where nothing does. Damaged files and wrong shapes raise."""
+    where nothing does. Damaged files and wrong shapes raise. trust_archive is that of tc.compile."""
+    model = trusted(model) if trust_archive else model
     try:
         model, shapes = described(model, inputs, shapes)
         source = source_of(model)

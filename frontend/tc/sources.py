@@ -53,19 +53,19 @@ def is_tflite_model(model):
         return False
 
 
-def read_torch_model(model, inputs, shapes, trust_archive=False):
+def read_torch_model(model, inputs, shapes):
     """A model of PyTorch, read."""
-    if not trust_archive and archives.is_archive(model):
+    if archives.is_archive(model):
         return archives.read(model, inputs, shapes)
     from .torch import read
 
-    return read(model, inputs, shapes, trust_archive)
+    return read(model, inputs, shapes)
 
 
-def described(model, inputs, shapes, trust_archive=False):
+def described(model, inputs, shapes):
     """(model, shapes) where a model of PyTorch has become a source, and shapes are those that the compiler is to bind."""
     if is_torch_model(model):
-        read = read_torch_model(model, inputs, shapes, trust_archive)
+        read = read_torch_model(model, inputs, shapes)
         return read.source, read.shapes
     if inputs is not None:
         raise ShapeError("inputs: only models of PyTorch take example inputs; other models state their own, and shapes={…} binds them")

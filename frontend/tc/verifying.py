@@ -8,6 +8,7 @@ import typing
 
 import numpy as np
 
+from .archives import trusted
 from .comparing import compared, overflows
 from .errors import DeviceError, Error, ShapeError, UnsupportedError, bounded
 from .kernel import seeded_array
@@ -168,8 +169,10 @@ def verify(model, target="native", inputs=None, *, budget=None, **options):
     inputs     {name: array}; what is not given is seeded data of normal distribution
     budget     largest error of a value, relative to its largest magnitude; default: the tolerance
     options    against, another model with values of the same names, from which this one was made, as the reference; threads, tolerance, seed, log and max_ram as of tc.compile; shapes, which give the sizes of what is not given
-               ({"batch": 1}, {"input": (1, 3, 224, 224)}); examples, which are `inputs` of tc.compile for a model of PyTorch
+               ({"batch": 1}, {"input": (1, 3, 224, 224)}); examples, which are `inputs` of tc.compile for a model of PyTorch, and
+               trust_archive
     """
+    model = trusted(model) if options.pop("trust_archive", False) else model
     question = Question(options.pop("shapes", None), options.pop("examples", None), options.pop("against", None), budget)
     return verify_by(Pipeline(target=target, **options), model, inputs, question)
 

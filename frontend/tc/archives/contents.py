@@ -73,8 +73,7 @@ def refuse_code(file, kind, name):
         _check_sums(archive, entries, name)
         if kind == "torch.export":
             _check_exported(archive, entries, name)
-    programs = [entry.file_size for entry in entries if not re.match(r"(data/weights/|data/constants/|data/sample|constants/|data/)\w*\d$", _path(entry))]
-    return sum(programs)
+    return sum(entry.file_size for entry in entries if re.fullmatch(r"code/.*\.py|models/.*\.json", _path(entry)))
 
 
 def mentions(file, word):
@@ -84,9 +83,15 @@ def mentions(file, word):
 
 
 def sentence_of(error):
-    """The first line of an error that is another's."""
+    """The line of an error of another's that says what is wrong: the first, but where TorchScript was run the last."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    return printable(lines[0], 300)
+    return printable(lines[-1 if lines[0].startswith("The following operation failed") else 0], 300)
+
+
+def is_of_memory(error):
+    """Whether an error says, in the words of PyTorch or of C++, that there is no memory."""
+    text = str(error)
+    return isinstance(error, MemoryError) or "can't allocate memory" in text or "bad_alloc" in text or "not enough memory" in text
 
 
 def _pickled(name):

@@ -20,15 +20,30 @@ NOT_INSTALLED = "models of PyTorch are read by PyTorch itself, which is not inst
 _LEAST_BYTES = 336 << 20
 _LEAST_STORE = 64 << 20
 _LEAST_SECONDS = 8
-_PROGRAM_BYTES_PER_SECOND = 10_000
+_PROGRAM_BYTES_PER_SECOND = 20_000
 _LEAST_ANSWER = 8 << 20
 # Packages that TorchScript may have operators of, beside PyTorch.
 _OPERATORS = {"torchvision": ("torchvision", "PIL", "pillow.libs")}
 
 
+class _TrustedPath(str):
+    """A path whose archive PyTorch may open in this process."""
+
+
+class _TrustedBytes(bytes):
+    """The bytes of such an archive."""
+
+
+def trusted(model):
+    """The model, as one whose archive runs here what it runs; objects in memory as they are."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return _TrustedBytes(model)
+    return _TrustedPath(os.fsdecode(os.fspath(model))) if isinstance(model, (str, os.PathLike)) else model
+
+
 def is_archive(model):
-    """Whether the model is given as a file or its bytes, not as an object in memory."""
-    return isinstance(model, (bytes, bytearray, memoryview, str, os.PathLike))
+    """Whether the model is given as a file or its bytes, not as an object in memory, and is not trusted."""
+    return isinstance(model, (bytes, bytearray, memoryview, str, os.PathLike)) and not isinstance(model, (_TrustedPath, _TrustedBytes))
 
 
 def read(model, inputs=None, shapes=None):

@@ -15,6 +15,8 @@ from .reader import READY
 
 # Until PyTorch is imported.
 _SECONDS_TO_START = 300
+# A program that computes is ended by its processor's time; one that waits, after so many times that.
+_TIMES_WAITING = 4
 _MOST_ERRORS = 4096
 # Exit codes of tc-walls.
 _NO_START, _NO_WALLS = 124, 125
@@ -51,7 +53,7 @@ class Reading:
             self._answer = -1
 
     def answer(self, name, seconds, most_bytes):
-        """What the program says of the archive, at most so many bytes of it, `seconds` after PyTorch is there at the latest."""
+        """What the program says of the archive, at most so many bytes of it; `seconds` of the processor are what it may take."""
         try:
             said = self._listened(name, seconds, most_bytes)
             return said[len(READY):]
@@ -75,7 +77,7 @@ class Reading:
                 else:
                     said += data
             if not ready and said.startswith(READY):
-                ready, end = True, time.monotonic() + seconds
+                ready, end = True, time.monotonic() + _TIMES_WAITING * seconds
             if len(said) > most_bytes:
                 raise UnsupportedError(f"'{name}' is described in more than {most_bytes} bytes, which is far more than the file has")
         if not ready or len(said) == len(READY):
@@ -109,7 +111,7 @@ def _readable(descriptors, seconds):
 
 
 def _too_long(name, seconds):
-    return UnsupportedError(f"'{name}' was not read after {seconds:.0f} s, which is longer than a file of its size takes; {_TRUST}")
+    return UnsupportedError(f"'{name}' was not read in {seconds:.0f} s of the processor, which is more than a file of its size takes; {_TRUST}")
 
 
 def _command(archive, store, answer, packages):

@@ -7,7 +7,7 @@ import warnings
 
 import torch
 
-from ..archives.contents import kind_of, open_file, sentence_of
+from ..archives.contents import is_of_memory, kind_of, open_file, sentence_of
 from ..errors import Error, ModelError
 
 
@@ -25,6 +25,8 @@ def open_archive(path_or_bytes, name, kind=None):
         except (Error, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 - PyTorch's loaders raise errors of all kinds, and some of their own
+            if is_of_memory(error):
+                raise MemoryError from None
             raise ModelError(f"'{name}' is a damaged {kind} file: {sentence_of(error)}") from None
 
 

@@ -11,7 +11,6 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .. import archives
-from ..archives import is_archive
 from ..errors import Error, ShapeError, UnsupportedError
 from .archive import open_archive
 from .describe import Refusal
@@ -24,10 +23,10 @@ from .script_values import ScriptError
 from .scripted import ScriptedModule, bind, initial_state
 
 
-def read(model, inputs=None, shapes=None, trust_archive=False):
+def read(model, inputs=None, shapes=None):
     """The model, described once for the example inputs. Archives are read behind walls (tc/archives) unless they are trusted."""
     name = "the model"
-    if not trust_archive and is_archive(model):
+    if archives.is_archive(model):
         return archives.read(model, inputs, shapes)
     if isinstance(model, (bytes, bytearray, memoryview)):
         name, model = "model.pt", open_archive(bytes(model), "model.pt")
