@@ -43,6 +43,7 @@ def open_file(path):
 
 def kind_of(file, name):
     """"TorchScript" or "torch.export"; refuses what is none of these, and archives that are not what they look like."""
+    file.seek(0)
     head = file.read(4)
     if head[:2] in (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
         raise _pickled(name)
@@ -68,6 +69,8 @@ def refuse_code(file, kind, name):
     """Refuses archives that have what no model needs, and that PyTorch would run or take without a bound; the number of bytes of
     their programs."""
     entries = _entries(file, name)
+    if kind == "torch.export" and not any(_path(entry) == "archive_format" for entry in entries):
+        raise UnsupportedError(f"'{name}' is of a PyTorch before 2.8, which wrote weights as pickles: export the model anew")
     _check_layout(file, entries, name)
     with zipfile.ZipFile(file) as archive:
         _check_sums(archive, entries, name)
@@ -177,8 +180,6 @@ def _check_sums(archive, entries, name):
 
 def _check_exported(archive, entries, name):
     paths = {_path(entry): entry for entry in entries}
-    if "archive_format" not in paths:
-        raise UnsupportedError(f"'{name}' is of a PyTorch before 2.8, which wrote weights as pickles: export the model anew")
     for path, entry in paths.items():
         if not _EXPORTED.fullmatch(path) and not entry.filename.endswith("/"):
             what = "native code that AOTInductor compiled" if path.startswith("data/aotinductor/") else f"the file '{printable(path)}'"

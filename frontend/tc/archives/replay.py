@@ -81,10 +81,8 @@ def _node(row, depth):
 
 
 def _attribute(value):
-    if type(value) is list and all(type(each) is type(value[0]) for each in value):
-        return [_attribute(each) for each in value if type(each) is not list]
-    if type(value) is list and all(type(each) in (int, float) for each in value):
-        return [float(each) for each in value]
+    if type(value) is list and any(all(type(each) in kinds for each in value) for kinds in ((int, float), (str,))):
+        return [float(each) for each in value] if float in map(type, value) else value
     if type(value) not in (int, float, str):
         raise TypeError(f"an attribute of type {type(value).__name__}")
     return value
