@@ -9,6 +9,7 @@ declare -A programs=(
   [//tuner:tc-builder]=tc-builder
   [//runtime/tracker:tc-tracker]=tc-tracker
   [//runtime/agent:tc-agent]=tc-agent
+  [//runtime/agent:tc-walls]=tc-walls
   [//runtime/qemu:libcount_plugin.so]=libcount_plugin.so
 )
 # Where the riscv64 packages could not be fetched, `tc` says so when that agent is asked for.

@@ -14,6 +14,7 @@ import time
 import numpy as np
 
 from . import fleet, log
+from .archives import trusted
 from .arguments import MEANINGS, ROUNDINGS, Options, options_of
 from .compiling import check, compile, load, targets
 from .errors import Error, ModelError, ShapeError, UnsupportedError, error_of
@@ -504,6 +505,7 @@ def _parser():
             added.add_argument("model", help=model)
             added.add_argument("--shape", action="append", default=[], metavar="NAME=SIZES",
                                help="bind a symbol (batch=1) or an input's shape (x=1,3,224,224)")
+            added.add_argument("--trust-archive", action="store_true", help="of a file of PyTorch: run what is in it, unheld")
         return added
 
     def tuning(added):
@@ -576,6 +578,8 @@ def main(argv=None):
             fleet.start(argv[0], argv[1:])  # returns where it was only asked for a path
             return 0
         arguments = _parser().parse_args(argv)
+        if getattr(arguments, "trust_archive", False):
+            arguments.model = trusted(arguments.model)
         result, text, *code = arguments.function(arguments)
     except Exception as exception:
         error = error_of(exception)

@@ -3,6 +3,7 @@
 import functools
 import os
 
+from .archives import trusted
 from .arguments import Options, options_of, set_values, shapes_option, thread_count
 from .errors import Error, UnsupportedError, bounded, renamed
 from .module import Module, file_name
@@ -17,7 +18,7 @@ _MOST_SHOWN = 20     # nodes that an error tells of
 def compile(model, target="native", *, inputs=None, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
             insecure=False, progress=None, build_threads=None, max_ram=None, specialise=None, quantised="exact", rounding="stored",
-            open_initializers=(), data_folders=()):
+            open_initializers=(), data_folders=(), trust_archive=False):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called.
 
     model      path of an .onnx or .tflite file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
@@ -56,10 +57,13 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
                them; where a run leaves one out, it is what the file has
     data_folders  of an .onnx file: further folders into which symbolic links to its external data may lead, beside its own and, in a
                cache of Hugging Face's form, the folder `blobs`
+    trust_archive  of a file of PyTorch: has PyTorch open it in this process, where code that is in it runs. False reads it in a
+               process that can do no harm (docs/security.md)
     """
     from .log import let_read     # loading a module needs no log
 
     read, shapes = None, shapes_option(shapes)
+    model = trusted(model) if trust_archive else model
     if is_torch_model(model):
         read = read_torch_model(model, inputs, shapes)
         model, shapes = read.source, read.shapes
@@ -186,9 +190,10 @@ def load(path, *, threads=None):
 
 
 @bounded
-def check(model, *, inputs=None, shapes=None, open_initializers=(), data_folders=()):
+def check(model, *, inputs=None, shapes=None, open_initializers=(), data_folders=(), trust_archive=False):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
-    where nothing does. Damaged files and wrong shapes raise."""
+    where nothing does. Damaged files and wrong shapes raise. trust_archive is that of tc.compile."""
+    model = trusted(model) if trust_archive else model
     try:
         model, shapes = described(model, inputs, shapes)
         source = source_of(model)

@@ -44,6 +44,14 @@ class LogError(Error):
     """A log of tuning records cannot be used."""
 
 
+def printable(text, most=200):
+    """Text of foreign origin as messages show it: one line of what can be printed, the middle left out where it is long."""
+    text = str(text)
+    if len(text) > most:
+        text = f"{text[:most // 2]}…{text[-(most // 2):]}"
+    return "".join(each if each.isprintable() else each.encode("unicode_escape", "replace").decode() for each in text)
+
+
 def error_of(exception):
     """What an exception is to users, whatever raised it: an Error as it is, a machine that has no room or
     refuses something, or a bug."""

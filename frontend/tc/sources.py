@@ -3,6 +3,7 @@
 import os
 import sys
 
+from . import archives
 from .errors import ModelError, ShapeError, UnsupportedError
 from .foreign_models import refuse_file, refuse_object
 from .native import compiler
@@ -54,6 +55,8 @@ def is_tflite_model(model):
 def read_torch_model(model, inputs, shapes):
     """A model of PyTorch, read."""
     refuse_file(model)
+    if archives.is_archive(model):
+        return archives.read(model, inputs, shapes)
     from .torch import read
 
     return read(model, inputs, shapes)

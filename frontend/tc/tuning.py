@@ -10,6 +10,7 @@ import tempfile
 import typing
 
 from . import fleet
+from .archives import trusted
 from .arguments import Options, options_of
 from .errors import Error
 from .log import build_id, default_path, make_log_folder
@@ -173,7 +174,7 @@ def _work_folder():
 
 def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tolerance=1e-4, trials=None,
          time_limit=None, log=None, tracker=None, credentials=None, insecure=False, seed=0,
-         progress=None, quantised="exact", rounding="stored", _from_random=False, _sample_seconds=None):
+         progress=None, quantised="exact", rounding="stored", trust_archive=False, _from_random=False, _sample_seconds=None):
     """Searches for schedules and keeps what it finds in the log; returns a TuneResult.
 
     trials      candidates at most, those that the log knows included; default 1000 where no time
@@ -190,7 +191,7 @@ def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tole
         raise Error(f"trials is {trials!r}; give a whole number of at least 1")
     if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
         raise Error(f"time_limit is {time_limit!r}; give a number of seconds above 0")
-    model, shapes = described(model, inputs, shapes)
+    model, shapes = described(trusted(model) if trust_archive else model, inputs, shapes)
     log = os.fspath(log) if log else default_path()
     if log is None:
         raise Error("tuning needs a log: give log=\"FILE\"")

@@ -169,7 +169,7 @@ ChildPlan::ChildPlan(const Launch& launched)
     : launch(&launched), walls(launched.walls), agent_user(geteuid()), agent_group(getegid()),
       descriptors(launched.descriptors) {
   const bool programs = !launched.program.empty();
-  filter = make_filter({walls.notify, programs});
+  filter = make_filter({walls.notify, programs, launched.is_interpreter});
   if (walls.user) {
     own_user = unused_user();
     if (own_user == 0) throw std::runtime_error("starting a candidate: no user id is free");

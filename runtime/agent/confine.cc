@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -66,9 +67,13 @@ bool show(const Root::Shown& what) {
     if (file < 0) return false;
     close(file);
   }
-  constexpr unsigned long kReadOnly = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
-  return mount(what.source.c_str(), target, nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
-         mount(nullptr, target, nullptr, kReadOnly, nullptr) == 0;
+  if (mount(what.source.c_str(), target, nullptr, MS_BIND | MS_REC, nullptr) != 0) return false;
+  // In a user namespace a copy keeps what its file system forbids, and has to say so.
+  struct statfs about;
+  if (statfs(target, &about) != 0) return false;
+  const unsigned long kept = static_cast<unsigned long>(about.f_flags) & (MS_NODEV | MS_NOEXEC);
+  const unsigned long read_only = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | (what.is_device ? 0 : MS_NODEV) | kept;
+  return mount(nullptr, target, nullptr, read_only, nullptr) == 0;
 }
 
 }  // namespace
@@ -87,7 +92,7 @@ Root make_root(const std::vector<std::string>& shown) {
       if (std::find(root.folders.begin(), root.folders.end(), folder) == root.folders.end())
         root.folders.push_back(folder);
     }
-    root.shown.push_back({path, path.substr(1), S_ISDIR(about.st_mode)});
+    root.shown.push_back({path, path.substr(1), S_ISDIR(about.st_mode), S_ISCHR(about.st_mode)});
   }
   return root;
 }

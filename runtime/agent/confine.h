@@ -19,6 +19,7 @@ struct Root {
     std::string source;        // a folder or a file of the agent's file system
     std::string target;        // the same without the leading '/'
     bool is_folder = false;
+    bool is_device = false;    // one that is named by itself, as /dev/urandom
   };
   std::vector<std::string> folders;   // made first, outermost first
   std::vector<Shown> shown;           // read-only

@@ -257,7 +257,8 @@ void add_resource_rules(FilterBuilder& build, uint32_t refusal, uint32_t questio
 }  // namespace
 
 Filter make_filter(const FilterUse& use) {
-  const uint32_t refusal = use.notify ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_KILL_PROCESS;
+  const uint32_t refusal = use.interpreter ? failure(EPERM)
+                           : use.notify    ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_KILL_PROCESS;
   const uint32_t question = use.notify ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
   Filter filter;
   FilterBuilder build(refusal, question);
@@ -277,6 +278,14 @@ Filter make_filter(const FilterUse& use) {
   // Libraries of emulators ask; none needs an answer.
   build.rule(SYS_get_mempolicy, failure(ENOSYS));
   build.rule(SYS_sched_setaffinity, failure(EPERM));
+  if (use.interpreter) {
+    // Its own limits, which it can only lower.
+    build.if_equal(SYS_prlimit64, 4);
+    build.load_low(0);
+    build.if_equal(0, 1);
+    build.finish(SECCOMP_RET_ALLOW);
+    build.finish(refusal);
+  }
   // Reading a limit.
   build.if_equal(SYS_prlimit64, 6);
   build.load_low(2);

@@ -20,10 +20,13 @@ struct Filter {
 
 // With `notify`, the agent is asked about calls that are not allowed and about those for memory,
 // threads, signals to itself and new programs; else the former kill the process. `programs`: a program of the
-// file system runs the candidate and reads its libraries; else no file can be opened at all.
+// file system runs the candidate and reads its libraries; else no file can be opened at all. `interpreter`: the
+// program reads files for as long as it runs and may lower its own limits; nobody is asked, and what is not allowed
+// fails with EPERM, as libraries expect it that try whether they may.
 struct FilterUse {
   bool notify = false;
   bool programs = false;
+  bool interpreter = false;
 };
 Filter make_filter(const FilterUse& use);
 

@@ -23,6 +23,7 @@ struct Launch {
   int executable = -1;
   int64_t executable_bytes = 0;
   std::vector<int> descriptors;          // become 10, 11, …
+  bool is_interpreter = false;           // reads files for as long as it runs (FilterUse)
   int report = -1;                       // becomes kReportDescriptor, where there is one
   int64_t memory_bytes = 0;              // address space, beyond which a request ends the candidate
   int64_t extra_bytes = 0;               // address space of the emulator; no limit where negative

@@ -1,12 +1,13 @@
 """Models of PyTorch: torch.nn.Module, torch.export.ExportedProgram, TorchScript and their files. Imported when such a model
 is given; nothing else of tc needs PyTorch."""
 
+from ..archives.reading import NOT_INSTALLED
 from ..errors import Error
 
 try:
     import torch  # noqa: F401
 except ImportError:
-    raise Error("models of PyTorch are read by PyTorch itself, which is not installed here: pip install 'tc-compiler[torch]'") from None
+    raise Error(NOT_INSTALLED) from None
 
 from .backend import backend, register
 from .calling import TorchModule, module_of

@@ -8,12 +8,14 @@ import logging
 import os
 import sys
 import traceback
+import typing
 import warnings
 
 import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
+from .. import archives
 from ..errors import Error, ShapeError, UnsupportedError
 from .archive import open_archive
 from .describe import Refusal
@@ -30,8 +32,10 @@ from .scripted import ScriptedModule, bind, initial_state
 
 
 def read(model, inputs=None, shapes=None):
-    """The model, described once for the example inputs."""
+    """The model, described once for the example inputs. Archives are read behind walls (tc/archives) unless they are trusted."""
     name = "the model"
+    if archives.is_archive(model):
+        return archives.read(model, inputs, shapes)
     if isinstance(model, (bytes, bytearray, memoryview)):
         name, model = "model.pt", open_archive(bytes(model), "model.pt")
     elif not isinstance(model, (torch.nn.Module, torch.export.ExportedProgram, torch.jit.ScriptFunction)):
@@ -280,36 +284,52 @@ def open_arguments(args, kwargs, names, sizes):
     return args, kwargs, pytree.tree_unflatten(dynamic, spec), symbols
 
 
+class ScriptArgument(typing.NamedTuple):
+    """An argument of forward, as TorchScript declares it."""
+    name: str
+    type: str
+    has_default: bool
+    default: object
+
+    @classmethod
+    def of(cls, declared):
+        return cls(declared.name, str(declared.type), declared.has_default_value(), declared.default_value)
+
+
 class ScriptModel(_Model):
     """A ScriptModule or a file of one."""
 
-    def __init__(self, script, name, inputs, shapes):
+    def __init__(self, script, name, inputs, shapes, again=None):
+        """`again` is (call, state) for another structure than the example's: the arguments, and the attributes that calls set."""
         if isinstance(script, torch.jit.ScriptFunction):
             raise UnsupportedError(f"{name} is a function of TorchScript; put it into a module's forward")
         if not script._c._has_method("forward"):
             raise UnsupportedError(f"{name} has no method forward; its methods are {', '.join(script._c._method_names())}")
         self.script, self.name, self.given = script, name, shapes
+        self.arguments = [ScriptArgument.of(each) for each in script.forward.schema.arguments[1:]]
         self.first_state = initial_state(script)
         self.state = copy.deepcopy(self.first_state)
-        args, kwargs = self._examples(inputs)
-        self.examples = self.call_of(args, kwargs)
-        self.program = self.again(*self.examples)
+        call, state = again or (None, None)
+        if call is None:
+            call = self.call_of(*self._examples(inputs))
+        else:
+            self.state = state
+        self.program = self.again(*call)
 
     def _examples(self, inputs):
         """The example inputs; of shapes alone where every input is a tensor."""
         if inputs is not None:
             return split_inputs(inputs, self.name)
-        arguments = self.script.forward.schema.arguments[1:]
         given = self.given or {}
-        wanted = [each for each in arguments if not each.has_default_value()]
-        if not all(each.name in given and str(each.type) == "Tensor" for each in wanted):
+        wanted = [each for each in self.arguments if not each.has_default]
+        if not all(each.name in given and each.type == "Tensor" for each in wanted):
             shapes = ", ".join(f"'{each.name}': …" for each in wanted)
             raise ShapeError(f"{self.name} does not say the shapes of its inputs: give example inputs (inputs=…), or shapes={{{shapes}}} "
                              "where all of them are float32 tensors")
         return (), {each.name: torch.zeros([2 if isinstance(size, str) or size in (None, -1) else int(size) for size in given[each.name]]) for each in wanted}
 
     def call_of(self, args, kwargs):
-        bound = bind(self.script, args, kwargs)
+        bound = bind(self.arguments, args, kwargs)
         return (self._tensors(), list(bound.values())), {}
 
     def finish(self, program, result):
@@ -340,7 +360,7 @@ class ScriptModel(_Model):
 
     def again(self, args, kwargs):
         refuse_autocast(self.name)
-        names = [each.name for each in self.script.forward.schema.arguments[1:]]
+        names = [each.name for each in self.arguments]
         leaves = [f"state.{path}" for path in args[0]] + names_of_leaves(lambda *_: None, (), dict(zip(names, args[1])))
         sizes = OpenSizes(self.given, leaves)
         self.shapes = sizes.rest

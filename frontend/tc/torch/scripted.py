@@ -53,9 +53,8 @@ def initial_state(script):
     return found
 
 
-def bind(script, args, kwargs):
-    """The arguments of forward in order, defaults filled in."""
-    arguments = script.forward.schema.arguments[1:]
+def bind(arguments, args, kwargs):
+    """The arguments of forward in order, defaults filled in; `arguments` are what it declares."""
     if len(args) > len(arguments):
         raise ShapeError(f"forward takes {len(arguments)} arguments, not {len(args)}")
     named = dict(zip((each.name for each in arguments), args))
@@ -67,7 +66,7 @@ def bind(script, args, kwargs):
         named[name] = value
     for each in arguments:
         if each.name not in named:
-            if not each.has_default_value():
+            if not each.has_default:
                 raise ShapeError(f"argument '{each.name}' of forward is missing")
-            named[each.name] = each.default_value
+            named[each.name] = each.default
     return {each.name: named[each.name] for each in arguments}

@@ -1,0 +1,150 @@
+"""The program behind the walls: opens the archive by PyTorch's own loader, describes the model, and writes the description down.
+
+Whatever is run here may be the archive's. What this process may do is decided by its walls (runtime/agent/walls_main.cc) and by the limits
+that it gives itself before it opens the archive."""
+
+import importlib
+import json
+import mmap
+import os
+import resource
+import sys
+import tempfile
+
+ARCHIVE = "/candidate"
+# Descriptors: the memory for tensors, and where the answer goes.
+STORE, ANSWER = 10, 11
+READY = b"ready\n"
+
+
+def main():
+    """Reads the request from standard input, says when PyTorch is there, and then what became of it."""
+    request = json.load(sys.stdin)
+    # PyTorch asks for a user and a folder, of which there is none; and one thread reads.
+    os.environ.update(OMP_NUM_THREADS="1", USER="nobody", HOME="/", TORCHINDUCTOR_CACHE_DIR="/")
+    tempfile.tempdir = "/"
+    _import_all(request["packages"])
+    _limit(request["memory"], request["seconds"])
+    os.write(ANSWER, READY)
+    answer = json.dumps(_answered(request)).encode()
+    while answer:
+        answer = answer[os.write(ANSWER, answer):]
+
+
+def _import_all(packages):
+    """All that reading needs, before there are limits: what PyTorch imports is no part of a model."""
+    from ..native import compiler
+    from . import recorder
+
+    for kind in "DescribedNode", "GraphDescription", "ModelDescription":
+        setattr(compiler, kind, getattr(recorder, kind))
+    for name in ("torch", *packages, "torch.export", "torch.export._trace", "torch._export.serde.serialize", "torch._inductor.cpp_builder"):
+        importlib.import_module(name)
+    importlib.import_module("..torch.models", __package__)
+
+
+def _limit(memory, seconds):
+    """So many bytes of address space more than there are now, and so many seconds of the processor."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    end = int(used.ru_utime + used.ru_stime + seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (end, end))
+    most = _address_space() + memory
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _address_space():
+    """This process's size: the system tells it in /proc, which is not here, so it is the least limit under which a page can be had."""
+    page, low, high = mmap.PAGESIZE, 0, 1 << 47
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    while high - low > page:
+        middle = (low + high) // 2
+        resource.setrlimit(resource.RLIMIT_AS, (middle, hard))
+        try:
+            mmap.mmap(-1, page).close()
+            high = middle
+        except (OSError, MemoryError):
+            low = middle
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    return high
+
+
+def _answered(request):
+    """The description of the model, or the error that comes instead."""
+    from ..errors import Error
+    from .contents import is_of_memory
+
+    try:
+        return _described(request)
+    except Error as error:
+        return {"error": [type(error).__name__, str(error), list(getattr(error, "problems", ()))]}
+    except MemoryError:
+        return {"error": ["MemoryError", "", []]}
+    except BaseException as error:  # noqa: BLE001 - what the archive's own code raises, exits included
+        if is_of_memory(error):
+            return {"error": ["MemoryError", "", []]}
+        return {"error": ["ModelError", f"{request['name']} cannot be read: {type(error).__name__}: {error}", []]}
+
+
+def _described(request):
+    from ..torch.archive import open_archive
+    from ..torch.models import ExportedModel, ScriptModel
+    from . import values
+    from .recorder import ModelDescription, Store
+
+    ModelDescription.store = Store(STORE, request["store"])
+    _leave_out_sample_inputs()
+    name = request["name"]
+    loaded = open_archive(ARCHIVE, name, request["kind"])
+    given = {key: values.read(request[key], _example) for key in ("inputs", "shapes", "call", "state")}
+    if request["kind"] == "torch.export":
+        return _answer(ExportedModel(loaded, name, given["shapes"]), {})
+    model = ScriptModel(loaded, name, given["inputs"], given["shapes"], again=(given["call"], given["state"]))
+    arguments = [[each.name, each.type, each.has_default, values.written(each.default, _stored)] for each in model.arguments]
+    return _answer(model, {"arguments": arguments, "state": values.written(model.first_state, _stored)})
+
+
+def _leave_out_sample_inputs():
+    """Sample inputs are a pickle, and no part of the model."""
+    from torch.export.pt2_archive import _package
+
+    read = _package.PT2ArchiveReader.read_bytes
+    _package.PT2ArchiveReader.read_bytes = lambda self, name: b"" if name.startswith("data/sample_inputs/") else read(self, name)
+
+
+def _example(row):
+    """A tensor of a type and shape, for which the model is described."""
+    import torch
+
+    dtype, shape, strides = row
+    return torch.empty_strided(shape, strides, dtype=getattr(torch, dtype))
+
+
+def _stored(tensor):
+    """A tensor of the model, sent with its numbers."""
+    import torch
+
+    from ..torch.describe import array_of
+    from .recorder import ModelDescription
+
+    tensor = torch.as_tensor(tensor)
+    numbers = torch.view_as_real(tensor.detach().cpu().resolve_conj()) if tensor.dtype.is_complex else tensor
+    return [str(tensor.dtype).removeprefix("torch."), list(tensor.shape), ModelDescription.store.add(array_of(numbers))]
+
+
+def _answer(model, further):
+    from torch.utils import _pytree as pytree
+
+    from . import values
+
+    def plain(value):
+        return values.written(value, _stored)
+
+    def structure(spec):
+        return plain(pytree.tree_unflatten([0] * spec.num_leaves, spec))
+
+    program = model.program
+    return {**further, "model": program.source.written(), "shapes": plain(model.shapes), "inputs": program.inputs, "leaves": program.leaves,
+            "fixed": plain(program.fixed), "takes": structure(program.in_spec), "gives": structure(program.out_spec),
+            "results": [[kind, plain(what)] for kind, what in program.results], "writes": [list(each) for each in program.writes],
+            "buffers": plain(program.buffers), "dtypes": plain(program.dtypes), "complex": plain(program.complex_inputs),
+            "started": plain(program.started), "after": plain(program.after)}

@@ -1,0 +1,195 @@
+"""Reading an archive: looked into here, opened by the program behind walls, and described again of what that says."""
+
+import contextlib
+import errno
+import fcntl
+import importlib.util
+
+import json
+import mmap
+import os
+import time
+
+from ..errors import Error, ModelError, ShapeError, UnsupportedError, printable
+from . import contents, values
+from .walls import Reading
+
+NOT_INSTALLED = "models of PyTorch are read by PyTorch itself, which is not installed here: pip install 'tc[torch]'"
+
+# Beside PyTorch's own: what a file of no bytes may take of memory, and of the processor's time.
+_LEAST_BYTES = 336 << 20
+_LEAST_STORE = 64 << 20
+_LEAST_SECONDS = 8
+_PROGRAM_BYTES_PER_SECOND = 20_000
+_LEAST_ANSWER = 8 << 20
+# Packages that TorchScript may have operators of, beside PyTorch.
+_OPERATORS = {"torchvision": ("torchvision", "PIL", "pillow.libs")}
+
+
+class _TrustedPath(str):
+    """A path whose archive PyTorch may open in this process."""
+
+
+class _TrustedBytes(bytes):
+    """The bytes of such an archive."""
+
+
+def trusted(model):
+    """The model, as one whose archive runs here what it runs; objects in memory as they are."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return _TrustedBytes(model)
+    return _TrustedPath(os.fsdecode(os.fspath(model))) if isinstance(model, (str, os.PathLike)) else model
+
+
+def is_archive(model):
+    """Whether the model is given as a file or its bytes, not as an object in memory, and is not trusted."""
+    return isinstance(model, (bytes, bytearray, memoryview, str, os.PathLike)) and not isinstance(model, (_TrustedPath, _TrustedBytes))
+
+
+def read(model, inputs=None, shapes=None):
+    """The model of an archive: what tc.torch.models reads of one that is trusted, without what is in the file."""
+    if not _has_torch():
+        raise Error(NOT_INSTALLED)
+    archive = Archive(model)
+    reading = archive.start(inputs, shapes)
+    try:
+        from ..torch.archived import model_of     # PyTorch is imported here while the other program imports it
+
+        return model_of(archive, archive.answer(reading), inputs, shapes)
+    finally:
+        reading.end()
+
+
+def _has_torch():
+    try:
+        return importlib.util.find_spec("torch") is not None
+    except ValueError:
+        return False
+
+
+class Archive:
+    """A file that can be read again, for another structure of a call."""
+
+    def __init__(self, model):
+        data = None
+        if isinstance(model, (bytes, bytearray, memoryview)):
+            data, self.name = bytes(model), "model.pt"
+        else:
+            self.name = printable(os.path.basename(os.fsdecode(os.fspath(model))))
+        self.file = _in_memory(data) if data is not None else contents.open_file(os.fspath(model))
+        self.kind = contents.kind_of(self.file, self.name)
+        self.programs = contents.refuse_code(self.file, self.kind, self.name)
+        self.size = os.fstat(self.file.fileno()).st_size
+        self._known = self._state()
+
+    def _state(self):
+        about = os.fstat(self.file.fileno())
+        return about.st_size, about.st_mtime_ns
+
+    @property
+    def seconds(self):
+        return _LEAST_SECONDS + self.programs / _PROGRAM_BYTES_PER_SECOND
+
+    def start(self, inputs=None, shapes=None, call=None, state=None):
+        """Starts reading it for these example inputs, or for a call in a state."""
+        if self._state() != self._known:
+            raise ModelError(f"'{self.name}' is not the file any more from which the model was compiled; compile it again")
+        sizes = _Sizes()
+        store = 2 * self.size + _LEAST_STORE
+        packages = [name for name in _OPERATORS if self.kind == "TorchScript" and contents.mentions(self.file, name.encode())
+                    and importlib.util.find_spec(name)]
+        request = {"name": self.name, "kind": self.kind, "packages": packages, "store": store, "seconds": self.seconds,
+                   "inputs": values.written(inputs, sizes.row), "shapes": values.written(_plain_shapes(shapes), sizes.row),
+                   "call": values.written(call, sizes.row), "state": values.written(state, sizes.row)}
+        request["memory"] = 2 * self.size + _LEAST_BYTES + 2 * sizes.bytes
+        self.store = _store(store)
+        shown = [each for name in packages for each in _OPERATORS[name]]
+        return Reading(self.file.fileno(), self.store, json.dumps(request).encode(), shown)
+
+    def answer(self, reading):
+        """(what the program says, its memory with tensors); its errors are raised."""
+        text = reading.answer(self.name, self.seconds, _LEAST_ANSWER + 4 * self.size)
+        store = _sealed(self.store, self.name)
+        try:
+            answer = json.loads(text)
+        except (ValueError, RecursionError):
+            raise ModelError(f"what the program says that reads '{self.name}' cannot be read: {printable(text[:100].decode(errors='replace'))}") from None
+        if type(answer) is not dict:
+            raise ModelError(f"what the program says that reads '{self.name}' cannot be read")
+        if "error" in answer:
+            raise self._error(answer["error"])
+        return answer, store
+
+    def _error(self, row):
+        with contextlib.suppress(ValueError, TypeError):
+            kind, text, problems = row
+            if kind == "MemoryError":
+                return UnsupportedError(f"'{self.name}' needs more memory to be read than 4 times its bytes and 400 MB; pass trust_archive=True "
+                                        "(--trust-archive) if you wrote the file, or trust who did: its code then runs as yours")
+            error = {"UnsupportedError": UnsupportedError, "ShapeError": ShapeError}.get(kind, ModelError)(printable(text, 4000))
+            if isinstance(error, UnsupportedError):
+                error.problems = tuple(printable(each, 1000) for each in problems)
+            return error
+        return ModelError(f"'{self.name}' cannot be read")
+
+
+class _Sizes:
+    """Writes tensors by type and shape, and counts their bytes."""
+
+    def __init__(self):
+        self.bytes = 0
+
+    def row(self, tensor):
+        shape = [int(each) for each in tensor.shape]
+        strides = getattr(tensor, "strides", None) if type(tensor).__module__ == "numpy" else tensor.stride
+        if callable(strides):
+            if str(tensor.layout) != "torch.strided":
+                raise ShapeError(f"an example input is {tensor.layout}; dense tensors are taken")
+            strides, width = tensor.stride(), tensor.element_size()
+        else:
+            width = tensor.dtype.itemsize
+            strides = [max(each, 0) // width for each in strides]
+        count = 1
+        for size, stride in zip(shape, strides):
+            count += (size - 1) * stride
+        self.bytes += max(count, 0) * width
+        return [str(tensor.dtype).removeprefix("torch."), shape, [int(each) for each in strides]]
+
+
+def _plain_shapes(shapes):
+    """What shapes= has, with plain numbers."""
+    return None if shapes is None else dict(shapes)
+
+
+def _in_memory(data):
+    """A file without a name that has these bytes."""
+    file = open(os.memfd_create("tc-archive", os.MFD_CLOEXEC), "r+b")
+    with contextlib.suppress(OSError):
+        file.write(data)
+        file.flush()
+    return file
+
+
+def _store(size):
+    """Memory that two processes share and that no one can make longer or shorter."""
+    descriptor = os.memfd_create("tc-tensors", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, size)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+    return descriptor
+
+
+def _sealed(descriptor, name):
+    """What is in that memory, as soon as no one can change it any more."""
+    end = time.monotonic() + 10
+    try:
+        while True:
+            try:
+                fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+                break
+            except OSError as error:     # the program is ending
+                if error.errno != errno.EBUSY or time.monotonic() > end:
+                    raise ModelError(f"the program that read '{name}' does not end") from None
+                time.sleep(0.002)
+        return mmap.mmap(descriptor, os.fstat(descriptor).st_size, prot=mmap.PROT_READ)
+    finally:
+        os.close(descriptor)

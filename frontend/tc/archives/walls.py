@@ -1,0 +1,155 @@
+"""Starting the program that reads an archive behind walls, and what it may see of this machine: Python's and PyTorch's own files."""
+
+import contextlib
+import importlib.util
+import os
+import select
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+
+from ..errors import Error, UnsupportedError, printable
+from .reader import READY
+
+# Until PyTorch is imported.
+_SECONDS_TO_START = 300
+# A program that computes is ended by its processor's time; one that waits, after so many times that.
+_TIMES_WAITING = 4
+_MOST_ERRORS = 4096
+# Exit codes of tc-walls.
+_NO_START, _NO_WALLS = 124, 125
+# PyTorch, and what it imports where it is there.
+_PACKAGES = ("tc", "torch", "torchgen", "functorch", "numpy", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "filelock", "fsspec",
+             "typing_extensions", "setuptools", "packaging", "triton", "nvidia", "nvidia_cutlass_dsl", "optree", "intel_openmp", "mkl")
+_TRUST = "pass trust_archive=True (--trust-archive) if you wrote the file, or trust who did: its code then runs as yours"
+
+
+class Reading:
+    """An archive that is being read. `request` is written to the program, which has `archive` as its file and `store` for tensors."""
+
+    def __init__(self, archive, store, request, packages=()):
+        answer, writing = os.pipe()
+        self._answer, self._errors, self._said = answer, b"", b""
+        try:
+            self._process = subprocess.Popen(_command(archive, store, writing, packages), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                             stderr=subprocess.PIPE, pass_fds=(archive, store, writing), env={})
+        except OSError as error:
+            os.close(answer)
+            raise Error(f"the program that reads archives cannot be started: {error}") from None
+        finally:
+            os.close(writing)
+        with contextlib.suppress(BrokenPipeError), self._process.stdin as file:
+            file.write(request)
+
+    def end(self):
+        """Ends the program, and all that it started."""
+        self._process.kill()
+        self._process.wait()
+        self._process.stderr.close()
+        if self._answer >= 0:
+            os.close(self._answer)
+            self._answer = -1
+
+    def answer(self, name, seconds, most_bytes):
+        """What the program says of the archive, at most so many bytes of it; `seconds` of the processor are what it may take."""
+        try:
+            said = self._listened(name, seconds, most_bytes)
+            return said[len(READY):]
+        finally:
+            self.end()
+
+    def _listened(self, name, seconds, most_bytes):
+        end, ready, said = time.monotonic() + _SECONDS_TO_START, False, bytearray()
+        open_ends = [self._answer, self._process.stderr.fileno()]
+        while self._answer in open_ends:
+            left = end - time.monotonic()
+            found = _readable(open_ends, left)
+            if not found:
+                raise _too_long(name, seconds)
+            for descriptor in found:
+                data = os.read(descriptor, 1 << 16)
+                if not data:
+                    open_ends.remove(descriptor)
+                elif descriptor != self._answer:
+                    self._errors = (self._errors + data)[-_MOST_ERRORS:]
+                else:
+                    said += data
+            if not ready and said.startswith(READY):
+                ready, end = True, time.monotonic() + _TIMES_WAITING * seconds
+            if len(said) > most_bytes:
+                raise UnsupportedError(f"'{name}' is described in more than {most_bytes} bytes, which is far more than the file has")
+        if not ready or len(said) == len(READY):
+            raise self._failure(name, ready, seconds)
+        return bytes(said)
+
+    def _failure(self, name, ready, seconds):
+        """Why there is no answer."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(10)
+        code = self._process.returncode
+        why = printable(self._errors.decode(errors="replace").strip().rpartition("\n")[2])
+        if code == _NO_WALLS:
+            return UnsupportedError(f"'{name}' is an archive of PyTorch, which can run code where it is read, and this system has not what would hold it: "
+                                    f"{why}. {_TRUST[0].upper()}{_TRUST[1:]}")
+        if not ready:
+            return Error(f"the program that reads archives did not start: {why or f'exit code {code}'}")
+        if code == 128 + signal.SIGXCPU or code == 128 + signal.SIGKILL and not why:
+            return _too_long(name, seconds)
+        ended = f"signal {code - 128}" if code and code > 128 else f"exit code {code}"
+        return UnsupportedError(f"'{name}' ended the program that reads it ({ended}{': ' + why if why else ''}): it is damaged, or needs more memory than "
+                                "a file of its size may")
+
+
+def _readable(descriptors, seconds):
+    """Those that have something, or their end, by then."""
+    look = select.poll()
+    for each in descriptors:
+        look.register(each, select.POLLIN)
+    return [each for each, _ in look.poll(max(seconds, 0) * 1000)]
+
+
+def _too_long(name, seconds):
+    return UnsupportedError(f"'{name}' was not read in {seconds:.0f} s of the processor, which is more than a file of its size takes; {_TRUST}")
+
+
+def _command(archive, store, answer, packages):
+    program = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    folders, shown = _files(packages)
+    command = [os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin", "tc-walls"), "--file", str(archive), "--descriptor",
+               str(store), "--descriptor", str(answer)]
+    for path in [program, *shown]:
+        command += ["--show", path]
+    start = f"import sys; sys.path += {folders!r}; from tc.archives import reader; reader.main()"
+    return [*command, "--", program, "-I", "-S", "-B", "-X", "utf8", "-c", start]
+
+
+def _files(packages):
+    """Folders where Python looks for packages, and the files and folders that are shown: Python's own, and those of the packages."""
+    shown = ["/etc/ld.so.cache", "/dev/urandom", sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix, "base": sys.base_prefix}),
+             sysconfig.get_path("platstdlib", vars={"platbase": sys.base_prefix, "base": sys.base_prefix})]
+    library = os.path.join(sys.base_prefix, "lib")
+    with contextlib.suppress(OSError):
+        shown += [os.path.join(library, each) for each in os.listdir(library) if ".so" in each]
+    folders = []
+    for name in (*_PACKAGES, *packages):
+        for path in _of_package(name):
+            shown.append(path)
+            if os.path.dirname(path) not in folders:
+                folders.append(os.path.dirname(path))
+    return folders, list(dict.fromkeys(path for path in shown if path and os.path.exists(path)))
+
+
+def _of_package(name):
+    """The folder or file of a package, and the libraries that its wheel brought."""
+    if name == "tc":
+        return [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return []
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    if spec and not places and spec.origin:
+        places = [spec.origin]
+    return [path for place in places for path in (place, f"{place}.libs") if os.path.exists(path)]

@@ -1,0 +1,123 @@
+"""Models of archives that were read behind walls: what models.py makes of one in memory, made of its description."""
+
+import copy
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ..archives import replay, values
+from .describe import DTYPES
+from .models import ScriptArgument, ScriptModel, _Model
+from .program import Program, refuse_autocast
+
+
+def model_of(archive, answer, inputs, shapes):
+    """The model that the program behind walls describes: `answer` is what it says, and its memory with tensors."""
+    refuse_autocast(archive.name)
+    kind = ArchivedScript if archive.kind == "TorchScript" else ArchivedProgram
+    return replay.believed(lambda: kind(archive, answer, inputs, shapes), archive.name)
+
+
+class _Described:
+    """One description, read."""
+
+    def __init__(self, said, store, name):
+        self.said, self.store = said, store
+        self.source = replay.source_of(said["model"], store, name)
+
+    def value(self, key):
+        return values.read(self.said[key], self._tensor)
+
+    def structure(self, key):
+        return pytree.tree_structure(self.value(key))
+
+    def _tensor(self, row):
+        text, shape, place = row
+        dtype = getattr(torch, text) if type(text) is str else None
+        if dtype not in DTYPES and dtype not in (torch.complex32, torch.complex64, torch.complex128):
+            raise ValueError("a type of tensors that is none")
+        parts = dtype.to_real() if dtype.is_complex else dtype
+        full = [*shape, 2] if dtype.is_complex else shape
+        array = replay.tensor_place(full, DTYPES[parts], place, self.store)
+        tensor = torch.from_numpy(array.copy()).view(parts) if array.nbytes else torch.empty(0, dtype=parts)
+        tensor = tensor.reshape(full)
+        return torch.view_as_complex(tensor) if dtype.is_complex else tensor
+
+    def program(self, takes=None):
+        """The Program; `takes` is the structure of its call where that is known here."""
+        said = self.said
+        program = Program(self.source, _names(said["inputs"]), said["leaves"], self.value("fixed"), takes or self.structure("takes"),
+                          self.structure("gives"), [(kind, values.read(what, self._tensor)) for kind, what in said["results"]],
+                          [tuple(each) for each in said["writes"]], self.value("buffers"), self.value("dtypes"), self.value("complex"),
+                          self.value("started"), self.value("after"))
+        _check(program)
+        return program
+
+
+def _names(given):
+    if not all(type(each) is str for each in given):
+        raise TypeError("a name that is no text")
+    return list(given)
+
+
+def _check(program):
+    """Every number is one of what it counts."""
+    leaves, outputs = program.in_spec.num_leaves, len(program.dtypes)
+
+    def is_in(number, count):
+        return type(number) is int and 0 <= number < count
+
+    good = len(program.leaves) == len(program.inputs) and len(program.results) == program.out_spec.num_leaves
+    good &= all(leaf in program.buffers if type(leaf) is str else is_in(leaf, leaves) for leaf in program.leaves)
+    good &= all(is_in(leaf, leaves) for leaf in program.fixed)
+    good &= all(kind == "value" or kind in ("output", "number") and is_in(what, outputs) for kind, what in program.results)
+    good &= all(is_in(output, outputs) and (target in program.buffers if kind == "buffer" else kind == "input" and is_in(target, leaves)
+                                            and target in program.leaves) for output, kind, target in program.writes)
+    good &= all(isinstance(each, torch.dtype) for each in (*program.dtypes, *program.complex_inputs.values()))
+    good &= all(isinstance(each, torch.Tensor) for each in program.buffers.values())
+    good &= all(is_in(each, len(program.inputs)) for each in program.complex_inputs) and all(
+        isinstance(each, dict) and all(type(key) is str for key in each) for each in (program.started, program.after))
+    if not good:
+        raise ValueError("a program that does not fit together")
+
+
+class ArchivedProgram(_Model):
+    """A program that torch.export made, of an archive."""
+
+    def __init__(self, archive, answer, inputs, shapes):
+        self.name, self.shapes = archive.name, shapes
+        self.program = _Described(*answer, self.name).program()
+
+
+class ArchivedScript(ScriptModel):
+    """TorchScript of an archive, which is read again for each structure of a call."""
+
+    def __init__(self, archive, answer, inputs, shapes):
+        self._archive, self.name, self.given = archive, archive.name, shapes
+        described = _Described(*answer, self.name)
+        self.arguments = [ScriptArgument(str(name), str(kind), bool(has), values.read(default, described._tensor))
+                          for name, kind, has, default in described.said["arguments"]]
+        self.first_state = described.value("state")
+        if type(self.first_state) is not dict or not all(type(key) is str for key in self.first_state):
+            raise TypeError("a state that is none")
+        self.state = copy.deepcopy(self.first_state)
+        call = self.call_of(*self._examples(inputs))
+        self._take(described, call)
+
+    def _take(self, described, call):
+        self.program = described.program(pytree.tree_structure(call))
+        self.shapes = described.value("shapes")
+        return self.program
+
+    def again(self, args, kwargs):
+        refuse_autocast(self.name)
+        reading = self._archive.start(shapes=self.given, call=(args, kwargs), state=self.state)
+        try:
+            answer = self._archive.answer(reading)
+        finally:
+            reading.end()
+        first = self.program
+        try:
+            return replay.believed(lambda: self._take(_Described(*answer, self.name), (args, kwargs)), self.name)
+        finally:
+            self.program = first

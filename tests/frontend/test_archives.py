@@ -1,0 +1,296 @@
+"""Archives of PyTorch that are hostile are refused or held, in a sentence; honest ones give what they give where they are trusted."""
+
+import os
+import pickle
+import re
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import tc
+from tc.archives import contents, expressions, reading, replay, values
+from . import hostile_archives as hostile
+
+EXPORTED = [*(f"a size that is {name}" for name in hostile.SIZES), "a pickled weight", "a pickled constant", "an opaque constant", "a custom constant",
+            "an opaque constant's file alone", "legacy weights", "legacy constants", "native code", "native code of another name",
+            "another runtime's program", "a further file", "a tensor elsewhere", "a tensor with a number for a name", "use_pickle that is a number",
+            "no list of tensors", "escaped names", "a second program", "the older form"]
+CONTAINERS = ["two files of one name", "two archives in one", "a link", "a device", "a path upwards", "an absolute path", "a path upwards by backslashes",
+              "a name with an escape code", "a file of another compression", "a file that unfolds", "an encrypted file", "a file longer than it is",
+              "a file of two lengths", "a file with another name inside", "a file that lies in another", "a file beyond the end", "a sum that is wrong",
+              "half of an archive", "no folder", "torch.package", "what torch.save writes", "a bare pickle"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return hostile.exported(tmp_path_factory.mktemp("honest"))
+
+
+@pytest.fixture
+def canaries(tmp_path):
+    made = hostile.Canaries(tmp_path)
+    yield made
+    assert made.are_untouched()
+    made.server.close()
+
+
+def refusal(call):
+    """The sentence of a refusal: one line of printable text."""
+    with pytest.raises(tc.Error) as caught:
+        call()
+    text = str(caught.value)
+    assert text.isprintable() and "internal error" not in text and type(caught.value) is not tc.Error, text
+    return text
+
+
+# --- refused before PyTorch sees them -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_reader(monkeypatch):
+    """What is refused here needs no program behind walls."""
+    monkeypatch.setattr(reading, "Reading", None)
+
+
+@pytest.mark.parametrize("kind", EXPORTED)
+def test_programs_with_what_no_model_needs(kind, files, canaries, tmp_path, no_reader):
+    data, text = hostile.of_export(files, canaries.payload)[kind]
+    path = tmp_path / "model.pt2"
+    path.write_bytes(data)
+    for model in path, data:
+        assert text in refusal(lambda model=model: tc.compile(model, log=False))
+    assert text in refusal(lambda: tc.check(path))
+
+
+def test_all_kinds_are_tried(files, canaries):
+    assert list(hostile.of_export(files, "")) == EXPORTED and list(hostile.containers(files)) == CONTAINERS
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_containers_that_are_not_what_they_look_like(kind, files, canaries, tmp_path, no_reader):
+    data, text = hostile.containers(files)[kind]
+    path = tmp_path / "model.pt2"
+    path.write_bytes(data)
+    assert text in refusal(lambda: tc.check(path))
+    if data[:2] == b"PK":     # whatever it is called
+        other = tmp_path / "model.onnx"
+        other.write_bytes(data)
+        assert text in refusal(lambda: tc.check(other))
+
+
+def test_pipes_and_devices_are_no_files(tmp_path, no_reader):
+    os.mkfifo(tmp_path / "pipe.pt")
+    os.symlink("/dev/zero", tmp_path / "zero.pt")
+    for name in "pipe.pt", "zero.pt":
+        assert "is a pipe or a device, not a model's file" in refusal(lambda name=name: tc.check(tmp_path / name))
+
+
+@pytest.mark.parametrize("text", [
+    "Add(Mod(Mul(Integer(7), Symbol('s77', positive=True, integer=True)), Integer(5)), Integer(1))", "Integer(-3)", "true",
+    "Max(Integer(1), TruncToInt(Mul(Float('1.5', precision=53), ToFloat(Symbol('s17', positive=True, integer=True)))))",
+    "Pow(Symbol('s0', positive=True, integer=True), Integer(2))", "Eq(Symbol('u0', integer=True), Rational(1, 2))", "s0"])
+def test_sizes_of_models_are_read(text):
+    assert expressions.check_expression(text) is None
+
+
+@pytest.mark.parametrize("text", ["", "Add(", "Add()", "Add(Integer(1)", "Integer()", "Pow(Integer(2))", "1 +", "s0(", "'s0'", "Symbol(s0)", "Add(Integer(1))x"])
+def test_what_is_no_expression_is_not_read(text):
+    assert expressions.check_expression(text)
+
+
+# --- held behind walls ----------------------------------------------------------------------------------------------------
+
+# 4 times the file and 400 MB, beside what PyTorch takes by itself.
+PYTORCH = 700 << 20
+
+
+def held(path):
+    """The sentence for an archive that does something where it is opened, and nothing beside it."""
+    start = time.monotonic()
+    text = refusal(lambda: tc.check(path, shapes={"x": (4,)}))
+    assert time.monotonic() - start <= 20 * max(1, os.getloadavg()[0] / os.cpu_count())
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10 <= PYTORCH + 4 * os.path.getsize(path) + (400 << 20)
+    return text
+
+
+SENTENCES = {
+    "reads a file": r"is a damaged TorchScript file: .*No such file", "writes a file": r"is a damaged TorchScript file: ",
+    "never ends": r"was not read in 8 s of the processor", "fills the memory": r"needs more memory to be read",
+    "doubles a list": r"needs more memory to be read|was not read in 8 s|ended the program", "doubles a string": r"needs more memory|ended the program",
+    "prints for ever": r"was not read in 8 s", "allocates at once": r"needs more memory to be read", "raises": r"is a damaged TorchScript file: ",
+    "waits for itself": r"was not read in 8 s",
+}
+QUICK = ("reads a file", "writes a file", "doubles a string", "allocates at once")
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.full) for kind in hostile.SCRIPTS])
+def test_scripts_that_run_where_they_are_opened(kind, canaries, tmp_path):
+    assert re.search(SENTENCES[kind], held(hostile.script(kind, tmp_path, canaries)))
+
+
+@pytest.mark.parametrize("kind", ["an opaque constant", *(pytest.param(kind, marks=pytest.mark.full) for kind in (
+    "a pickled weight", "a pickled constant", "a custom constant", "legacy weights", "legacy constants", "a size that is a call",
+    "a size that is powers of powers", "the older form"))])
+def test_walls_hold_what_is_not_refused_before(kind, files, canaries, tmp_path, monkeypatch):
+    path = tmp_path / "model.pt2"
+    path.write_bytes(hostile.of_export(files, canaries.payload)[kind][0])
+    monkeypatch.setattr(contents, "refuse_code", lambda file, kind, name: 0)
+    try:
+        tc.check(path)
+    except tc.Error as error:
+        assert str(error).isprintable()
+
+
+RUN_TRUSTED = """
+import sys, tc
+try: tc.check(sys.argv[1], trust_archive=True)
+except tc.Error as error: print(error)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["an opaque constant", "a pickled weight", "a size that is a call"])
+def test_what_is_trusted_runs(kind, files, tmp_path):
+    """These archives are what they claim to be: unheld, they get what they are after."""
+    canaries = hostile.Canaries(tmp_path)
+    path = tmp_path / "model.pt2"
+    path.write_bytes(hostile.of_export(files, canaries.payload)[kind][0])
+    subprocess.run([sys.executable, "-c", RUN_TRUSTED, str(path)], check=True)
+    assert not canaries.are_untouched()
+
+
+def test_sample_inputs_are_not_read(files, canaries, tmp_path):
+    path = tmp_path / "model.pt2"
+    path.write_bytes(hostile.zipped({**files, "data/sample_inputs/model.pt": pickle.dumps(hostile.Running(canaries.payload))}))
+    module = tc.compile(path, log=False)
+    x = torch.randn(5, 4)
+    weight, bias = (torch.frombuffer(bytearray(files[f"data/weights/weight_{number}"]), dtype=torch.float32) for number in (0, 1))
+    torch.testing.assert_close(module(x), (x @ weight.reshape(4, 4).T + bias) * 5)
+
+
+# PR_SET_SECCOMP: unshare(2) and clone(2) with namespaces fail, as where a container forbids them.
+FORBID = """
+import ctypes, platform, struct
+numbers = {"x86_64": (272, 56), "aarch64": (97, 220), "riscv64": (97, 220)}[platform.machine()]
+code = [(0x20, 0, 0, 0), (0x15, 2, 0, numbers[0]), (0x15, 0, 3, numbers[1]), (0x20, 0, 0, 16), (0x45, 0, 1, 0x7e020000), (0x06, 0, 0, 0x00050001),
+        (0x06, 0, 0, 0x7fff0000)]
+program = b"".join(struct.pack("HBBI", *each) for each in code)
+buffer = ctypes.create_string_buffer(program)
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+fields = struct.pack("HxxxxxxP", len(code), ctypes.addressof(buffer))
+assert libc.prctl(22, 2, ctypes.create_string_buffer(fields), 0, 0) == 0
+"""
+
+
+def test_where_there_are_no_walls_a_sentence_says_so(files, tmp_path):
+    path = tmp_path / "model.pt2"
+    path.write_bytes(hostile.zipped(files))
+    script = FORBID + "import sys, tc\ntry: tc.check(sys.argv[1])\nexcept tc.UnsupportedError as error: print(error)\nprint(tc.check(sys.argv[1], trust_archive=True))"
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"'model\.pt2' is an archive of PyTorch, which can run code where it is read, and this system has not what would hold it: "
+                        r"[a-z ,()]*a mount namespace[a-z ,()]*\. Pass trust_archive=True \(--trust-archive\) if you wrote the file, or trust who did: "
+                        r"its code then runs as yours\n\[\]\n", done.stdout), done.stdout
+
+
+# --- what comes back is believed as little --------------------------------------------------------------------------------
+
+
+def described(**changes):
+    graph = {"name": "g", "inputs": [["x", "f32", [4]]], "formals": [], "outputs": [["y", "f32"]],
+             "nodes": [["Add", ["x", "w"], ["y"], "", "add", "add at a.py:1", {}, {}]]}
+    return {"graph": graph | changes.pop("graph", {}), "constants": [["w", "f32", [4], 0, 16]], "ranges": {}} | changes
+
+
+def test_descriptions_are_described_again():
+    store = np.arange(4, dtype=np.float32).tobytes() + bytes(48)
+    source = replay.source_of(described(), store, "model")
+    module = tc.compile(source, log=False)
+    np.testing.assert_array_equal(module(np.ones(4, np.float32)), np.arange(4, dtype=np.float32) + 1)
+
+
+DEEP = {"name": "b", "inputs": [], "formals": [], "nodes": [], "outputs": []}
+for _ in range(100):
+    DEEP = {**DEEP, "nodes": [["If", ["x"], ["y"], "", "n", "", {}, {"then_branch": DEEP}]]}
+
+
+@pytest.mark.parametrize("changes", [
+    {"constants": [["w", "f32", [4], 60, 16]]}, {"constants": [["w", "f32", [4], -4, 16]]}, {"constants": [["w", "f32", [1 << 60], 0, 16]]},
+    {"constants": [["w", "f32", [4], 0, 15]]}, {"constants": [["w", "f32", [4], 0, 16], ["v", "f32", [4], 8, 16]]},
+    {"constants": [["w", "f32", [4], 0, 16], ["w", "f32", [4], 16, 16]]}, {"constants": [["w", "no type", [4], 0, 16]]}, {"constants": 3},
+    {"constants": [["w", "f32", [True], 0, 16]]}, {"constants": [["w", "f32", [4.0], 0, 16]]}, {"constants": [[1, "f32", [4], 0, 16]]},
+    {"graph": {"nodes": [["Add"]]}}, {"graph": {"nodes": [["Add", ["x", 3], ["y"], "", "", "", {}, {}]]}},
+    {"graph": {"nodes": [["Add", ["x", "w"], ["y"], "", "", "", {"a": None}, {}]]}}, {"graph": {"nodes": [["Add", ["x"], ["y"], "", "", "", {"a": [[1]]}, {}]]}},
+    {"graph": {"inputs": [["x", "f32", [-(1 << 70)]]]}}, {"graph": {"inputs": [["x" * (1 << 17), "f32", [4]]]}}, {"graph": DEEP},
+    {"ranges": {"n": [0]}}, {"ranges": {"n": ["a", "b"]}}, {"graph": {"outputs": [["y"]]}}])
+def test_descriptions_that_lie(changes):
+    store = bytes(64)
+    with pytest.raises(tc.ModelError, match="cannot be read"):
+        replay.believed(lambda: replay.source_of(described(**changes), store, "model"), "model")
+
+
+@pytest.mark.parametrize("value", [None, True, 3, -0.5, "text", (1, [2, {"a": None}]), {"x": (1, 2)}, torch.float16, torch.device("cpu"), 1 + 2j])
+def test_values_come_back(value):
+    again = values.read(values.written(value, None), None)
+    assert again == value and type(again) is type(value)
+
+
+@pytest.mark.parametrize("row", [
+    {"list": 3}, {"dict": [1]}, {"dict": [[{"list": []}, 1]]}, {"named": ["x", ["_a"], [1]]}, {"named": ["x; import os", ["a"], [1]]}, {"dtype": "load"},
+    {"device": "cuda"}, {"no": 1}, [1], {"tuple": [], "list": []}, {"layout": "nn"}, {"named": ["x", ["a"] * 2, [1, 2]]}, {"complex": [1, "x"]}])
+def test_values_that_lie(row):
+    with pytest.raises(tc.ModelError):
+        replay.believed(lambda: values.read(row, None), "model")
+
+
+# --- honest archives ------------------------------------------------------------------------------------------------------
+
+
+class Keeping(nn.Module):
+    """State, structures and numbers: what a description has beside the graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+        self.last = torch.zeros(2)
+        self.register_buffer("scale", torch.tensor([2.0, 3.0]))
+
+    def forward(self, x: torch.Tensor, pair: tuple[torch.Tensor, torch.Tensor], times: int = 2) -> dict[str, torch.Tensor]:
+        y = x * self.scale * times + self.last
+        if self.count > 0:
+            y = y + pair[0]
+        self.count = self.count + 1
+        self.last = y
+        return {"y": y, "z": y - pair[1]}
+
+
+def test_state_and_structures_are_as_where_it_is_trusted(tmp_path):
+    path = tmp_path / "model.pt"
+    torch.jit.script(Keeping()).save(str(path))
+    x, pair = torch.tensor([1.0, -1.0]), (torch.tensor([5.0, 6.0]), torch.tensor([7.0, 8.0]))
+    reference = torch.jit.load(str(path))
+    module = tc.compile(path, inputs=(x, pair), log=False)
+    for _ in range(3):      # the second call is another structure, for which the archive is read again
+        actual, expected = module(x, pair), reference(x, pair)
+        assert list(actual) == list(expected) and all(torch.equal(actual[key], expected[key]) for key in expected)
+    assert module.state["count"] == 3
+    os.utime(path, (1, 1))
+    assert "is not the file any more" in refusal(lambda: module(x, pair, 3))
+
+
+def test_bytes_of_an_archive_are_read(files):
+    x = torch.randn(2, 4)
+    outputs = [tc.compile(model, log=False)(x) for model in (hostile.zipped(files), torch.export.load(_file(hostile.zipped(files))))]
+    assert torch.equal(*outputs)
+
+
+def _file(data):
+    import io
+
+    return io.BytesIO(data)
