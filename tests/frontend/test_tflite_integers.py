@@ -157,6 +157,8 @@ REFUSED = {
     "fine results": (lambda: one("HARD_SWISH", [X], bytes_of("y", scale=0.001)), "its result's scale 0.001 is under 1 / 128 of its operand's 0.5"),
     "long rows": (lambda: one("SOFTMAX", [bytes_of("x", (1, 300))], bytes_of("y", (1, 300), 1 / 256, -128), "SoftmaxOptions", Beta=1.0),
                   "softmax of 300 integers in a row is not supported; at most 256 are"),
+    "long rows of shorts": (lambda: one("SOFTMAX", [bytes_of("x", (1, 70000), dtype=np.int16)], bytes_of("y", (1, 70000), 1 / 32768, dtype=np.int16), "SoftmaxOptions", Beta=1.0),
+                            "softmax of 70000 integers in a row is not supported; at most 60000 are"),
     "functions of shorts": (lambda: one("TANH", [bytes_of("x", dtype=np.int16)], bytes_of("y", dtype=np.int16)), "its result has the scale 0.5; of i16 it is 3.05176e-05"),
     "coarse shorts": (lambda: one("LOGISTIC", [bytes_of("x", scale=100, dtype=np.int16)], bytes_of("y", scale=1 / 32768, dtype=np.int16)),
                       "the scale 100 of 'x' is too large for this function of i16"),

@@ -112,6 +112,12 @@ def functions(g):
         g.operator("LEAKY_RELU", [g.input(IMAGE, units)], IMAGE, g.units(), "LeakyReluOptions", Alpha=slope)
 
 
+    for columns, beta in ((9, 1.0), (1, 1.0), (200, 0.25)):
+        units = g.case(f"SOFTMAX of {columns}").units()
+        g.operator("SOFTMAX", [g.input((4, columns), units)], (4, columns), {"i8": (1 / 256, -128), "u8": (1 / 256, 0), "i16": (1 / 32768, 0)}[g.dtype], "SoftmaxOptions",
+                   Beta=beta)
+
+
 def pairs(g):
     """Functions of two elements, with broadcasting."""
     for name, table in (("ADD", "AddOptions"), ("SUB", "SubOptions"), ("MUL", "MulOptions")):

@@ -178,6 +178,9 @@ def larger_or_smaller(g, call, op):
 def softmax(g, call, beta):
     """By a table of exponentials; they are added in the order of the elements, as floats."""
     x = call.inputs[0]
+    if x.dtype == "i16":
+        quantised_shorts.softmax(g, call, beta)
+        return
     need_integers(x, call.out, types=BYTES)
     (scale, _), (out, zero), columns = units(x), units(call.out), x.shape[-1]
     if columns > 256:
