@@ -197,7 +197,7 @@ CONVOLUTION = {"StrideH": 2, "StrideW": 2, "DilationHFactor": 1, "DilationWFacto
 
 def layers(g):
     for number in range(4):
-        activation = {"FusedActivationFunction": number % 2}
+        activation = {"FusedActivationFunction": number}
         layer(g.case(f"CONV_2D {number}"), "CONV_2D", [(1, 7, 6, 4), (5, 3, 3, 4), (1, 4, 3, 5)], 0, "Conv2DOptions", **CONVOLUTION, **activation)
         layer(g.case(f"DEPTHWISE_CONV_2D {number}"), "DEPTHWISE_CONV_2D", [(1, 7, 6, 4), (1, 3, 3, 8), (1, 4, 3, 8)], 3, "DepthwiseConv2DOptions",
               DepthMultiplier=2, **CONVOLUTION, **activation)

@@ -115,7 +115,7 @@ class Describer:
         """An array as a constant; `dtype` is the compiler's name of a type that NumPy lacks or that differs."""
         array = np.ascontiguousarray(array).reshape(np.shape(array))
         kind = dtype or _KINDS[array.dtype]
-        key = (kind, array.shape, array.tobytes()) if array.nbytes <= 4096 else None
+        key = (kind, array.shape, array.tobytes()) if array.nbytes <= 1 << 18 else None
         if key is not None and key in self._constants:
             return self._constants[key]
         name = self.fresh("constant")

@@ -51,8 +51,8 @@ _PADDINGS = _names_of(tflite.Padding)
 class Call:
     """One operator of the file: its operands, results and options, checked as far as all operators have it alike."""
 
-    def __init__(self, row, operator, inputs, outputs):
-        self.operator, self.outputs = operator, outputs
+    def __init__(self, row, operator, inputs, outputs, intermediates=()):
+        self.operator, self.outputs, self.intermediates = operator, outputs, intermediates
         self.name = operator.name
         least, most = row.inputs
         if len(inputs) < least or (most >= 0 and len(inputs) > most) or any(value is None for value in inputs[:least]):
