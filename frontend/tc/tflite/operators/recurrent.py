@@ -40,11 +40,22 @@ class _Layer:
             raise Refusal("recurrent weights that are diagonals are not supported")
         if any(self.operands[number] is None or self.operands[number].rank != 2 for number in (_OUTPUT_STATE, _CELL_STATE)):
             raise Refusal("it has no output and cells that it keeps")
-        shape = self.operands[_INPUT[1]].shape
+        shape, output = self.operands[_INPUT[1]].shape, self.operands[_RECURRENT[1]]
+        if len(shape) != 2 or output is None or output.rank != 2:
+            raise Refusal("its weights of the forget gate are no matrices")
+        row = (shape[0],)
         for number in self.gates:
-            weights, recurrent = self.operands[_INPUT[number]], self.operands[_RECURRENT[number]]
-            if recurrent is None or weights.shape != shape or recurrent.rank != 2 or recurrent.shape[0] != shape[0] or self.operands[_BIAS[number]] is None:
+            needed = ((_INPUT, shape), (_RECURRENT, (shape[0], output.shape[1])), (_BIAS, row))
+            left_out = [(places, row) for places in (_CELL, _NORM) if places[number] is not None and self.operands[places[number]] is not None]
+            values = [(self.operands[places[number]], wanted) for places, wanted in (*needed, *left_out)]
+            if any(value is None or value.shape != wanted for value, wanted in values):
                 raise Refusal(f"its weights of the {_GATES[number]} gate do not fit those of the others")
+        projection, bias = self.operands[_PROJECTION], self.operands[_PROJECTION_BIAS]
+        units = output.shape[1]
+        if (projection.shape != (units, shape[0]) if projection is not None else units != shape[0]) or (bias is not None and bias.shape != (units,)):
+            raise Refusal(f"its projection does not fit {shape[0]} cells and {units} outputs")
+        if self.operands[_OUTPUT_STATE].shape[1] != units or self.operands[_CELL_STATE].shape[1] != shape[0]:
+            raise Refusal("it has no output and cells that it keeps")
 
     def check_types(self):
         """Of a step of floats."""
