@@ -312,6 +312,8 @@ WRONG = {
                     DAMAGED + "tensor 'c' has 1 scales and 2 zero points"),
     "far zero point": (lambda: relu((X, Y, Tensor("c", (2, 3), np.int8, scale=1, zero=1 << 40))),
                        DAMAGED + "tensor 'c' has a zero point that is no number of 32 bits"),
+    "names of lines": (lambda: relu((Tensor("x\ny", (2, 3), type_number=5), Y)),
+                       "model.tflite: input 'x\ufffdy' has the type STRING, which is not supported"),
     "strings": (lambda: relu((Tensor("x", (2, 3), type_number=5), Y)),
                 "model.tflite: input 'x' has the type STRING, which is not supported"),
 }

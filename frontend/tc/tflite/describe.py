@@ -176,6 +176,8 @@ class Describer:
         return self.moved(self.reshape(self.plain(value), shape), shape, TO_CHANNELS_FIRST)
 
     def give(self, value, name, channels_first=False):
+        if channels_first and value.rank != 4:
+            raise Refusal(f"'{value.tensor.name}' has the shape {list(value.shape)}; 4 axes are needed")
         if channels_first:
             value.channels_first = name
         else:

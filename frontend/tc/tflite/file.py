@@ -141,7 +141,7 @@ class _Reader:
         if value is None:
             return ""
         self.count(len(value), 1, "a name")
-        return value.decode("utf-8", "replace")
+        return "".join(each if each.isprintable() else "\ufffd" for each in value.decode("utf-8", "replace"))
 
     # --- tables -----------------------------------------------------------------------------------------------------
 

@@ -75,8 +75,10 @@ def _without_zero(g, sums, zero, weights):
     return g.node("Sub", [sums, g.node("Mul", [zero, g.constant(weights.astype(np.int32))])])
 
 
-def _zero_points_around(g, name, x, attributes, zero):
+def _zero_points_around(g, call, name, attributes, zero):
     """Integers with their own zero point around them, where the padding adds elements, and the attributes without padding."""
+    x = call.inputs[0]
+    call.need_few(x.shape[1] * x.shape[2], "an image")
     wide, without = padded(g, name, x, attributes, g.number(0, "i8"))
     if wide == name:
         return name, without
@@ -91,7 +93,7 @@ def convolution(g, call, kernel, axis, attributes):
     name = g.reshape(g.plain(bias), [1, channels, 1, 1]) if bias is not None else None
     if len(set(scales.tolist())) > 1 or call.name == "DEPTHWISE_CONV_2D":
         integers, scale, zero = quantised_with_zero_points(g, g.channels_first(x), [1, 2, 3])
-        integers, attributes = _zero_points_around(g, integers, x, attributes, zero)
+        integers, attributes = _zero_points_around(g, call, integers, attributes, zero)
         sums = g.node("ConvInteger", [integers, g.constant(kernel)], **attributes)
         sums = _without_zero(g, sums, zero, kernel.reshape(channels, -1).astype(np.int64).sum(1).reshape(1, -1, 1, 1))
     else:

@@ -17,6 +17,7 @@ def average_pool(g, call, attributes):
         sums = products_of_shorts(g, "ConvInteger", g.channels_first(x), ones, "i32", group=x.shape[3], **attributes)
     else:
         sums = g.node("ConvInteger", [g.channels_first(x), g.constant(ones)], group=x.shape[3], **attributes)
+    call.need_few(out.shape[1] * out.shape[2], "the result")
     counts = np.ones((1, 1, 1, 1), np.int64)
     for axis in range(2):
         kernel, stride, size = attributes["kernel_shape"][axis], attributes["strides"][axis], x.shape[1 + axis]
