@@ -1,8 +1,9 @@
 """The logistic function and tanh of numbers of 16 bits in fixed point, as the kernels of integer LSTMs compute them: all 65,536 results at once.
 
-A number has so many bits before its point ("integer bits"), a sign, and the rest behind it: raw / 2 ** (15 - integer bits). Products round to 16 bits, 1 is 32767 where
-no bits are before the point. The exponential of a number below 0 is a polynomial around -1/8 of what is left of it by quarters, times the exponentials of those powers of two of
-which the quarters consist; 1 / (1 + x) is three steps of Newton's method.
+A number has so many bits before its point ("integer bits"), a sign, and the rest behind it: raw / 2 ** (15 - integer bits). Products round
+to 16 bits, 1 is 32767 where no bits are before the point. The exponential of a number below 0 is a polynomial around -1/8 of what is left
+of it by quarters, times the exponentials of those powers of two of which the quarters consist; 1 / (1 + x) is three steps of Newton's
+method.
 """
 
 import numpy as np

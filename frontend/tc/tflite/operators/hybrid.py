@@ -1,9 +1,9 @@
 """Layers of float operands with weights of 8 bits, as post-training quantisation of weights alone makes them.
 
-The reference kernels quantise the operand while the model runs, each row of a fully connected layer, each image of a convolution for itself: symmetrically,
-so that its largest magnitude becomes 127, or with a zero point, so that its range with 0 becomes -128 to 127. The sums of products are
-integers and are scaled once. Convolutions have zero points where the scales of their channels differ and where they are depthwise, fully
-connected layers where the file says so.
+The reference kernels quantise the operand while the model runs, each row of a fully connected layer, each image of a convolution for
+itself: symmetrically, so that its largest magnitude becomes 127, or with a zero point, so that its range with 0 becomes -128 to 127. The
+sums of products are integers and are scaled once. Convolutions have zero points where the scales of their channels differ and where they
+are depthwise, fully connected layers where the file says so.
 """
 
 import numpy as np

@@ -378,7 +378,7 @@ def reverse(g, call):
 
 @operator("DYNAMIC_UPDATE_SLICE", inputs=(3, 3))
 def dynamic_update_slice(g, call):
-    """The part begins where its begin is moved to so that it lies inside. Its places are compared with those of each axis: two sizes alone decide which are in it."""
+    """The part's begin is moved so that all of it lies inside; of each axis' places it is then known whether they are in it."""
     x, part, begins = call.inputs
     need_same_units(x, part)
     need_same_units(x, call.out)

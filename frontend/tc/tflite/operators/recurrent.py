@@ -1,7 +1,7 @@
 """Layers with long short-term memory: a step, run over a sequence by a Scan.
 
-What the layer keeps from one run to the next, its output and its cells, are variables of the file. Weights of 8 bits are those of hybrid.py: what they are multiplied
-with is quantised while the model runs, each row for itself.
+What the layer keeps from one run to the next, its output and its cells, are variables of the file. Weights of 8 bits are those of
+hybrid.py: what they are multiplied with is quantised while the model runs, each row for itself.
 """
 
 import numpy as np

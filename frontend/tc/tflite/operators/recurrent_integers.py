@@ -1,6 +1,7 @@
 """The step of a layer with long short-term memory on int8, with cells of int16, bit for bit as TensorFlow Lite's reference kernels compute it.
 
-Sums are brought to units of 1 / 4096 in 16 bits, the operand's and the output's apart, and the gates are functions of these by tables of all 65,536 integers.
+Sums are brought to units of 1 / 4096 in 16 bits, the operand's and the output's apart, and the gates are functions of these by tables of
+all 65,536 integers.
 """
 
 import math
