@@ -270,6 +270,20 @@ def test_operators_that_the_ruler_has_not():
         assert worst_error(tc.compile(one(name, [IMAGE], IMAGE), log=False)(x), formula(x)) <= 1e-6
 
 
+def test_zeros_like_what_is_no_number():
+    x = np.array([[np.inf, np.nan, -np.inf], [1, -2, 3]], np.float32)
+    found = tc.compile(relu(operators=[Operator("ZEROS_LIKE", [0], [1])]), log=False)(x)
+    assert found.tolist() == [[0, 0, 0], [0, 0, 0]] and not np.any(np.signbit(found))
+
+
+@pytest.mark.parametrize("activation,low,high", [(1, 0, None), (2, -1, 1), (3, 0, 6)])
+def test_whole_numbers_behind_an_activation(activation, low, high):
+    tensors = [Tensor("x", (2, 3), np.int32), Tensor("z", (2, 3), np.int32), Tensor("y", (2, 3), np.int32)]
+    data = file_of(tensors, [Operator("ADD", [0, 1], [2], "AddOptions", FusedActivationFunction=activation)], [0, 1], [2])
+    x, z = np.array([[-9, 0, 9], [3, 1 << 30, -(1 << 30)]], np.int32), np.array([[1, -1, 1], [2, 5, -5]], np.int32)
+    np.testing.assert_array_equal(tc.compile(data, log=False)(x, z), np.clip(x + z, low, high))
+
+
 # --- what is wrong with files ---------------------------------------------------------------------------------------------
 
 X, Y = Tensor("x", (2, 3)), Tensor("y", (2, 3))
@@ -312,6 +326,8 @@ WRONG = {
                     DAMAGED + "tensor 'c' has 1 scales and 2 zero points"),
     "far zero point": (lambda: relu((X, Y, Tensor("c", (2, 3), np.int8, scale=1, zero=1 << 40))),
                        DAMAGED + "tensor 'c' has a zero point that is no number of 32 bits"),
+    "names of lines": (lambda: relu((Tensor("x\ny", (2, 3), type_number=5), Y)),
+                       "model.tflite: input 'x\ufffdy' has the type STRING, which is not supported"),
     "strings": (lambda: relu((Tensor("x", (2, 3), type_number=5), Y)),
                 "model.tflite: input 'x' has the type STRING, which is not supported"),
 }

@@ -28,6 +28,7 @@ class Operator:
 
     def __init__(self, name, inputs, outputs, table=None, custom=None, **options):
         self.name, self.inputs, self.outputs, self.table, self.custom, self.options = name, inputs, outputs, table, custom, options
+        self.intermediates = None     # numbers of tensors
 
 
 def _ints(builder, numbers, kind=np.int32):
@@ -114,7 +115,10 @@ def _options(builder, operator):
 def _operator(builder, operator, number):
     inputs, outputs = _ints(builder, operator.inputs), _ints(builder, operator.outputs)
     options = _options(builder, operator) if operator.table else None
+    intermediates = None if operator.intermediates is None else _ints(builder, operator.intermediates)
     tflite.OperatorStart(builder)
+    if intermediates is not None:
+        tflite.OperatorAddIntermediates(builder, intermediates)
     tflite.OperatorAddOpcodeIndex(builder, number)
     tflite.OperatorAddInputs(builder, inputs)
     tflite.OperatorAddOutputs(builder, outputs)

@@ -112,6 +112,15 @@ def functions(g):
         g.operator("LEAKY_RELU", [g.input(IMAGE, units)], IMAGE, g.units(), "LeakyReluOptions", Alpha=slope)
 
 
+    for approximate in (False, True):
+        units = g.case(f"GELU{' by tanh' if approximate else ''}").units()
+        g.operator("GELU", [g.input(IMAGE, units)], IMAGE, g.units(), "GeluOptions", Approximate=approximate)
+    for columns, beta in ((9, 1.0), (1, 1.0), (200, 0.25)):
+        units = g.case(f"SOFTMAX of {columns}").units()
+        g.operator("SOFTMAX", [g.input((4, columns), units)], (4, columns), {"i8": (1 / 256, -128), "u8": (1 / 256, 0), "i16": (1 / 32768, 0)}[g.dtype], "SoftmaxOptions",
+                   Beta=beta)
+
+
 def pairs(g):
     """Functions of two elements, with broadcasting."""
     for name, table in (("ADD", "AddOptions"), ("SUB", "SubOptions"), ("MUL", "MulOptions")):
@@ -121,6 +130,16 @@ def pairs(g):
     for name in ("MAXIMUM", "MINIMUM"):
         units = g.case(name).units()
         g.operator(name, [g.input(IMAGE, units), g.input((1, 1, 6, 3), units)], IMAGE, units)
+    for name in ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"):
+        for same in range(1 if g.dtype == "i16" and name not in ("EQUAL", "NOT_EQUAL") else 0, 2):
+            units = g.case(f"{name}{' of one scale' if same else ''}").units()
+            x, z = g.input(IMAGE, units), g.input(IMAGE, units if same else g.units())
+            g.operators.append(Operator(name, [x, z], [g.put(Tensor("", IMAGE, np.bool_))]))
+            g.outputs.append(len(g.tensors) - 1)
+            g.names.append(g.name)
+    if g.dtype == "i8":
+        units = g.case("SQUARED_DIFFERENCE").units()
+        g.operator("SQUARED_DIFFERENCE", [g.input(IMAGE, units), g.input((1, 1, 6, 3), g.units())], IMAGE, g.units(5))
     units = g.case("PRELU").units()
     slopes = "i8" if g.dtype == "i16" else g.dtype
     g.operator("PRELU", [g.input(IMAGE, units), g.constant(g.draw((1, 1, 3), slopes), (0.02, 100 if slopes == "u8" else 0))], IMAGE, g.units())
@@ -191,7 +210,7 @@ CONVOLUTION = {"StrideH": 2, "StrideW": 2, "DilationHFactor": 1, "DilationWFacto
 
 def layers(g):
     for number in range(4):
-        activation = {"FusedActivationFunction": number % 2}
+        activation = {"FusedActivationFunction": number}
         layer(g.case(f"CONV_2D {number}"), "CONV_2D", [(1, 7, 6, 4), (5, 3, 3, 4), (1, 4, 3, 5)], 0, "Conv2DOptions", **CONVOLUTION, **activation)
         layer(g.case(f"DEPTHWISE_CONV_2D {number}"), "DEPTHWISE_CONV_2D", [(1, 7, 6, 4), (1, 3, 3, 8), (1, 4, 3, 8)], 3, "DepthwiseConv2DOptions",
               DepthMultiplier=2, **CONVOLUTION, **activation)

@@ -115,7 +115,7 @@ class Describer:
         """An array as a constant; `dtype` is the compiler's name of a type that NumPy lacks or that differs."""
         array = np.ascontiguousarray(array).reshape(np.shape(array))
         kind = dtype or _KINDS[array.dtype]
-        key = (kind, array.shape, array.tobytes()) if array.nbytes <= 4096 else None
+        key = (kind, array.shape, array.tobytes()) if array.nbytes <= 1 << 18 else None
         if key is not None and key in self._constants:
             return self._constants[key]
         name = self.fresh("constant")
@@ -176,6 +176,8 @@ class Describer:
         return self.moved(self.reshape(self.plain(value), shape), shape, TO_CHANNELS_FIRST)
 
     def give(self, value, name, channels_first=False):
+        if channels_first and value.rank != 4:
+            raise Refusal(f"'{value.tensor.name}' has the shape {list(value.shape)}; 4 axes are needed")
         if channels_first:
             value.channels_first = name
         else:

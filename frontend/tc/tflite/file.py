@@ -80,6 +80,7 @@ class Operator:
     outputs: list
     options: dict              # {field of the schema: number, or list of numbers}
     options_name: str          # "Conv2DOptions"
+    intermediates: list        # numbers of tensors that say how values between the operator's parts are quantised
 
 
 @dataclasses.dataclass
@@ -140,7 +141,7 @@ class _Reader:
         if value is None:
             return ""
         self.count(len(value), 1, "a name")
-        return value.decode("utf-8", "replace")
+        return "".join(each if each.isprintable() else "\ufffd" for each in value.decode("utf-8", "replace"))
 
     # --- tables -----------------------------------------------------------------------------------------------------
 
@@ -268,7 +269,8 @@ class _Reader:
         inputs = known(self.numbers(table, "Inputs", 4, f"the inputs of {what}"), what, least=-1)
         outputs = known(self.numbers(table, "Outputs", 4, f"the outputs of {what}"), what)
         options_name, options = self.options(table, what)
-        return Operator(number, name, version, inputs, outputs, options, options_name)
+        intermediates = known(self.numbers(table, "Intermediates", 4, f"the intermediates of {what}"), what)
+        return Operator(number, name, version, inputs, outputs, options, options_name, intermediates)
 
     def options(self, table, what):
         """(name, {field: value}) of the table of options; ("", {}) where an operator has none."""

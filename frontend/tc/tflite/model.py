@@ -132,7 +132,7 @@ def _describe_operator(describer, file, operator, values, problems):
         for value in [*inputs, *outputs]:
             if value is not None and value.dtype is None and not (row.resources and value.tensor.type_name in ("RESOURCE", "INT32")):
                 raise Refusal(f"tensor '{value.tensor.name}' has the type {value.tensor.type_name}, which is not supported")
-        row.describe(describer, Call(row, operator, inputs, outputs))
+        row.describe(describer, Call(row, operator, inputs, outputs, [values[number] for number in operator.intermediates]))
         undone = next((value for value in outputs if not value.is_known), None)
         if undone is not None:
             raise Refusal(f"it has {len(outputs)} outputs; '{undone.tensor.name}' is not one that it makes")

@@ -1,7 +1,8 @@
 """Sparse constants of a file, filled up with zeros.
 
-The elements are a tree: a level for each dimension in the order of traversal, of which blocks have two, the block's place and the place in it. A dense level has all
-places below each node of the level before; a sparse one those in its list of indices, from one entry of its list of segments to the next.
+The elements are a tree: a level for each dimension in the order of traversal, of which blocks have two, the block's place and the place in
+it. A dense level has all places below each node of the level before; a sparse one those in its list of indices, from one entry of its list
+of segments to the next.
 """
 
 import math

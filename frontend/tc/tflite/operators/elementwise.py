@@ -64,6 +64,9 @@ def leaky_relu(g, call):
 
 @operator("GELU", options="GeluOptions")
 def gelu(g, call):
+    if call.inputs[0].dtype in ENDS:
+        quantised_elements.by_floats(g, call, "GELU by tanh" if call.option("Approximate") else "GELU")
+        return
     call.need_types("f32")
     unary(g, call, "Gelu", approximate="tanh" if call.option("Approximate") else "none")
 
@@ -84,6 +87,7 @@ _BINARY = {
     "GREATER": "Greater", "GREATER_EQUAL": "GreaterOrEqual", "LESS": "Less", "LESS_EQUAL": "LessOrEqual", "LOGICAL_AND": "And",
     "LOGICAL_OR": "Or", "SQUARED_DIFFERENCE": "Sub", "FLOOR_DIV": "Div", "FLOOR_MOD": "Mod", "NOT_EQUAL": "Equal", "ADD_N": "Sum",
 }
+_COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 _BEHIND = {"FLOOR_DIV": "Floor", "NOT_EQUAL": "Not"}
 
 
@@ -93,6 +97,12 @@ def two_operands(g, call):
         raise Refusal("it takes 2 inputs")
     if call.name in ("ADD", "SUB", "MUL") and call.inputs[0].dtype in ENDS:
         quantised.two_operands(g, call)
+        return
+    if call.name in _COMPARISONS and call.inputs[0].dtype in ENDS:
+        quantised_elements.compared(g, call, _BINARY[call.name])
+        return
+    if call.name == "SQUARED_DIFFERENCE" and call.inputs[0].dtype in ENDS:
+        quantised_elements.squared_difference(g, call)
         return
     if call.name in ("MAXIMUM", "MINIMUM") and call.inputs[0].dtype in ENDS:
         quantised_elements.larger_or_smaller(g, call, _BINARY[call.name])

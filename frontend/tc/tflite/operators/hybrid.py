@@ -1,9 +1,9 @@
 """Layers of float operands with weights of 8 bits, as post-training quantisation of weights alone makes them.
 
-The reference kernels quantise the operand while the model runs, each row of a fully connected layer, each image of a convolution for itself: symmetrically,
-so that its largest magnitude becomes 127, or with a zero point, so that its range with 0 becomes -128 to 127. The sums of products are
-integers and are scaled once. Convolutions have zero points where the scales of their channels differ and where they are depthwise, fully
-connected layers where the file says so.
+The reference kernels quantise the operand while the model runs, each row of a fully connected layer, each image of a convolution for
+itself: symmetrically, so that its largest magnitude becomes 127, or with a zero point, so that its range with 0 becomes -128 to 127. The
+sums of products are integers and are scaled once. Convolutions have zero points where the scales of their channels differ and where they
+are depthwise, fully connected layers where the file says so.
 """
 
 import numpy as np
@@ -75,8 +75,10 @@ def _without_zero(g, sums, zero, weights):
     return g.node("Sub", [sums, g.node("Mul", [zero, g.constant(weights.astype(np.int32))])])
 
 
-def _zero_points_around(g, name, x, attributes, zero):
+def _zero_points_around(g, call, name, attributes, zero):
     """Integers with their own zero point around them, where the padding adds elements, and the attributes without padding."""
+    x = call.inputs[0]
+    call.need_few(x.shape[1] * x.shape[2], "an image")
     wide, without = padded(g, name, x, attributes, g.number(0, "i8"))
     if wide == name:
         return name, without
@@ -91,7 +93,7 @@ def convolution(g, call, kernel, axis, attributes):
     name = g.reshape(g.plain(bias), [1, channels, 1, 1]) if bias is not None else None
     if len(set(scales.tolist())) > 1 or call.name == "DEPTHWISE_CONV_2D":
         integers, scale, zero = quantised_with_zero_points(g, g.channels_first(x), [1, 2, 3])
-        integers, attributes = _zero_points_around(g, integers, x, attributes, zero)
+        integers, attributes = _zero_points_around(g, call, integers, attributes, zero)
         sums = g.node("ConvInteger", [integers, g.constant(kernel)], **attributes)
         sums = _without_zero(g, sums, zero, kernel.reshape(channels, -1).astype(np.int64).sum(1).reshape(1, -1, 1, 1))
     else:

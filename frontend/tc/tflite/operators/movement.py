@@ -311,6 +311,7 @@ def mirror_pad(g, call):
     (name,), images = g.aligned([x], x.rank)
     for axis, ((before, after), size) in enumerate(zip(rows, x.shape)):
         if before or after:
+            call.need_few(before + size + after, "a mirrored axis")
             name = g.node("Gather", [name, g.ints(_mirrored(size, before, after, edge))], axis=TO_CHANNELS_FIRST.index(axis) if images else axis)
     g.give(call.out, name, images)
 
@@ -377,7 +378,7 @@ def reverse(g, call):
 
 @operator("DYNAMIC_UPDATE_SLICE", inputs=(3, 3))
 def dynamic_update_slice(g, call):
-    """The part begins where its begin is moved to so that it lies inside. Its places are compared with those of each axis: two sizes alone decide which are in it."""
+    """The part's begin is moved so that all of it lies inside; of each axis' places it is then known whether they are in it."""
     x, part, begins = call.inputs
     need_same_units(x, part)
     need_same_units(x, call.out)
@@ -390,6 +391,7 @@ def dynamic_update_slice(g, call):
     for axis, (size, whole) in enumerate(zip(part.shape, x.shape)):
         if size == whole:
             continue
+        call.need_few(whole, "an axis")
         places = g.node("Sub", [g.ints(range(whole)), g.node("Slice", [first, g.ints([axis]), g.ints([axis + 1]), g.ints([0])])])
         name = g.node("Gather", [name, g.node("Clip", [places, g.number(0, "i64"), g.number(size - 1, "i64")])], axis=axis)
         here = g.node("And", [g.node("GreaterOrEqual", [places, g.number(0, "i64")]), g.node("Less", [places, g.number(size, "i64")])])
@@ -419,6 +421,9 @@ def one_hot(g, call):
     need_same_units(on, call.out)
     need_same_units(off, call.out)
     count = call.ints(1, "the depth")
+    if len(count) != 1 or count[0] < 0:
+        raise Refusal(f"its depth is {count}; one number of at least 0 is needed")
+    call.need_few(count[0], "the axis of its depth")
     axis = int(call.option("Axis"))
     axis = indices.rank if axis == -1 else call.axis(axis, indices.rank + 1)
     shape = list(indices.shape)

@@ -1,8 +1,8 @@
-"""Convolutions, products of matrices, sums, products and means of integers with a scale, bit for bit as TensorFlow Lite's reference kernels compute them.
+"""Layers, sums and products of integers with a scale, bit for bit as TensorFlow Lite's reference kernels compute them.
 
 Sums are exact in 32 bits. They are brought to the result's scale by a multiplier of 31 bits and a power of two. Fully connected layers
-round the product of 64 bits once, halves away from 0; all others in two steps: the product, doubled, to its upper 32 bits, halves up, and the division by
-the power of two, halves away from 0. The product is one of 64 bits here, what follows of 32 wherever it has room.
+round the product of 64 bits once, halves away from 0; all others in two steps: the product, doubled, to its upper 32 bits, halves up, and
+the division by the power of two, halves away from 0. The product is one of 64 bits here, what follows of 32 wherever it has room.
 """
 
 import math
@@ -26,8 +26,8 @@ def multiplier_of(real):
 
 
 def rescaled(g, name, reals, most, shape=(), rounding="steps"):
-    """i32: an i32 whose magnitude is at most `most`, one number or one for each factor, times real numbers, one or a list that broadcasts in that shape; rounded once ("once") or in
-    two steps ("steps"); of "positive" results those below 0 are only known to be at most 0.
+    """i32: an i32 whose magnitude is at most `most`, one number or one for each factor, times real numbers, one or a list that broadcasts in
+    that shape; rounded once ("once") or in two steps ("steps"); of "positive" results those below 0 are only known to be at most 0.
 
     The shifts keep the sign, so that adding half of what they cut off rounds halves up; of negative numbers one less, away from 0."""
     return multiplied(g, name, [multiplier_of(real) for real in np.atleast_1d(reals)], most, shape, rounding)
@@ -147,9 +147,11 @@ class Layer:
         found = self.weights.tensor.quantisation
         kinds = ("u8",) if self.x.dtype == "u8" else ("i8", "i4")
         if self.weights.dtype not in kinds or found is None:
-            raise Refusal(f"'{self.weights.tensor.name}' is {self.weights.dtype}{'' if found else ' without scales'}; beside {self.x.dtype} weights are {kinds[0]} with scales")
+            raise Refusal(f"'{self.weights.tensor.name}' is {self.weights.dtype}{'' if found else ' without scales'}; beside {self.x.dtype} weights are "
+                          f"{kinds[0]} with scales")
         if len(found.scale) > 1 and (found.axis != axis or self.x.dtype == "u8"):
-            raise Refusal(f"'{self.weights.tensor.name}' has scales for axis {found.axis}; {'one scale' if self.x.dtype == 'u8' else f'axis {axis}'} is supported")
+            raise Refusal(f"'{self.weights.tensor.name}' has scales for axis {found.axis}; "
+                          f"{'one scale' if self.x.dtype == 'u8' else f'axis {axis}'} is supported")
         if self.x.dtype != "u8" and np.any(found.zero_point):
             raise Refusal(f"'{self.weights.tensor.name}' has zero points; weights with a sign have none")
         self.scales = found.scale
@@ -337,7 +339,8 @@ def _sum_of_shorts(g, operands, call, rounding):
     if call.option("PotScaleInt16", True) and all(fraction == 0.5 for fraction, _ in powers):
         shifts = [exponent - powers[2][1] for _, exponent in powers[:2]]
         if max(shifts) > 0 or (shifts[0] and shifts[1]):
-            raise Refusal(f"its scales are {float(scales[0]):g}, {float(scales[1]):g} and {float(scales[2]):g}; of powers of two the larger operand's has to be the result's")
+            raise Refusal(f"its scales are {float(scales[0]):g}, {float(scales[1]):g} and {float(scales[2]):g}; of powers of two the larger operand's "
+                          "has to be the result's")
         return g.node(op, [rescaled(g, each, 2.0 ** shift, 1 << 15) if shift else each for each, shift in zip(operands, shifts)])
     twice = 2 * np.float64(max(scales[:2]))
     parts = [rescaled(g, g.node("Mul", [each, g.number(1 << 15, "i32")]), np.float64(scale) / twice, 1 << 30) for each, scale in zip(operands, scales)]

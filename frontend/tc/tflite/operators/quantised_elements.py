@@ -3,6 +3,8 @@
 Of 8 bits there are 256 integers: what a kernel computes of each is computed while importing and becomes a table.
 """
 
+import math
+
 import numpy as np
 
 from ..describe import NUMPY_TYPES, ONNX_NUMBERS, Refusal
@@ -33,31 +35,38 @@ def _logarithm(x, least):
     return np.where(x > 0, np.log(np.maximum(x, np.finfo(np.float64).tiny)), least)
 
 
+def _gauss(x):
+    """The normal distribution's integral up to x."""
+    return 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+
+
 # Of the float that an integer stands for, and of the least float that the result can stand for.
 _BY_FLOATS = {
     "ELU": lambda x, _: np.where(x < 0, np.expm1(x), x),
     "EXP": lambda x, _: np.exp(x),
+    "GELU": lambda x, _: x * _gauss(x),
+    "GELU by tanh": lambda x, _: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
     "LOG": _logarithm,
     "LOGISTIC": lambda x, _: 1 / (1 + np.exp(-x)),
     "TANH": lambda x, _: np.tanh(x),
 }
 
 
-def by_floats(g, call):
-    """A function of the float32 that each integer stands for."""
-    x, out = call.inputs[0], call.out
-    if x.dtype == "i16" and call.name in ("LOGISTIC", "TANH"):
-        (quantised_shorts.logistic if call.name == "LOGISTIC" else quantised_shorts.tanh)(g, call)
+def by_floats(g, call, name=None):
+    """A function of the float32 that each integer stands for: that of the operator, or of the name."""
+    x, out, name = call.inputs[0], call.out, name or call.name
+    if x.dtype == "i16" and name in ("LOGISTIC", "TANH"):
+        (quantised_shorts.logistic if name == "LOGISTIC" else quantised_shorts.tanh)(g, call)
         return
-    if x.dtype == "i16" and call.name in ("EXP", "LOG"):
-        quantised_shorts.by_table(g, call, _BY_FLOATS[call.name])
+    if x.dtype == "i16" and name != "ELU":
+        quantised_shorts.by_table(g, call, _BY_FLOATS[name])
         return
-    need_integers(x, out, types=("i8",) if call.name in ("ELU", "EXP", "LOG") else BYTES)
+    need_integers(x, out, types=("i8",) if name in ("ELU", "EXP", "LOG") else BYTES)
     (scale, zero), (out_scale, out_zero) = units(x), units(out)
     reals = (scale * (every_integer(x) - zero).astype(np.float32)).astype(np.float64)
     least = np.float32(ENDS[out.dtype][0] - out_zero) * out_scale
     with np.errstate(over="ignore"):
-        results = _BY_FLOATS[call.name](reals, np.float64(least)).astype(np.float32)
+        results = _BY_FLOATS[name](reals, np.float64(least)).astype(np.float32)
     limit = np.float32(1 << 20)
     by_table(g, call, rounded(np.clip(results * (np.float32(1) / out_scale), -limit, limit)) + out_zero)
 
@@ -175,9 +184,38 @@ def larger_or_smaller(g, call, op):
     g.give(call.out, g.node(op, names), images)
 
 
+def compared(g, call, op):
+    """Comparisons, of what the integers stand for: in units of 1 / 256, as whole numbers. Of i16 the kernels order the integers themselves."""
+    need_integers(*call.inputs[:2])
+    names, images = g.aligned(call.inputs[:2], call.out.rank)
+    if call.inputs[0].dtype == "i16" and call.name not in ("EQUAL", "NOT_EQUAL"):
+        same_scale(call, call.inputs[:2])
+        parts = [g.node("Cast", [name], to=ONNX_NUMBERS["i32"]) for name in names]
+    else:
+        parts = [rescaled(g, g.node("Mul", [centred(g, name, value), g.number(256, "i32")]), np.float64(units(value)[0]), farthest(value) << 8)
+                 for name, value in zip(names, call.inputs)]
+    name = g.node(op, parts)
+    g.give(call.out, g.node("Not", [name]) if call.name == "NOT_EQUAL" else name, images)
+
+
+def squared_difference(g, call):
+    need_integers(*call.inputs[:2], call.out, types=("i8",))
+    names, images = g.aligned(call.inputs[:2], call.out.rank)
+    twice = 2 * np.float64(max(units(value)[0] for value in call.inputs[:2]))
+    parts = [rescaled(g, g.node("Mul", [centred(g, name, value), g.number(128, "i32")]), np.float64(units(value)[0]) / twice, 255 << 7)
+             for name, value in zip(names, call.inputs)]
+    difference = g.node("Sub", parts)
+    real = twice * twice / np.float64(np.float32(1 << 14) * units(call.out)[0])
+    name = rescaled(g, g.node("Mul", [difference, difference]), real, (255 << 7) ** 2)
+    g.give(call.out, stored(g, name, call.out), images)
+
+
 def softmax(g, call, beta):
     """By a table of exponentials; they are added in the order of the elements, as floats."""
     x = call.inputs[0]
+    if x.dtype == "i16":
+        quantised_shorts.softmax(g, call, beta)
+        return
     need_integers(x, call.out, types=BYTES)
     (scale, _), (out, zero), columns = units(x), units(call.out), x.shape[-1]
     if columns > 256:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..describe import ONNX_NUMBERS, Refusal
 from .integers import ENDS, need_integers, units
+from .quantised import rescaled
 
 # Of the kernels' table of the logistic function at i / 24 in units of 1 / 65536 these places are one above the nearest integer.
 _ABOVE_NEAREST = (4, 8, 12, 14, 15, 16, 17, 19, 20, 21, 22, 25, 27, 28, 29, 30, 31, 33, 34, 35, 37, 39, 40, 41, 43, 44, 45, 46, 49, 50, 54, 62, 63, 64, 66,
@@ -127,3 +128,40 @@ def by_table(g, call, function):
     (name,), images = g.aligned([x], x.rank)
     name = looked_up(g, g.node("Cast", [name], to=ONNX_NUMBERS["i32"]), table)
     g.give(out, g.node("Cast", [name], to=ONNX_NUMBERS["i16"]), images)
+
+
+_LONGEST_ROW = 60000    # of exponentials in units of 1 / 32767, which are added in 32 bits
+
+
+def softmax(g, call, beta):
+    """By a table of exponentials down to exp(-10), and one of 1 / (1 + x) for their sum as a number from 1 to 2 times a power of two."""
+    x, out = call.inputs[0], call.out
+    need_integers(x, out, types=("i16",))
+    if x.shape[-1] > _LONGEST_ROW:
+        raise Refusal(f"softmax of {x.shape[-1]} integers in a row is not supported; at most {_LONGEST_ROW} are")
+    unit = np.float64(65535)
+    exponentials = table_of(np.exp, (10 / unit, 32767), (2 / unit, 0))
+    reciprocals = table_of(lambda values: 1 / (1 + values), (1 / unit, -32768), (2 / unit, 0))
+    whole = g.node("Cast", [g.plain(x)], to=ONNX_NUMBERS["i32"])
+    below = g.node("Sub", [whole, g.node("ReduceMax", [whole, g.ints([-1])], keepdims=1)])
+    below = rescaled(g, below, np.float64(units(x)[0] * np.float32(beta)) / (10 / unit), 65535)
+    powers = looked_up(g, _short(g, g.node("Add", [below, g.number(32767, "i32")])), exponentials)
+    total = g.node("ReduceSum", [powers, g.ints([-1])], keepdims=1)
+    # How many bits the sum has; shifts by a number that is computed are products, or take one shift for each row.
+    bits = g.node("Cast", [g.node("GreaterOrEqual", [total, g.constant(np.int32(1) << np.arange(31, dtype=np.int32))])], to=ONNX_NUMBERS["i64"])
+    bits = g.node("ReduceSum", [bits, g.ints([-1])], keepdims=1)
+    doubled = g.constant(np.int64(1) << np.arange(32, dtype=np.int64))
+    wide = g.node("Mul", [g.node("Cast", [total], to=ONNX_NUMBERS["i64"]), g.node("Gather", [doubled, g.node("Sub", [g.number(31, "i64"), bits])])])
+    wide = g.node("BitShift", [g.node("Add", [wide, g.number(1 << 13, "i64")]), g.number(14, "i64")], direction="RIGHT")
+    wide = g.node("Cast", [g.node("Sub", [wide, g.number((1 << 15) + (1 << 16), "i64")])], to=ONNX_NUMBERS["i32"])
+    factor = g.node("Cast", [looked_up(g, _short(g, wide), reciprocals)], to=ONNX_NUMBERS["i64"])
+    shift = g.node("Sub", [bits, g.number(1, "i64")])
+    half = g.node("Gather", [doubled, g.node("Sub", [shift, g.number(1, "i64")])])
+    result = g.node("Add", [g.node("Mul", [g.node("Cast", [powers], to=ONNX_NUMBERS["i64"]), factor]), half])
+    result = g.node("BitShift", [result, shift], direction="RIGHT")
+    result = g.node("Min", [g.node("Max", [result, g.number(0, "i64")]), g.number(32767, "i64")])
+    g.give(out, g.node("Cast", [result], to=ONNX_NUMBERS["i16"]))
+
+
+def _short(g, name):
+    return g.node("Min", [g.node("Max", [name, g.number(-32768, "i32")]), g.number(32767, "i32")])

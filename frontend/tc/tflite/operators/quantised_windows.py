@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..describe import ONNX_NUMBERS, Refusal
+from ..describe import NUMPY_TYPES, ONNX_NUMBERS, Refusal
 from .integers import BYTES, centred, clamped, ends, farthest, need_integers, same_scale, stored, units
 from .quantised import multiplied, multiplier_of, products_of_shorts, rescaled
 from .quantised_elements import away_from_zero
@@ -17,6 +17,7 @@ def average_pool(g, call, attributes):
         sums = products_of_shorts(g, "ConvInteger", g.channels_first(x), ones, "i32", group=x.shape[3], **attributes)
     else:
         sums = g.node("ConvInteger", [g.channels_first(x), g.constant(ones)], group=x.shape[3], **attributes)
+    call.need_few(out.shape[1] * out.shape[2], "the result")
     counts = np.ones((1, 1, 1, 1), np.int64)
     for axis in range(2):
         kernel, stride, size = attributes["kernel_shape"][axis], attributes["strides"][axis], x.shape[1 + axis]
@@ -47,7 +48,7 @@ def max_pool(g, call, attributes):
 
 
 def mean_or_sum(g, call, operand, axes, keep):
-    """(name) of MEAN or SUM along axes of the operand's name, whose elements are those of the first input."""
+    """The name of MEAN or SUM along axes of the operand's name, whose elements are those of the first input."""
     x, out = call.inputs[0], call.out
     need_integers(x, out)
     count = 1
@@ -102,7 +103,7 @@ def resize_bilinear(g, call, sizes):
     for axis, (size, result) in enumerate(zip(x.shape[1:3], sizes)):
         first, second, weights = _places(size, result, corners, centres)
         shape = (1, 1, -1, 1) if axis == 0 else (1, 1, 1, -1)
-        parts = [g.node("Mul", [g.node("Gather", [name, g.ints(places)], axis=2 + axis), g.constant(each.reshape(shape).astype(np.int64 if dtype == "i64" else np.int32))])
+        parts = [g.node("Mul", [g.node("Gather", [name, g.ints(places)], axis=2 + axis), g.constant(each.reshape(shape).astype(NUMPY_TYPES[dtype]))])
                  for places, each in ((first, (1 << 10) - weights), (second, weights))]
         name = g.node("Add", parts)
     # Halves away from 0, and cut off towards it.

@@ -1,13 +1,15 @@
-"""Layers with long short-term memory: a step of floats, run over a sequence by a Scan.
+"""Layers with long short-term memory: a step, run over a sequence by a Scan.
 
-What the layer keeps from one run to the next, its output and its cells, are variables of the file. Weights of 8 bits are those of hybrid.py: what they are multiplied
-with is quantised while the model runs, each row for itself.
+What the layer keeps from one run to the next, its output and its cells, are variables of the file. Weights of 8 bits are those of
+hybrid.py: what they are multiplied with is quantised while the model runs, each row for itself.
 """
 
 import numpy as np
 
 from ..describe import ONNX_NUMBERS, Describer, Refusal
 from . import hybrid
+from .integers import ENDS
+from .recurrent_integers import IntegerStep
 from .table import operator
 
 _GATES = ("input", "forget", "cell", "output")
@@ -26,16 +28,37 @@ class _Layer:
         operands = list(call.inputs) + [None] * (24 - len(call.inputs))
         self.operands = operands
         self.x, self.gates = operands[0], [number for number in range(4) if operands[_INPUT[number]] is not None]
-        self.check()
+        self.check_shapes()
         self.cells, self.units = operands[_INPUT[1]].shape[0], operands[_RECURRENT[1]].shape[1]
         self.has_zero_points = bool(call.option("AsymmetricQuantizeInputs"))
         self.cell_clip, self.projection_clip = float(call.option("CellClip", 0.0)), float(call.option("ProjClip", 0.0))
 
-    def check(self):
+    def check_shapes(self):
         if self.gates not in ([0, 1, 2, 3], [1, 2, 3]):
             raise Refusal(f"it has weights of the gates {', '.join(_GATES[each] for each in self.gates)}; all are needed, or all but the input gate's")
         if self.call.option("DiagonalRecurrentTensors"):
             raise Refusal("recurrent weights that are diagonals are not supported")
+        if any(self.operands[number] is None or self.operands[number].rank != 2 for number in (_OUTPUT_STATE, _CELL_STATE)):
+            raise Refusal("it has no output and cells that it keeps")
+        shape, output = self.operands[_INPUT[1]].shape, self.operands[_RECURRENT[1]]
+        if len(shape) != 2 or output is None or output.rank != 2:
+            raise Refusal("its weights of the forget gate are no matrices")
+        row = (shape[0],)
+        for number in self.gates:
+            needed = ((_INPUT, shape), (_RECURRENT, (shape[0], output.shape[1])), (_BIAS, row))
+            left_out = [(places, row) for places in (_CELL, _NORM) if places[number] is not None and self.operands[places[number]] is not None]
+            values = [(self.operands[places[number]], wanted) for places, wanted in (*needed, *left_out)]
+            if any(value is None or value.shape != wanted for value, wanted in values):
+                raise Refusal(f"its weights of the {_GATES[number]} gate do not fit those of the others")
+        projection, bias = self.operands[_PROJECTION], self.operands[_PROJECTION_BIAS]
+        units = output.shape[1]
+        if (projection.shape != (units, shape[0]) if projection is not None else units != shape[0]) or (bias is not None and bias.shape != (units,)):
+            raise Refusal(f"its projection does not fit {shape[0]} cells and {units} outputs")
+        if self.operands[_OUTPUT_STATE].shape[1] != units or self.operands[_CELL_STATE].shape[1] != shape[0]:
+            raise Refusal("it has no output and cells that it keeps")
+
+    def check_types(self):
+        """Of a step of floats."""
         for number, value in enumerate(self.operands):
             if value is None or number in (_OUTPUT_STATE, _CELL_STATE):
                 continue
@@ -43,19 +66,19 @@ class _Layer:
                 raise Refusal(f"'{value.tensor.name}' is {value.dtype}; only layers of floats, with weights of f32 or i8, are supported")
             if number and value.data is None:
                 raise Refusal(f"'{value.tensor.name}' is computed while the model runs; only constants are supported")
-        for number in (_OUTPUT_STATE, _CELL_STATE):
-            value = self.operands[number]
-            if value is None or value.dtype != "f32" or value.rank != 2:
-                raise Refusal("it has no output and cells of f32 that it keeps")
-        shape = self.operands[_INPUT[1]].shape
-        for number in self.gates:
-            weights, recurrent = self.operands[_INPUT[number]], self.operands[_RECURRENT[number]]
-            if recurrent is None or weights.shape != shape or recurrent.rank != 2 or recurrent.shape[0] != shape[0] or self.operands[_BIAS[number]] is None:
-                raise Refusal(f"its weights of the {_GATES[number]} gate do not fit those of the others")
+        if any(self.operands[number].dtype != "f32" for number in (_OUTPUT_STATE, _CELL_STATE)):
+            raise Refusal("it keeps its output and cells in another type than f32")
 
-    def of_gates(self, places, number):
-        """Values of the gates at those places that are computed."""
-        return [self.operands[places[each]] for each in self.gates] if number is None else self.operands[places[number]]
+    def stepper(self):
+        """What describes a step: its `of_operand` and `step`."""
+        if self.x.dtype in ENDS:
+            return IntegerStep(self.g, self.call, self.operands, self.gates, (_INPUT, _RECURRENT, _CELL, _BIAS))
+        self.check_types()
+        return self
+
+    def of_gates(self, places):
+        """The gates' values at those places."""
+        return [self.operands[places[each]] for each in self.gates]
 
     def floats(self, value):
         """A constant as floats: bytes times their scale."""
@@ -79,7 +102,7 @@ class _Layer:
 
     def of_operand(self, g, rows):
         """What the operand adds to all gates, of rows that are all its steps."""
-        name = self.product(g, rows, self.of_gates(_INPUT, None))
+        name = self.product(g, rows, self.of_gates(_INPUT))
         return name if any(map(self.normalised, self.gates)) else g.node("Add", [name, g.constant(self.bias())])
 
     def gate(self, g, name, number, cell):
@@ -100,7 +123,7 @@ class _Layer:
 
     def step(self, g, output, cell, from_operand):
         """(output, cells) behind a step."""
-        sums = g.node("Add", [from_operand, self.product(g, output, self.of_gates(_RECURRENT, None))])
+        sums = g.node("Add", [from_operand, self.product(g, output, self.of_gates(_RECURRENT))])
         parts = dict(zip(self.gates, g.node("Split", [sums, g.ints([self.cells] * len(self.gates))], outputs=len(self.gates), axis=-1)))
         forget, candidate = self.gate(g, parts[1], 1, cell), self.gate(g, parts[2], 2, cell)
         let_in = self.gate(g, parts[0], 0, cell) if 0 in parts else g.node("Sub", [g.number(1, "f32"), forget])
@@ -126,8 +149,9 @@ def lstm(g, call):
         raise Refusal("the kernel of five operands is not supported")
     layer = _Layer(g, call)
     call.need_rank(layer.x, 2)
+    stepper = layer.stepper()
     output, cell = _states(g, layer)
-    output.current, cell.current = layer.step(g, g.current(output), g.current(cell), layer.of_operand(g, g.plain(layer.x)))
+    output.current, cell.current = stepper.step(g, g.current(output), g.current(cell), stepper.of_operand(g, g.plain(layer.x)))
     g.give(call.out, output.current)
 
 
@@ -135,20 +159,20 @@ def lstm(g, call):
 def sequence_lstm(g, call):
     layer = _Layer(g, call)
     call.need_rank(layer.x, 3)
+    stepper = layer.stepper()
     by_time = bool(call.option("TimeMajor"))
     steps, batch, depth = layer.x.shape if by_time else (layer.x.shape[1], layer.x.shape[0], layer.x.shape[2])
     x = g.plain(layer.x) if by_time else g.moved(g.plain(layer.x), layer.x.shape, (1, 0, 2))
-    from_operand = g.reshape(layer.of_operand(g, g.reshape(x, [steps * batch, depth])), [steps, batch, len(layer.gates) * layer.cells])
+    from_operand = g.reshape(stepper.of_operand(g, g.reshape(x, [steps * batch, depth])), [steps, batch, len(layer.gates) * layer.cells])
     output, cell = _states(g, layer)
     body = Describer("step", g)
     body.node_name, body.source = g.node_name, g.source
     formals = [body.fresh(f"{g.node_name}.{what}") for what in ("output", "cells", "operand")]
     for name in formals:
         body.graph.formal(name)
-    behind = layer.step(body, *formals)
-    for name in (*behind, body.node("Identity", [behind[0]])):
-        body.graph.output(name, "f32")
-    output.current, cell.current, rows = g.node("Scan", [g.current(output), g.current(cell), from_operand], outputs=3, num_scan_inputs=1,
-                                                body=body.graph)
+    behind = stepper.step(body, *formals)
+    for name, dtype in zip((*behind, body.node("Identity", [behind[0]])), (output.dtype, cell.dtype, output.dtype)):
+        body.graph.output(name, dtype)
+    output.current, cell.current, rows = g.node("Scan", [g.current(output), g.current(cell), from_operand], outputs=3, num_scan_inputs=1, body=body.graph)
     shape = (steps, batch, layer.units)
     g.give(call.out, rows if by_time else g.moved(rows, shape, (1, 0, 2)))

@@ -12,6 +12,7 @@ def _sizes(call):
     sizes = call.ints(1, "the size of the result")
     if len(sizes) != 2 or min(sizes) < 1:
         raise Refusal(f"the result has the sizes {sizes}; height and width of at least 1 are needed")
+    call.need_few(max(sizes), "an axis of the result")
     return sizes
 
 

@@ -44,6 +44,7 @@ def _names_of(enumeration):
     return {number: name for name, number in vars(enumeration).items() if isinstance(number, int)}
 
 
+_MOST_PLACES = 1 << 22
 _ACTIVATIONS = _names_of(tflite.ActivationFunctionType)
 _PADDINGS = _names_of(tflite.Padding)
 
@@ -51,8 +52,8 @@ _PADDINGS = _names_of(tflite.Padding)
 class Call:
     """One operator of the file: its operands, results and options, checked as far as all operators have it alike."""
 
-    def __init__(self, row, operator, inputs, outputs):
-        self.operator, self.outputs = operator, outputs
+    def __init__(self, row, operator, inputs, outputs, intermediates=()):
+        self.operator, self.outputs, self.intermediates = operator, outputs, intermediates
         self.name = operator.name
         least, most = row.inputs
         if len(inputs) < least or (most >= 0 and len(inputs) > most) or any(value is None for value in inputs[:least]):
@@ -109,6 +110,11 @@ class Call:
 
     def axes(self, number, rank):
         return [self.axis(axis, rank) for axis in self.ints(number, "the list of axes")]
+
+    def need_few(self, count, what):
+        """Refuses more places than are listed one by one while importing."""
+        if count > _MOST_PLACES:
+            raise Refusal(f"{what} has {count} places; at most {_MOST_PLACES} are supported here")
 
     def need_rank(self, value, rank):
         if value.rank != rank:

@@ -1,7 +1,7 @@
 """Variables: what a model keeps from one run to the next.
 
-A variable whose content a run reads and a later one finds changed is an input of the description with what it holds before the run (`state.NAME`), and an output with
-what it holds behind it (`next.NAME`). One that no operator assigns to is a constant.
+A variable whose content a run reads and a later one finds changed is an input of the description with what it holds before the run
+(`state.NAME`), and an output with what it holds behind it (`next.NAME`). One that no operator assigns to is a constant.
 """
 
 from ..describe import Refusal, State
@@ -29,7 +29,8 @@ def _state_of(g, value):
 
 def _check_type(state, value):
     if value.dtype != state.dtype or (state.shape is not None and value.shape not in ((), state.shape)):
-        raise Refusal(f"variable '{state.name}' is {state.dtype} of shape {list(state.shape)}, and '{value.tensor.name}' is {value.dtype} of shape {list(value.shape)}")
+        raise Refusal(f"variable '{state.name}' is {state.dtype} of shape {list(state.shape)}, and '{value.tensor.name}' is {value.dtype} of "
+                      f"shape {list(value.shape)}")
 
 
 @operator("READ_VARIABLE", resources=True)
