@@ -1,6 +1,7 @@
 """The operators of PyTorch's fast paths for transformers, which traces under no_grad and scripted modules have, composed of others."""
 
 import math
+import typing
 
 import torch
 from torch.nn import functional as F
@@ -25,56 +26,82 @@ def _masked(mask, kind):
     return masked[:, None, None, :] if kind == 1 else masked
 
 
-def attention(query, key, value, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask=None, need_weights=True,
-              average_attn_weights=True, mask_type=None):
+class _Heads(typing.NamedTuple):
+    """The arguments of attention between its operands and its mask."""
+    embed_dim: int
+    num_heads: int
+    qkv_weight: torch.Tensor
+    qkv_bias: torch.Tensor
+    proj_weight: torch.Tensor
+    proj_bias: torch.Tensor
+
+    def parts(self, query, key, value):
+        """Query, key and value projected, [batch, heads, time, features]."""
+        if query is key and key is value:
+            parts = F.linear(query, self.qkv_weight, self.qkv_bias).chunk(3, -1)
+        else:
+            parts = [F.linear(*given) for given in zip((query, key, value), self.qkv_weight.chunk(3), self.qkv_bias.chunk(3))]
+        return [part.unflatten(-1, (self.num_heads, self.embed_dim // self.num_heads)).transpose(1, 2) for part in parts]
+
+
+def attention(query, key, value, *arguments):
     """aten::_native_multi_head_attention: (result, weights or None)."""
+    heads, (mask, need_weights, average, kind) = _Heads(*arguments[:6]), arguments[6:]
     if isinstance(query, NestedTensor):
-        result, weights = attention(query.padded, query.padded, query.padded, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight,
-                                    proj_bias, ~query.keep, need_weights, average_attn_weights, 1)
+        batch = query.padded
+        result, weights = attention(batch, batch, batch, *heads, ~query.keep, need_weights, average, 1)
         return NestedTensor(result, query.keep), weights
-    if query is key and key is value:
-        parts = F.linear(query, qkv_weight, qkv_bias).chunk(3, -1)
-    else:
-        parts = [F.linear(*given) for given in zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3))]
-    q, k, v = (part.unflatten(-1, (num_heads, embed_dim // num_heads)).transpose(1, 2) for part in parts)
-    masked, weights = _masked(mask, mask_type), None
+    q, k, v = heads.parts(query, key, value)
+    masked, weights = _masked(mask, kind), None
     if need_weights:
-        scores = (q / math.sqrt(embed_dim // num_heads)) @ k.transpose(-2, -1)
+        scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
         weights = (scores if masked is None else scores.masked_fill(masked, -math.inf)).softmax(-1)
         result = weights @ v
-        weights = weights.mean(1) if average_attn_weights else weights
+        weights = weights.mean(1) if average else weights
     else:
         result = F.scaled_dot_product_attention(q, k, v, None if masked is None else ~masked)
-    return F.linear(result.transpose(1, 2).flatten(-2), proj_weight, proj_bias), weights
+    return F.linear(result.transpose(1, 2).flatten(-2), heads.proj_weight, heads.proj_bias), weights
 
 
-def encoder_layer(src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first, eps, norm_weight_1,
-                  norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2, mask=None, mask_type=None):
+class _Layer(typing.NamedTuple):
+    """The arguments of an encoder's layer behind those of its attention."""
+    use_gelu: bool
+    norm_first: bool
+    eps: float
+    norm_weight_1: torch.Tensor
+    norm_bias_1: torch.Tensor
+    norm_weight_2: torch.Tensor
+    norm_bias_2: torch.Tensor
+    ffn_weight_1: torch.Tensor
+    ffn_bias_1: torch.Tensor
+    ffn_weight_2: torch.Tensor
+    ffn_bias_2: torch.Tensor
+
+    def feed(self, x):
+        inner = F.linear(x, self.ffn_weight_1, self.ffn_bias_1)
+        return F.linear(F.gelu(inner) if self.use_gelu else F.relu(inner), self.ffn_weight_2, self.ffn_bias_2)
+
+    def first(self, x):
+        return F.layer_norm(x, x.shape[-1:], self.norm_weight_1, self.norm_bias_1, self.eps)
+
+    def second(self, x):
+        return F.layer_norm(x, x.shape[-1:], self.norm_weight_2, self.norm_bias_2, self.eps)
+
+
+def encoder_layer(src, *arguments):
     """aten::_transformer_encoder_layer_fwd."""
+    heads, layer, (mask, kind) = arguments[:6], _Layer(*arguments[6:17]), arguments[17:]
     if isinstance(src, NestedTensor):
-        result = encoder_layer(src.padded, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first, eps,
-                               norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2,
-                               ~src.keep, 1)
-        return NestedTensor(result, src.keep)
+        return NestedTensor(encoder_layer(src.padded, *arguments[:17], ~src.keep, 1), src.keep)
 
     def attend(x):
-        return attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type)[0]
+        return attention(x, x, x, *heads, mask, False, True, kind)[0]
 
-    def feed(x):
-        inner = F.linear(x, ffn_weight_1, ffn_bias_1)
-        return F.linear(F.gelu(inner) if use_gelu else F.relu(inner), ffn_weight_2, ffn_bias_2)
-
-    def first(x):
-        return F.layer_norm(x, (embed_dim,), norm_weight_1, norm_bias_1, eps)
-
-    def second(x):
-        return F.layer_norm(x, (embed_dim,), norm_weight_2, norm_bias_2, eps)
-
-    if norm_first:
-        src = src + attend(first(src))
-        return src + feed(second(src))
-    src = first(src + attend(src))
-    return second(src + feed(src))
+    if layer.norm_first:
+        src = src + attend(layer.first(src))
+        return src + layer.feed(layer.second(src))
+    src = layer.first(src + attend(src))
+    return layer.second(src + layer.feed(src))
 
 
 def nested(padded, mask, mask_check=True):
