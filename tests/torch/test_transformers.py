@@ -166,3 +166,20 @@ def test_traces_have_the_fast_paths():
         graph = str(model_by("trace", All().eval(), examples()).inlined_graph)
     for operator in ("_native_multi_head_attention", "_transformer_encoder_layer_fwd", "_nested_tensor_from_mask", "to_padded_tensor"):
         assert f"aten::{operator}" in graph
+
+
+def test_graphs_of_dynamo():
+    """They have the fast paths too, by torch.compile as by strict export."""
+    torch.manual_seed(0)
+    x = examples()[0]
+    module = nn.TransformerEncoder(nn.TransformerEncoderLayer(WIDTH, HEADS, 16, batch_first=True), 1).eval()
+    torch._dynamo.reset()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.filterwarnings("ignore", message=".*[nN]ested.*")
+        expected = module(x)
+        exported = torch.export.export(module, (x,), strict=True)
+        assert any("_transformer_encoder_layer_fwd" in str(node.target) for node in exported.graph.nodes)
+        results = tc.compile(exported, log=False, threads=1)(x), torch.compile(module, backend="tc", options={"log": False, "threads": 1})(x)
+    for result in results:
+        torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)

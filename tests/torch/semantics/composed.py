@@ -94,3 +94,10 @@ CASES.each(
     lstm_with_projection_without_bias=lambda x, h, c: PROJECTED[1](x),
     lstm_with_projection_without_batch=lambda x, h, c: PROJECTED[0](x[:, 0]),
 )
+
+CASES.each(
+    whole(3, 4, low=-2**31, high=2**31 - 1, dtype=torch.int32), whole(2, 16, low=0, high=256, dtype=torch.uint8),
+    bits_as_narrower_numbers=lambda n, b: (n.view(torch.uint8), n.view(torch.int16), n.long().view(torch.int32)),
+    bits_as_wider_numbers=lambda n, b: (n.view(torch.int64), b.view(torch.int16), b.view(torch.int64), b.view(torch.int32)),
+    bits_as_signed_numbers=lambda n, b: (b.view(torch.int8), n.view(torch.uint32).view(torch.int32), (b > 7).view(torch.uint8)),
+)

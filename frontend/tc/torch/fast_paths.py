@@ -1,4 +1,4 @@
-"""The operators of PyTorch's fast paths for transformers, which traces under no_grad and scripted modules have, composed of others."""
+"""The operators of PyTorch's fast paths for transformers, which graphs have that were made under no_grad, composed of others."""
 
 import math
 import typing
@@ -124,3 +124,20 @@ COMPOSED = {
     "aten::_native_multi_head_attention": attention, "aten::_transformer_encoder_layer_fwd": encoder_layer,
     "aten::_nested_tensor_from_mask": nested, "aten::to_padded_tensor": padded, "aten::nested_to_padded_tensor": padded,
 }
+
+
+def _decomposition(operator, compose):
+    arguments = operator._schema.arguments
+
+    def decompose(*args, **kwargs):
+        given = list(args) + [kwargs.get(each.name, each.default_value) for each in arguments[len(args):]]
+        result = compose(*given)
+        # What is not wanted is an empty tensor.
+        return tuple(given[0].new_empty(0) if each is None else each for each in result) if isinstance(result, tuple) else result
+    return decompose
+
+
+def decompositions():
+    """{operator: function} of those that other programs than TorchScript have."""
+    operators = torch.ops.aten._native_multi_head_attention.default, torch.ops.aten._transformer_encoder_layer_fwd.default
+    return {operator: _decomposition(operator, COMPOSED[operator._schema.name]) for operator in operators}
