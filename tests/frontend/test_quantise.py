@@ -170,6 +170,9 @@ REFUSED = {
     "no data": (None, {}, "data is NoneType; quantize takes an array of samples, or a list of arrays, tuples or dicts {input: array}"),
     "arrays": ([(GOOD, GOOD)], {}, "sample 0 has 2 arrays; model.onnx takes 1: x"),
     "another input": ([{"z": GOOD}], {}, "sample 0 lacks input 'x' of model.onnx"),
+    **{kind: (GOOD.astype(kind), {}, f"sample 0: input 'x' is {kind}; model.onnx takes float32: give what the network is run on (bytes of images "
+                                     "scaled and shifted as before a run), since ranges are measured on the numbers as they are")
+       for kind in ("uint8", "int64", "bool")},
     "another type": ([numpy.zeros((2, 3), "U1")], {}, "sample 0: input 'x' is <U1; model.onnx takes float32"),
     "another shape": ([numpy.zeros((2, 4))], {}, "sample 0: input 'x' has shape [2, 4]; model.onnx takes [?, 3]"),
     "method": (GOOD, {"method": "guess"}, "method is 'guess'; the methods are minmax, percentile, entropy"),

@@ -376,3 +376,90 @@ def test_arguments_of_complex_numbers_have_their_type():
     for given, kind in ((torch.zeros(2, 3), "float32"), (torch.zeros(2, 3, dtype=torch.complex128), "complex128"), (1.0, "float")):
         with pytest.raises(tc.ShapeError, match=f"^input 'input' has complex numbers of type complex64; {kind} is given: convert it to that type$"):
             module(given)
+
+
+LINEAR = nn.Linear(8, 3)
+
+
+@pytest.mark.parametrize("size", (2.5, -3, True))
+def test_sizes_that_are_none(size):
+    text = refusal(lambda: tc.compile(LINEAR, inputs=(torch.ones(2, 8),), shapes={"input": (size, 8)}), tc.ShapeError)
+    assert text == f"shapes: 'input' has the size {size!r} on axis 0; give a number, a name of an open size, or None for one without a name"
+
+
+@pytest.mark.parametrize("size", (None, -1))
+def test_sizes_without_a_name_stay_open(size):
+    given = {"inputs": (torch.ones(2, 8),), "shapes": {"input": (size, 8)}, "log": False}
+    for model in (LINEAR, torch.jit.trace(LINEAR, (torch.ones(2, 8),))):
+        compiled = tc.compile(model, **given)
+        assert compiled.inputs[0].shape == ("input_0", 8)
+        for batch in (1, 5):
+            x = torch.randn(batch, 8)
+            torch.testing.assert_close(compiled(x), LINEAR(x).detach(), rtol=1e-5, atol=1e-5)
+    ranged = tc.compile(LINEAR, inputs=given["inputs"], shapes={"input": (size, 8), "input_0": (1, 4)}, log=False)
+    with pytest.raises(tc.ShapeError):
+        ranged(torch.ones(5, 8))
+
+
+def test_a_size_of_an_exported_program_is_what_it_is():
+    exported = torch.export.export(LINEAR, (torch.ones(2, 8),), strict=False)
+    text = refusal(lambda: tc.compile(exported, shapes={"input": (None, 8)}), tc.ShapeError)
+    assert text == ("shapes: axis 0 of 'input' is 2 in the model, whatever it is given: export it with "
+                    "dynamic_shapes={'input': {0: torch.export.Dim.DYNAMIC}}")
+
+
+KNOWN = ("target, threads, tolerance, seed, tune, trials, time_limit, log, tracker, credentials, insecure, progress, build_threads, max_ram, "
+         "specialise, quantised")
+
+
+@pytest.mark.parametrize("options, expected", [
+    ({"treads": 2}, "torch.compile(options={'treads': …}): backend=\"tc\" has no such option; threads is one; it takes " + KNOWN),
+    ({"shapes": {}}, "torch.compile(options={'shapes': …}): backend=\"tc\" has no such option; it takes " + KNOWN),
+    ({"target": "vax"}, "unknown target 'vax'"), ({"threads": 0}, "threads is 0; give 1 to 1024, or None for all cores"),
+    ({"target": "rv64gcv"}, "does not run on this machine, and graphs of torch.compile are run where they are compiled; leave the target out"),
+])
+def test_options_of_torch_compile(options, expected):
+    """They are no reason for PyTorch to run the graph."""
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised, torch.no_grad():
+        torch.compile(LINEAR, backend="tc", options=options)(torch.ones(2, 8))
+    assert expected in str(raised.value)
+
+
+def test_modes_of_torch_compile():
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised, torch.no_grad():
+        torch.compile(LINEAR, backend="tc", mode="max-autotune")(torch.ones(2, 8))
+    assert "torch.compile(mode='max-autotune') is of PyTorch's own back end; backend=\"tc\" takes options={…}: " + KNOWN in str(raised.value)
+
+
+class Nested(nn.Module):
+    """What PyTorch's encoder does, otherwise than that does it."""
+
+    def __init__(self, sized: bool, product: bool = False):
+        super().__init__()
+        self.sized, self.product = sized, product
+
+    def forward(self, x, mask):
+        nested = torch._nested_tensor_from_mask(x, mask)
+        if self.product:
+            return torch.relu(nested).to_padded_tensor(0.0, x.size())
+        return nested.to_padded_tensor(0.0, x.size() if self.sized else None)
+
+
+def test_nested_tensors():
+    inputs = torch.ones(2, 3, 4), torch.tensor([[True, True, False], [True, False, False]])
+
+    def said(model, given=inputs):
+        return refusal(lambda: tc.compile(torch.jit.script(model), inputs=given, log=False))
+
+    assert "a nested tensor is padded to its longest sequence, which depends on data: give output_size" in said(Nested(False))
+    assert "aten::relu of nested tensors is not supported" in said(Nested(True, True))
+    module = script_of("def forward(self, x: Tensor):\n    return x.to_padded_tensor(0.0, [2, 3])")
+    text = refusal(lambda: tc.compile(module, inputs=(torch.ones(2, 3),), log=False))
+    assert "tensors that are nested before they reach the model are not supported" in text
+    compiled = tc.compile(torch.jit.script(Nested(True)), inputs=inputs, log=False)
+    holes = torch.tensor([[True, False, True], [True, True, True]])
+    assert torch.equal(compiled(*inputs)[:, :, 0], inputs[1].float())
+    # A mask with holes is none that PyTorch's encoder makes nested tensors of: all stays.
+    assert torch.equal(compiled(inputs[0], holes), inputs[0])

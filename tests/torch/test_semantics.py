@@ -11,11 +11,11 @@ from torch.utils import _pytree as pytree
 
 import tc
 
-from .semantics import complex_numbers, edges, indexed_writes, linear_algebra, scripts, structures, values, views, writes
+from .semantics import complex_numbers, composed, edges, indexed_writes, linear_algebra, scripts, structures, values, views, writes
 from .semantics.cases import Module, scripted
 
 LIVE = {"views": views.CASES, "writes": writes.CASES, "indexed writes": indexed_writes.CASES, "values": values.CASES, "edges": edges.CASES,
-        "structures": structures.CASES, "complex numbers": complex_numbers.CASES, "linear algebra": linear_algebra.CASES}
+        "structures": structures.CASES, "complex numbers": complex_numbers.CASES, "linear algebra": linear_algebra.CASES, "composed": composed.CASES}
 RIGHT = [case for cases in LIVE.values() for case in cases if not case.refused]
 # Modules that are compiled as one: a compilation of its own for each takes minutes.
 TOGETHER = 30

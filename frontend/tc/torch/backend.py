@@ -10,6 +10,7 @@ import torch
 
 from ..arguments import Options, options_of
 from ..errors import Error, UnsupportedError
+from ..native import compiler
 
 _MOST_VERSIONS = 64
 
@@ -193,6 +194,10 @@ def _check_options(options):
                         f"it takes {', '.join(known)}")
     given = {name: value for name, value in options.items() if name in {field.name for field in dataclasses.fields(Options)}}
     options_of(Options(**given))
+    name, runs_here, *_ = compiler.resolve_target(given.get("target", "native"))
+    if not runs_here:
+        raise Error(f"torch.compile(options={{'target': {given['target']!r}}}): code for {name} does not run on this machine, and graphs of "
+                    "torch.compile are run where they are compiled; leave the target out")
 
 
 def register():

@@ -18,7 +18,7 @@ DTYPES = {
     torch.float8_e4m3fnuz: "f8e4m3fnuz", torch.float8_e5m2: "f8e5m2", torch.float8_e5m2fnuz: "f8e5m2fnuz",
 }
 # ONNX's numbers for them, as Cast takes them.
-_ONNX_NUMBERS = {
+ONNX_NUMBERS = {
     torch.float32: 1, torch.uint8: 2, torch.int8: 3, torch.uint16: 4, torch.int16: 5, torch.int32: 6, torch.int64: 7,
     torch.bool: 9, torch.float16: 10, torch.float64: 11, torch.uint32: 12, torch.uint64: 13, torch.bfloat16: 16,
     torch.float8_e4m3fn: 17, torch.float8_e4m3fnuz: 18, torch.float8_e5m2: 19, torch.float8_e5m2fnuz: 20,
@@ -215,7 +215,7 @@ class Describer:
         if given == dtype:
             return _name(value)
         dtype_name(dtype)
-        return self.node("Cast", [value], to=_ONNX_NUMBERS[dtype])
+        return self.node("Cast", [value], to=ONNX_NUMBERS[dtype])
 
     def like(self, value, dtype):
         """A tensor or a number as an operand of that type."""

@@ -225,7 +225,21 @@ class ExportedModel(_Model):
     def __init__(self, exported, name, shapes):
         self.name = name
         self.shapes = shapes
+        _check_open(exported, name, shapes or {})
         self.program = describe_program(exported, name, Names())
+
+
+def _check_open(exported, name, shapes):
+    """Refuses to leave a size open that is a number in the program."""
+    for node in exported.graph.nodes:
+        given = shapes.get(node.name) if node.op == "placeholder" else None
+        fake = node.meta.get("val")
+        if not isinstance(given, (tuple, list)) or not isinstance(fake, torch.Tensor):
+            continue
+        for axis, (size, own) in enumerate(zip(given, fake.shape)):
+            if size in (None, -1) and isinstance(own, int):
+                raise ShapeError(f"shapes: axis {axis} of '{node.name}' is {own} in {name}, whatever it is given: export it with "
+                                 f"dynamic_shapes={{'{node.name}': {{{axis}: torch.export.Dim.DYNAMIC}}}}")
 
 
 class LiveModel(_Model):

@@ -30,8 +30,8 @@ def _define():
     return library
 
 
-def _shapes(input, lengths, hx, params, has_biases, num_layers, bidirectional):
-    width = hx[0].shape[-1] * (2 if bidirectional else 1)
+def _shapes(input, lengths, hx, params, *settings):
+    width = hx[0].shape[-1] * (2 if settings[-1] else 1)
     return input.new_empty((*input.shape[:-1], width)), *(state.new_empty(state.shape) for state in hx)
 
 
@@ -151,8 +151,9 @@ class _Given(PackedRows):
     """What a recurrent layer gives: zeros behind the lengths."""
 
 
-def layer(name, rows, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
-    """A recurrent layer of a packed sequence: (rows, states…)."""
+def layer(name, rows, batch_sizes, hx, params, *settings):
+    """A recurrent layer of a packed sequence: (rows, states…). The settings are has_biases, num_layers, dropout, train, bidirectional."""
+    has_biases, num_layers, dropout, train, bidirectional = settings
     if dropout and train and num_layers > 1:
         raise UnsupportedError("dropout of a module in training mode is random; call .eval() on the module first")
     states = list(hx) if isinstance(hx, (tuple, list)) else [hx]

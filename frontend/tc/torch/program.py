@@ -13,6 +13,7 @@ from ..native import compiler
 from .aten import TABLE, key_of
 from .control import TOKEN
 from .describe import Complex, Describer, Refusal, Value, dtype_name, part_type, real_fake, refuse_all
+from .fast_paths import decompositions
 from .recurrence import shapes_alone
 from .walk import Missing, Walk, source_of_node
 
@@ -58,6 +59,7 @@ def functional(exported, name):
     for operator, decompose in torch._decomp.decomposition_table.items():
         if isinstance(operator, torch._ops.OpOverload) and operator not in table:
             table[operator] = decompose
+    table.update(decompositions())
     for operator in list(table):
         if key_of(operator) in TABLE:
             del table[operator]

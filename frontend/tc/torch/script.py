@@ -9,8 +9,8 @@ from torch.fx import traceback
 from torch.utils import _pytree as pytree
 
 from . import packed, script_control
+from .fast_paths import COMPOSED, NestedTensor
 from .script_numbers import DataNumber, NumberTensor, applied, as_operands, computed
-from .script_transformers import COMPOSED, NestedTensor
 from .script_values import OPERATORS, PRIM_OPERATORS, ScriptError, compute_of_data, is_of_data, is_tensor
 
 
