@@ -297,8 +297,8 @@ class Functions {
     const Number rest = fma(y, low, fma(y, high, -product));
     const Number special = select(a == 0, a.same(-kInfinity), a);
     const Number whole = select((a == 0) | !(a < kInfinity), y * special, select(a == 1, a.same(0), product));
-    // Where the power is neither 0 nor infinite.
-    return exp(whole, select(whole.abs() < 1024, rest, a.same(0)));
+    // Where the power is neither 0 nor infinite; 1 to the power of infinity is 1.
+    return exp(whole, select((whole.abs() < 1024) & (product.abs() < 1024), rest, a.same(0)));
   }
 
   // log of an f64 that is positive and finite, as a sum whose error is less than 2^-56 of it.

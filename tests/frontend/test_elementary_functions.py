@@ -161,7 +161,7 @@ def vectors():
     """The x86 levels that this machine runs, and the interpreter."""
     with open("/proc/cpuinfo") as file:
         flags = set(file.read().split())
-    levels = ["native", "x86-64-v2", *(["x86-64-v3"] if "avx2" in flags else []), *(["x86-64-v4"] if "avx512f" in flags else [])]
+    levels = ["native", *(["x86-64-v3"] if "avx2" in flags else []), *(["x86-64-v4"] if "avx512f" in flags else [])]
     return [pytest.param(compiled(level), id=level) for level in levels] + [pytest.param(interpreted, id="interpreter")]
 
 
