@@ -167,7 +167,7 @@ bool is_exact(const Node& node) {
 // Whether the value only goes on to other parts of the operator that a front end described by several nodes: such
 // nodes have the operator's origin, which is of no operator set.
 bool stays_inside(const Graph& graph, const Node& maker, const std::vector<int>& readers, ValueId id) {
-  if (maker.origin.opset != 0 || readers.empty() || is_output(graph, id)) return false;
+  if (maker.origin.opset != 0 || maker.origin.node.empty() || readers.empty() || is_output(graph, id)) return false;
   return std::all_of(readers.begin(), readers.end(), [&](int reader) {
     const Origin& other = graph.nodes[static_cast<size_t>(reader)].origin;
     return other.node == maker.origin.node && other.op_type == maker.origin.op_type && other.opset == 0;

@@ -55,7 +55,7 @@ def hyperbolic(x, sign):
 FUNCTIONS = {
     "Sin": (odd(mpmath.sin), 1, 2, numpy.sin),
     "Cos": (mpmath.cos, 1, 2, numpy.cos),
-    "Tan": (odd(mpmath.tan), 1, 3, numpy.tan),
+    "Tan": (odd(mpmath.tan), 1, 4, numpy.tan),
     "Asin": (within(odd(mpmath.asin), -1, 1), 1, 4, numpy.arcsin),
     "Acos": (within(mpmath.acos, -1, 1), 1, 4, numpy.arccos),
     "Atan": (odd(mpmath.atan), 1, 3, numpy.arctan),
