@@ -47,17 +47,14 @@ llvm::Intrinsic::ID table_instruction(const Target& target, llvm::Type* type) {
   return llvm::Intrinsic::not_intrinsic;
 }
 
-class Functions {
+// Exponentials of numbers of a type, and the tools of all functions.
+class Exponentials {
  public:
-  Functions(Builder& builder, const Target& target, llvm::Type* type)
+  Exponentials(Builder& builder, const Target& target, llvm::Type* type)
       : builder_(builder), single_(type->getScalarType()->isFloatTy()), scaling_(scaling_instruction(target, type)),
-        table_(table_instruction(target, type)), divides_(target.is_riscv() && type->isVectorTy()),
-        compares_bits_(divides_) {}
+        compares_bits_(target.is_riscv() && type->isVectorTy()) {}
 
   Number exp(Number x) { return power_of(split(within_exponents(x))); }
-
-  // Of the sum of x and what is less than a unit of its last place.
-  Number exp(Number x, Number low) { return power_of(split(within_exponents(x), &low)); }
 
   // The same of what is at most 40 or NaN, where a NaN is one that arithmetic gave or its result does not matter. Nothing overflows,
   // so that one factor does, 2^64 times the power of two; times 2^-64 is then rounded once, also where that is subnormal.
@@ -87,6 +84,85 @@ class Functions {
     const Number scale = power_of_two(parts.count);
     return fma(scale, parts.tail, scale - 1);
   }
+
+ protected:
+  // Of the sum of x and what is less than a unit of its last place.
+  Number exp_of_sum(Number x, Number low) { return power_of(split(within_exponents(x), &low)); }
+
+  Number power_of_two(Number count) {
+    return (count + (single_ ? 127 : 1023)).shift_left(single_ ? 23 : 52).as_float();
+  }
+
+  template <size_t N>
+  Number polynomial(Number t, const double (&coefficients)[N]) {
+    Number sum = t.same(coefficients[N - 1]);
+    for (size_t i = N - 1; i-- > 0;) sum = fma(sum, t, t.same(coefficients[i]));
+    return sum;
+  }
+
+  Builder& builder_;
+  bool single_;
+
+ private:
+  // Below -104 (-746) an exponential is zero. The clamp lies where both factors' exponent bits are zero
+  // themselves: products that only round to zero take a hundred cycles on many processors, and
+  // masked scores of attention are full of them.
+  Number within_exponents(Number x) { return clamp(x, single_ ? -176 : -1418, single_ ? 89 : 710); }
+
+  Number power_of(const Exponential& parts) {
+    if (scaling_ != llvm::Intrinsic::not_intrinsic) return times_power(parts.tail + 1, parts.rounded);
+    // Two factors, so that the result may be subnormal or infinite.
+    const Number half = parts.count.shift_right_signed(1);
+    return (parts.tail + 1) * power_of_two(half) * power_of_two(parts.count - half);
+  }
+
+  Number clamp(Number x, double low, double high) {
+    const Number above = select(x > high, x.same(high), x);
+    return select(above < low, x.same(low), above);
+  }
+
+  // The larger of x and a negative number; NaN stays. On RISC-V a NaN that arithmetic gives is the canonical one, which is positive, so
+  // that this is the smaller of two unsigned integers.
+  Number not_below(Number x, double low) {
+    const Number limit = x.same(low);
+    if (!compares_bits_) return select(x < limit, limit, x);
+    return Number(builder_, builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, x.bits().value(), limit.bits().value())).as_float();
+  }
+
+  // x - n ln 2.
+  Number reduced(Number x, Number n) {
+    const Number r = fma(n, x.same(single_ ? -0.693145752 : -6.93147180369123816490e-01), x);
+    return fma(n, x.same(single_ ? -1.42860682e-6 : -1.90821492927058770002e-10), r);
+  }
+
+  Exponential split(Number x, const Number* low = nullptr) {
+    // Adding the magic number rounds to an integer in the low bits.
+    const double magic = single_ ? 0x1.8p23 : 0x1.8p52;
+    const Number shifted = fma(x, x.same(M_LOG2E), x.same(magic));
+    const Number n = shifted - magic;
+    Number r = reduced(x, n);
+    if (low != nullptr) r = r + *low;
+    const Number series = single_ ? polynomial(r, kExpF32) : polynomial(r, kExpF64);
+    return {fma(series * r, r, r), shifted.bits() - x.same(magic).bits(), n};
+  }
+
+  // x * 2^count, by the instruction that scales.
+  Number times_power(Number x, Number count) {
+    constexpr int kCurrentRounding = 4;
+    const auto lanes = llvm::cast<llvm::FixedVectorType>(x.value()->getType())->getNumElements();
+    llvm::Value* all = llvm::Constant::getAllOnesValue(builder_.getIntNTy(lanes));
+    return Number(builder_, builder_.CreateIntrinsic(scaling_, {}, {x.value(), count.value(), x.value(), all,
+                                                                    builder_.getInt32(kCurrentRounding)}));
+  }
+
+  llvm::Intrinsic::ID scaling_;
+  bool compares_bits_;       // integers and floats are in the same registers
+};
+
+class Functions : public Exponentials {
+ public:
+  Functions(Builder& builder, const Target& target, llvm::Type* type)
+      : Exponentials(builder, target, type), table_(table_instruction(target, type)), divides_(target.is_riscv() && type->isVectorTy()) {}
 
   Number log(Number x) {
     const auto [m, e] = mantissa_and_exponent(x);
@@ -278,18 +354,6 @@ class Functions {
   }
 
  private:
-  // Below -104 (-746) an exponential is zero. The clamp lies where both factors' exponent bits are zero
-  // themselves: products that only round to zero take a hundred cycles on many processors, and
-  // masked scores of attention are full of them.
-  Number within_exponents(Number x) { return clamp(x, single_ ? -176 : -1418, single_ ? 89 : 710); }
-
-  Number power_of(const Exponential& parts) {
-    if (scaling_ != llvm::Intrinsic::not_intrinsic) return times_power(parts.tail + 1, parts.rounded);
-    // Two factors, so that the result may be subnormal or infinite.
-    const Number half = parts.count.shift_right_signed(1);
-    return (parts.tail + 1) * power_of_two(half) * power_of_two(parts.count - half);
-  }
-
   // a to the power y, of f64; a is not negative, and pow tells what special values give but for 0, 1 and infinity.
   Number exact_power(Number a, Number y) {
     const auto [high, low] = long_log(a);
@@ -297,8 +361,8 @@ class Functions {
     const Number rest = fma(y, low, fma(y, high, -product));
     const Number special = select(a == 0, a.same(-kInfinity), a);
     const Number whole = select((a == 0) | !(a < kInfinity), y * special, select(a == 1, a.same(0), product));
-    // Where the power is neither 0 nor infinite.
-    return exp(whole, select(whole.abs() < 1024, rest, a.same(0)));
+    // Where the power is neither 0 nor infinite; 1 to the power of infinity is 1.
+    return exp_of_sum(whole, select((whole.abs() < 1024) & (product.abs() < 1024), rest, a.same(0)));
   }
 
   // log of an f64 that is positive and finite, as a sum whose error is less than 2^-56 of it.
@@ -331,45 +395,6 @@ class Functions {
     return {m, e - select(small, x.same(single_ ? 24 : 54), x.same(0))};
   }
 
-  Number clamp(Number x, double low, double high) {
-    const Number above = select(x > high, x.same(high), x);
-    return select(above < low, x.same(low), above);
-  }
-
-  // The larger of x and a negative number; NaN stays. On RISC-V a NaN that arithmetic gives is the canonical one, which is positive, so
-  // that this is the smaller of two unsigned integers.
-  Number not_below(Number x, double low) {
-    const Number limit = x.same(low);
-    if (!compares_bits_) return select(x < limit, limit, x);
-    return Number(builder_, builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, x.bits().value(), limit.bits().value())).as_float();
-  }
-
-  // x - n ln 2.
-  Number reduced(Number x, Number n) {
-    const Number r = fma(n, x.same(single_ ? -0.693145752 : -6.93147180369123816490e-01), x);
-    return fma(n, x.same(single_ ? -1.42860682e-6 : -1.90821492927058770002e-10), r);
-  }
-
-  Exponential split(Number x, const Number* low = nullptr) {
-    // Adding the magic number rounds to an integer in the low bits.
-    const double magic = single_ ? 0x1.8p23 : 0x1.8p52;
-    const Number shifted = fma(x, x.same(M_LOG2E), x.same(magic));
-    const Number n = shifted - magic;
-    Number r = reduced(x, n);
-    if (low != nullptr) r = r + *low;
-    const Number series = single_ ? polynomial(r, kExpF32) : polynomial(r, kExpF64);
-    return {fma(series * r, r, r), shifted.bits() - x.same(magic).bits(), n};
-  }
-
-  // x * 2^count, by the instruction that scales.
-  Number times_power(Number x, Number count) {
-    constexpr int kCurrentRounding = 4;
-    const auto lanes = llvm::cast<llvm::FixedVectorType>(x.value()->getType())->getNumElements();
-    llvm::Value* all = llvm::Constant::getAllOnesValue(builder_.getIntNTy(lanes));
-    return Number(builder_, builder_.CreateIntrinsic(scaling_, {}, {x.value(), count.value(), x.value(), all,
-                                                                    builder_.getInt32(kCurrentRounding)}));
-  }
-
   // One of a table's elements for each lane: that which the last bits of a float say.
   template <size_t Parts>
   Number look_up(const double (&table)[Parts], Number which) {
@@ -378,23 +403,8 @@ class Functions {
     return Number(builder_, builder_.CreateIntrinsic(table_, {}, {all, which.bits().value()}));
   }
 
-  Number power_of_two(Number count) {
-    return (count + (single_ ? 127 : 1023)).shift_left(single_ ? 23 : 52).as_float();
-  }
-
-  template <size_t N>
-  Number polynomial(Number t, const double (&coefficients)[N]) {
-    Number sum = t.same(coefficients[N - 1]);
-    for (size_t i = N - 1; i-- > 0;) sum = fma(sum, t, t.same(coefficients[i]));
-    return sum;
-  }
-
-  Builder& builder_;
-  bool single_;
-  llvm::Intrinsic::ID scaling_;
   llvm::Intrinsic::ID table_;
   bool divides_;             // a division of vectors costs less than two polynomials and an exponential
-  bool compares_bits_;       // integers and floats are in the same registers
 };
 
 // What a function that damps errors of its argument is given: instead of a division by a constant, which takes as

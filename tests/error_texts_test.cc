@@ -129,7 +129,7 @@ TEST(ErrorTexts, PassesToDump) {
   Graph graph = parse_graph("graph g {\n  input x f32[1]\n  y f32[1] = Relu(x)\n  output y\n}\n");
   PassOptions options;
   options.dump = "folding";
-  EXPECT_EQ(error_of([&] { run_passes(graph, options); }).rfind("there is no pass 'folding' to dump; the passes are promote_half, ", 0), 0u);
+  EXPECT_EQ(error_of([&] { run_passes(graph, options); }).rfind("there is no pass 'folding' to dump; the passes are round_each, ", 0), 0u);
 }
 
 TEST(ErrorTexts, NullArgumentsOfTheRuntime) {

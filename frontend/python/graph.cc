@@ -49,6 +49,20 @@ bool is_narrowing(const Graph& graph, const Node& node) {
   return is_widened(to) && (to != DType::F32 || from == DType::F64);
 }
 
+// `back`, but where it is infinite `x`: what leaves a type is found by comparing with what does not.
+std::vector<Node> unless_infinite(Graph& graph, const Node& cast, ValueId x, ValueId back, ValueId result) {
+  const ValueId infinite = graph.fresh_value(graph[result].name + "_infinite", DType::Bool, graph[result].shape);
+  Node test, choice;
+  test.op = find_op("IsInf");
+  test.inputs = {back};
+  test.outputs = {infinite};
+  choice.op = find_op("Where");
+  choice.inputs = {infinite, x, back};
+  choice.outputs = {result};
+  test.origin = choice.origin = cast.origin;
+  return {test, choice};
+}
+
 // Casts that round give a value of their type, which is cast to what their readers take. The values of the former.
 std::set<ValueId> keep_roundings(Graph& graph) {
   std::set<ValueId> rounded;
@@ -58,18 +72,23 @@ std::set<ValueId> keep_roundings(Graph& graph) {
       nodes.push_back(std::move(node));
       continue;
     }
-    const ValueId id = node.outputs[0];
-    const ValueId kept = graph.fresh_value(graph[id].name + "_rounded", graph[id].dtype, graph[id].shape);
+    const ValueId from = node.inputs[0], id = node.outputs[0];
+    const DType type = graph[id].dtype;
+    const bool wide = graph[from].dtype == DType::F64 || is_widened(graph[from].dtype);
+    const ValueId kept = graph.fresh_value(graph[id].name + "_rounded", type, graph[id].shape);
+    const ValueId back = wide ? graph.fresh_value(graph[id].name + "_back", type, graph[id].shape) : id;
     rounded.insert(kept);
     node.op = find_op("Cast");
     node.inputs.resize(1);
-    node.attributes["to"] = std::string(name_of(graph[id].dtype));
+    node.attributes["to"] = std::string(name_of(type));
     node.outputs = {kept};
-    Node back = node;
-    back.inputs = {kept};
-    back.outputs = {id};
-    nodes.push_back(std::move(node));
-    nodes.push_back(std::move(back));
+    nodes.push_back(node);
+    node.inputs = {kept};
+    node.outputs = {back};
+    nodes.push_back(node);
+    if (wide) {
+      for (Node& each : unless_infinite(graph, node, from, back, id)) nodes.push_back(std::move(each));
+    }
   }
   graph.nodes = std::move(nodes);
   return rounded;

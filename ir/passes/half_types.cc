@@ -64,6 +64,7 @@ class Promotion {
       replace_uses(graph_, id, wide);
       first.push_back(cast_node(graph_, id, wide, graph_[id].name));
     }
+    for (Node& node : graph_.nodes) widen_bodies(node);
     std::map<size_t, Node> behind = keep_roundings();
     promote_values();
     std::vector<Node> last = narrow_outputs();
@@ -78,6 +79,21 @@ class Promotion {
 
  private:
   ValueId widened_value(ValueId id) { return graph_.fresh_value(graph_[id].name + "_f32", DType::F32, graph_[id].shape); }
+
+  // Subgraphs, whose own half types are at their borders already, take and give what this graph has in their place.
+  void widen_bodies(Node& node) {
+    for (const GraphPtr& body : subgraphs_of(node)) {
+      for (ValueId id : body->inputs) {
+        if (is_half((*body)[id].dtype)) (*body)[id].dtype = DType::F32;
+      }
+      for (ValueId& output : body->outputs) {
+        if (!is_half((*body)[output].dtype)) continue;
+        const ValueId wide = body->fresh_value((*body)[output].name + "_f32", DType::F32, (*body)[output].shape);
+        body->nodes.push_back(cast_node(*body, output, wide, (*body)[output].name));
+        output = wide;
+      }
+    }
+  }
 
   // Results of explicit casts keep their type, and other nodes read what they hold as float32: by casts, by the node
   // that each of them stands behind.
@@ -151,7 +167,7 @@ bool is_exact(const Node& node) {
 // Whether the value only goes on to other parts of the operator that a front end described by several nodes: such
 // nodes have the operator's origin, which is of no operator set.
 bool stays_inside(const Graph& graph, const Node& maker, const std::vector<int>& readers, ValueId id) {
-  if (maker.origin.opset != 0 || readers.empty() || is_output(graph, id)) return false;
+  if (maker.origin.opset != 0 || maker.origin.node.empty() || readers.empty() || is_output(graph, id)) return false;
   return std::all_of(readers.begin(), readers.end(), [&](int reader) {
     const Origin& other = graph.nodes[static_cast<size_t>(reader)].origin;
     return other.node == maker.origin.node && other.op_type == maker.origin.op_type && other.opset == 0;

@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 import tc
 
 HALVES = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
-TARGETS = ["native", "x86-64-v2", "x86-64-v3"]
+TARGETS = ["native", "x86-64-v3"]
 RANDOM = numpy.random.default_rng(50)
 
 
@@ -222,7 +222,7 @@ def test_pytorch_modules_round_too():
         def forward(self, x):
             high = x.half().float()
             rest = x - high
-            return high, rest, rest.bfloat16().to(torch.float64), x.double().to(torch.float16)
+            return high, rest, rest.bfloat16().double(), x.double().half()
 
     module, x = Split().eval(), torch.from_numpy(numbers(90)[14:])
     expected = module(x)
@@ -287,8 +287,8 @@ def test_pytorch_rounds_each_result():
 
     class Chain(torch.nn.Module):
         def forward(self, x):
-            y = x * 3.3 + 0.7
-            return (torch.expm1(y / 7) - x).relu() * x
+            y = x * 3.25 + 0.75
+            return (torch.expm1(y / 8) - x).relu() * x
 
     x = torch.from_numpy(RANDOM.uniform(-2, 2, 300).astype(numpy.float16))
     wide = x.float()
@@ -296,8 +296,8 @@ def test_pytorch_rounds_each_result():
     def half(value):
         return value.half().float()
 
-    y = half(half(wide * 3.3) + 0.7)
-    expected = half(half(half(torch.expm1(half(y / 7))) - wide).relu() * wide).half()
+    y = half(half(wide * 3.25) + 0.75)
+    expected = half(half(half(torch.expm1(half(y / 8))) - wide).relu() * wide).half()
     found = torch.as_tensor(tc.compile(Chain().eval(), inputs=(x,), rounding="each", log=False)(x))
     assert found.dtype == torch.float16 and (found == expected).float().mean() > 0.98    # expm1 may be a unit of float32 away
 
@@ -327,5 +327,5 @@ def test_the_command_line_rounds_each(tmp_path):
 
 def test_another_rounding_is_refused():
     with pytest.raises(tc.Error) as caught:
-        tc.compile("model.onnx", rounding="some")
+        tc.compile(model_of(there_and_back("float16"), {"x": numbers(3)}, {"y": numpy.float32}).SerializeToString(), rounding="some")
     assert str(caught.value) == "rounding is 'some'; give 'stored' or 'each'"
