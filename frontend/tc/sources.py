@@ -4,7 +4,7 @@ import os
 import sys
 
 from . import archives
-from .errors import ModelError, ShapeError, UnsupportedError
+from .errors import ModelError, ShapeError
 from .foreign_models import refuse_file, refuse_object
 from .native import compiler
 
