@@ -178,7 +178,7 @@ def test_sample_inputs_are_not_read(files, canaries, tmp_path):
 FORBID = """
 import ctypes, platform, struct
 numbers = {"x86_64": (272, 56), "aarch64": (97, 220), "riscv64": (97, 220)}[platform.machine()]
-code = [(0x20, 0, 0, 0), (0x15, 2, 0, numbers[0]), (0x15, 0, 3, numbers[1]), (0x20, 0, 0, 16), (0x45, 0, 1, 0x7e020000), (0x06, 0, 0, 0x00050001),
+code = [(0x20, 0, 0, 0), (0x15, 1, 0, numbers[0]), (0x15, 0, 3, numbers[1]), (0x20, 0, 0, 16), (0x45, 0, 1, 0x7e020000), (0x06, 0, 0, 0x00050001),
         (0x06, 0, 0, 0x7fff0000)]
 program = b"".join(struct.pack("HBBI", *each) for each in code)
 buffer = ctypes.create_string_buffer(program)
