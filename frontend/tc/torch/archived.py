@@ -101,13 +101,12 @@ class ArchivedScript(ScriptModel):
         if type(self.first_state) is not dict or not all(type(key) is str for key in self.first_state):
             raise TypeError("a state that is none")
         self.state = copy.deepcopy(self.first_state)
-        call = self.call_of(*self._examples(inputs))
-        self._take(described, call)
+        self.program = self._taken(described, self.call_of(*self._examples(inputs)))
 
-    def _take(self, described, call):
-        self.program = described.program(pytree.tree_structure(call))
+    def _taken(self, described, call):
+        """The program for a call, whose structure is known here."""
         self.shapes = described.value("shapes")
-        return self.program
+        return described.program(pytree.tree_structure(call))
 
     def again(self, args, kwargs):
         refuse_autocast(self.name)
@@ -116,8 +115,4 @@ class ArchivedScript(ScriptModel):
             answer = self._archive.answer(reading)
         finally:
             reading.end()
-        first = self.program
-        try:
-            return replay.believed(lambda: self._take(_Described(*answer, self.name), (args, kwargs)), self.name)
-        finally:
-            self.program = first
+        return replay.believed(lambda: self._taken(_Described(*answer, self.name), (args, kwargs)), self.name)
