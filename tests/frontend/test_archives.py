@@ -303,7 +303,7 @@ def test_mutants_of_programs(files, no_reader, monkeypatch):
         name = random.choice([each for each in files if each.endswith(".json")])
         content = bytearray(files[name])
         for _ in range(random.choice([1, 1, 5, 50])):
-            place = random.randrange(len(content))
+            place = random.randrange(len(content) + 1)
             content[place:place + random.choice([0, 1, 8])] = random.choice([b"", b"{", b'"', b"[" * 9, b"9" * 30, b"\\", b"true", b"Pow(", b"\xff", b"\0"])
         try:
             reading.Archive(hostile.zipped({**files, name: bytes(content)}))
