@@ -131,8 +131,8 @@ def of_export(files, payload):
     rows |= {
         "a pickled weight": (pickled_tensor(files, "weights", payload, "weight_0"), "as a pickle, which runs"),
         "a pickled constant": (pickled_tensor(files, "constants", payload, "tensor_0"), "as a pickle, which runs"),
-        "an opaque constant": (pickled_tensor(files, "constants", payload, "opaque_obj_0"), "holds the pickle 'data/constants/opaque_obj_0'"),
-        "a custom constant": (pickled_tensor(files, "constants", payload, "custom_obj_0"), "holds the pickle 'data/constants/custom_obj_0'"),
+        "an opaque constant": (pickled_tensor(files, "constants", payload, "opaque_obj_0"), "'opaque_obj_0' as a pickle, which runs"),
+        "a custom constant": (pickled_tensor(files, "constants", payload, "custom_obj_0"), "'custom_obj_0' as a pickle, which runs"),
         "an opaque constant's file alone": ({**files, "data/constants/opaque_obj_7": evil}, "holds the pickle"),
         "legacy weights": ({**files, "data/weights/model.pt": evil}, "holds the pickle 'data/weights/model.pt'"),
         "legacy constants": ({**files, "data/constants/model.pt": evil}, "holds the pickle 'data/constants/model.pt'"),

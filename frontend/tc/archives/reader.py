@@ -143,7 +143,7 @@ def _answer(model, further):
         return plain(pytree.tree_unflatten([0] * spec.num_leaves, spec))
 
     program = model.program
-    return {**further, "model": program.source.written(), "shapes": plain(model.shapes), "inputs": program.inputs, "leaves": program.leaves,
+    return {**further, "model": program.source.written(), "inputs": program.inputs, "leaves": program.leaves,
             "fixed": plain(program.fixed), "takes": structure(program.in_spec), "gives": structure(program.out_spec),
             "results": [[kind, plain(what)] for kind, what in program.results], "writes": [list(each) for each in program.writes],
             "buffers": plain(program.buffers), "dtypes": plain(program.dtypes), "complex": plain(program.complex_inputs),

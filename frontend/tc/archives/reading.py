@@ -1,14 +1,12 @@
 """Reading an archive: looked into here, opened by the program behind walls, and described again of what that says."""
 
 import contextlib
-import errno
-import fcntl
 import importlib.util
-
 import json
-import mmap
+import math
 import os
-import time
+
+import numpy as np
 
 from ..errors import Error, ModelError, ShapeError, UnsupportedError, printable
 from . import contents, values
@@ -21,7 +19,8 @@ _LEAST_BYTES = 336 << 20
 _LEAST_STORE = 64 << 20
 _LEAST_SECONDS = 8
 _PROGRAM_BYTES_PER_SECOND = 20_000
-_LEAST_ANSWER = 8 << 20
+_MOST_SECONDS = 600
+_LEAST_ANSWER = 16 << 20
 # Packages that TorchScript may have operators of, beside PyTorch.
 _OPERATORS = {"torchvision": ("torchvision", "PIL", "pillow.libs")}
 
@@ -80,6 +79,8 @@ class Archive:
         self.kind = contents.kind_of(self.file, self.name)
         self.programs = contents.refuse_code(self.file, self.kind, self.name)
         self.size = os.fstat(self.file.fileno()).st_size
+        self._packages = [name for name in _OPERATORS if self.kind == "TorchScript" and contents.mentions(self.file, name.encode())
+                          and importlib.util.find_spec(name)]
         self._known = self._state()
 
     def _state(self):
@@ -88,7 +89,7 @@ class Archive:
 
     @property
     def seconds(self):
-        return _LEAST_SECONDS + self.programs / _PROGRAM_BYTES_PER_SECOND
+        return min(_LEAST_SECONDS + self.programs / _PROGRAM_BYTES_PER_SECOND, _MOST_SECONDS)
 
     def start(self, inputs=None, shapes=None, call=None, state=None):
         """Starts reading it for these example inputs, or for a call in a state."""
@@ -96,20 +97,16 @@ class Archive:
             raise ModelError(f"'{self.name}' is not the file any more from which the model was compiled; compile it again")
         sizes = _Sizes()
         store = 2 * self.size + _LEAST_STORE
-        packages = [name for name in _OPERATORS if self.kind == "TorchScript" and contents.mentions(self.file, name.encode())
-                    and importlib.util.find_spec(name)]
-        request = {"name": self.name, "kind": self.kind, "packages": packages, "store": store, "seconds": self.seconds,
-                   "inputs": values.written(inputs, sizes.row), "shapes": values.written(_plain_shapes(shapes), sizes.row),
+        request = {"name": self.name, "kind": self.kind, "packages": self._packages, "store": store, "seconds": self.seconds,
+                   "inputs": values.written(inputs, sizes.row), "shapes": values.written(shapes, sizes.row),
                    "call": values.written(call, sizes.row), "state": values.written(state, sizes.row)}
         request["memory"] = 2 * self.size + _LEAST_BYTES + 2 * sizes.bytes
-        self.store = _store(store)
-        shown = [each for name in packages for each in _OPERATORS[name]]
-        return Reading(self.file.fileno(), self.store, json.dumps(request).encode(), shown)
+        shown = [each for name in self._packages for each in _OPERATORS[name]]
+        return Reading(self.file.fileno(), store, json.dumps(request).encode(), shown)
 
     def answer(self, reading):
         """(what the program says, its memory with tensors); its errors are raised."""
-        text = reading.answer(self.name, self.seconds, _LEAST_ANSWER + 4 * self.size)
-        store = _sealed(self.store, self.name)
+        text, store = reading.answer(self.name, self.seconds, _LEAST_ANSWER + 4 * self.programs)
         try:
             answer = json.loads(text)
         except (ValueError, RecursionError):
@@ -141,24 +138,15 @@ class _Sizes:
 
     def row(self, tensor):
         shape = [int(each) for each in tensor.shape]
-        strides = getattr(tensor, "strides", None) if type(tensor).__module__ == "numpy" else tensor.stride
-        if callable(strides):
-            if str(tensor.layout) != "torch.strided":
-                raise ShapeError(f"an example input is {tensor.layout}; dense tensors are taken")
-            strides, width = tensor.stride(), tensor.element_size()
+        if isinstance(tensor, np.ndarray):
+            strides = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
+        elif str(tensor.layout) == "torch.strided":
+            strides = [int(each) for each in tensor.stride()]
         else:
-            width = tensor.dtype.itemsize
-            strides = [max(each, 0) // width for each in strides]
-        count = 1
-        for size, stride in zip(shape, strides):
-            count += (size - 1) * stride
-        self.bytes += max(count, 0) * width
-        return [str(tensor.dtype).removeprefix("torch."), shape, [int(each) for each in strides]]
-
-
-def _plain_shapes(shapes):
-    """What shapes= has, with plain numbers."""
-    return None if shapes is None else dict(shapes)
+            raise ShapeError(f"an example input is {tensor.layout}; dense tensors are taken")
+        count = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides)) if all(shape) else 0
+        self.bytes += count * tensor.dtype.itemsize
+        return [str(tensor.dtype).removeprefix("torch."), shape, strides]
 
 
 def _in_memory(data):
@@ -168,28 +156,3 @@ def _in_memory(data):
         file.write(data)
         file.flush()
     return file
-
-
-def _store(size):
-    """Memory that two processes share and that no one can make longer or shorter."""
-    descriptor = os.memfd_create("tc-tensors", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(descriptor, size)
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
-    return descriptor
-
-
-def _sealed(descriptor, name):
-    """What is in that memory, as soon as no one can change it any more."""
-    end = time.monotonic() + 10
-    try:
-        while True:
-            try:
-                fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
-                break
-            except OSError as error:     # the program is ending
-                if error.errno != errno.EBUSY or time.monotonic() > end:
-                    raise ModelError(f"the program that read '{name}' does not end") from None
-                time.sleep(0.002)
-        return mmap.mmap(descriptor, os.fstat(descriptor).st_size, prot=mmap.PROT_READ)
-    finally:
-        os.close(descriptor)

@@ -3,12 +3,14 @@ imported by whoever has its values."""
 
 import collections
 import keyword
+import sys
+
+import numpy as np
 
 from ..errors import ModelError, ShapeError
 
 _MOST_DEPTH = 40
 _MOST_FIELDS = 64
-_NUMPY = {"bool_": "bool"}
 
 
 def written(value, tensor):
@@ -30,7 +32,7 @@ def written(value, tensor):
         return {name: [[written(key, tensor), written(each, tensor)] for key, each in value.items()]}
     if type(value).__module__ == "torch" and kind in ("dtype", "device", "layout", "memory_format"):
         return {kind: str(value).removeprefix("torch.")}
-    if hasattr(value, "dtype") and hasattr(value, "item"):     # a number of NumPy
+    if isinstance(value, np.generic):
         return written(value.item(), tensor)
     raise ShapeError(f"a {kind} cannot be given to a model of an archive: tensors, numbers, text, and tuples, lists and dictionaries of them can")
 
@@ -60,8 +62,8 @@ def read(value, tensor, depth=0):
 
 
 def _is_array(value):
-    return (hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "ndim") and not hasattr(value, "_fields")
-            and not (hasattr(value, "item") and type(value).__module__ == "numpy" and type(value).__name__ != "ndarray"))
+    torch = sys.modules.get("torch")
+    return isinstance(value, np.ndarray) or torch is not None and isinstance(value, torch.Tensor)
 
 
 def _named(name, fields):

@@ -1,7 +1,10 @@
 """Starting the program that reads an archive behind walls, and what it may see of this machine: Python's and PyTorch's own files."""
 
 import contextlib
+import errno
+import fcntl
 import importlib.util
+import mmap
 import os
 import select
 import signal
@@ -10,13 +13,15 @@ import sys
 import sysconfig
 import time
 
-from ..errors import Error, UnsupportedError, printable
+from ..errors import Error, ModelError, UnsupportedError, printable
 from .reader import READY
 
 # Until PyTorch is imported.
 _SECONDS_TO_START = 300
 # A program that computes is ended by its processor's time; one that waits, after so many times that.
 _TIMES_WAITING = 4
+# For the system to end a program that was killed.
+_SECONDS_TO_END = 30
 _MOST_ERRORS = 4096
 # Exit codes of tc-walls.
 _NO_START, _NO_WALLS = 124, 125
@@ -27,17 +32,17 @@ _TRUST = "pass trust_archive=True (--trust-archive) if you wrote the file, or tr
 
 
 class Reading:
-    """An archive that is being read. `request` is written to the program, which has `archive` as its file and `store` for tensors."""
+    """An archive that is being read. `request` is written to the program, which has `archive` as its file and so many bytes for tensors."""
 
-    def __init__(self, archive, store, request, packages=()):
-        answer, writing = os.pipe()
-        self._answer, self._errors, self._said = answer, b"", b""
+    def __init__(self, archive, store_bytes, request, packages=()):
+        self._answer, writing = os.pipe()
+        self._store, self._errors = _shared(store_bytes), b""
         try:
-            self._process = subprocess.Popen(_command(archive, store, writing, packages), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                                             stderr=subprocess.PIPE, pass_fds=(archive, store, writing), env={})
+            self._process = subprocess.Popen(_command(archive, self._store, writing, packages), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                             stderr=subprocess.PIPE, pass_fds=(archive, self._store, writing), env={})
         except OSError as error:
-            os.close(answer)
-            raise Error(f"the program that reads archives cannot be started: {error}") from None
+            self._close()
+            raise UnsupportedError(f"the program that reads archives cannot be started ({error}); {_TRUST}") from None
         finally:
             os.close(writing)
         with contextlib.suppress(BrokenPipeError), self._process.stdin as file:
@@ -48,15 +53,20 @@ class Reading:
         self._process.kill()
         self._process.wait()
         self._process.stderr.close()
-        if self._answer >= 0:
-            os.close(self._answer)
-            self._answer = -1
+        self._close()
+
+    def _close(self):
+        for descriptor in {self._answer, self._store} - {-1}:
+            os.close(descriptor)
+        self._answer = self._store = -1
 
     def answer(self, name, seconds, most_bytes):
-        """What the program says of the archive, at most so many bytes of it; `seconds` of the processor are what it may take."""
+        """What the program says of the archive, at most so many bytes of it, and the memory with tensors, which no one can change any more;
+        `seconds` of the processor are what it may take."""
         try:
             said = self._listened(name, seconds, most_bytes)
-            return said[len(READY):]
+            self._process.kill()
+            return said[len(READY):], _sealed(self._store, name)
         finally:
             self.end()
 
@@ -112,6 +122,27 @@ def _readable(descriptors, seconds):
 
 def _too_long(name, seconds):
     return UnsupportedError(f"'{name}' was not read in {seconds:.0f} s of the processor, which is more than a file of its size takes; {_TRUST}")
+
+
+def _shared(size):
+    """Memory that two processes share and that no one can make longer or shorter."""
+    descriptor = os.memfd_create("tc-tensors", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, size)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+    return descriptor
+
+
+def _sealed(descriptor, name):
+    """What is in that memory, as soon as no one can change it any more."""
+    end = time.monotonic() + _SECONDS_TO_END
+    while True:
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+            return mmap.mmap(descriptor, os.fstat(descriptor).st_size, prot=mmap.PROT_READ)
+        except OSError as error:     # the program is ending
+            if error.errno != errno.EBUSY or time.monotonic() > end:
+                raise ModelError(f"the program that read '{name}' does not end") from None
+            time.sleep(0.002)
 
 
 def _command(archive, store, answer, packages):

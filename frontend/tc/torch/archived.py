@@ -25,8 +25,11 @@ class _Described:
         self.said, self.store = said, store
         self.source = replay.source_of(said["model"], store, name)
 
-    def value(self, key):
-        return values.read(self.said[key], self._tensor)
+    def value(self, key, kind=object):
+        value = values.read(self.said[key], self._tensor)
+        if not isinstance(value, kind):
+            raise TypeError(f"a {type(value).__name__} in the place of a {kind.__name__}")
+        return value
 
     def structure(self, key):
         return pytree.tree_structure(self.value(key))
@@ -46,10 +49,10 @@ class _Described:
     def program(self, takes=None):
         """The Program; `takes` is the structure of its call where that is known here."""
         said = self.said
-        program = Program(self.source, _names(said["inputs"]), said["leaves"], self.value("fixed"), takes or self.structure("takes"),
+        program = Program(self.source, _names(said["inputs"]), list(said["leaves"]), self.value("fixed", dict), takes or self.structure("takes"),
                           self.structure("gives"), [(kind, values.read(what, self._tensor)) for kind, what in said["results"]],
-                          [tuple(each) for each in said["writes"]], self.value("buffers"), self.value("dtypes"), self.value("complex"),
-                          self.value("started"), self.value("after"))
+                          [tuple(each) for each in said["writes"]], self.value("buffers", dict), self.value("dtypes", list),
+                          self.value("complex", dict), self.value("started", dict), self.value("after", dict))
         _check(program)
         return program
 
@@ -75,8 +78,8 @@ def _check(program):
                                             and target in program.leaves) for output, kind, target in program.writes)
     good &= all(isinstance(each, torch.dtype) for each in (*program.dtypes, *program.complex_inputs.values()))
     good &= all(isinstance(each, torch.Tensor) for each in program.buffers.values())
-    good &= all(is_in(each, len(program.inputs)) for each in program.complex_inputs) and all(
-        isinstance(each, dict) and all(type(key) is str for key in each) for each in (program.started, program.after))
+    good &= all(is_in(each, len(program.inputs)) for each in program.complex_inputs)
+    good &= all(type(key) is str for key in (*program.started, *program.after, *program.buffers))
     if not good:
         raise ValueError("a program that does not fit together")
 
@@ -97,17 +100,15 @@ class ArchivedScript(ScriptModel):
         described = _Described(*answer, self.name)
         self.arguments = [ScriptArgument(str(name), str(kind), bool(has), values.read(default, described._tensor))
                           for name, kind, has, default in described.said["arguments"]]
-        self.first_state = described.value("state")
-        if type(self.first_state) is not dict or not all(type(key) is str for key in self.first_state):
-            raise TypeError("a state that is none")
+        self.first_state = described.value("state", dict)
+        _names(self.first_state)
         self.state = copy.deepcopy(self.first_state)
-        call = self.call_of(*self._examples(inputs))
-        self._take(described, call)
+        self.program = self._taken(described, self.call_of(*self._examples(inputs)))
 
-    def _take(self, described, call):
-        self.program = described.program(pytree.tree_structure(call))
-        self.shapes = described.value("shapes")
-        return self.program
+    def _taken(self, described, call):
+        """The program for a call, whose structure is known here."""
+        self._open_sizes(call[0])
+        return described.program(pytree.tree_structure(call))
 
     def again(self, args, kwargs):
         refuse_autocast(self.name)
@@ -116,8 +117,4 @@ class ArchivedScript(ScriptModel):
             answer = self._archive.answer(reading)
         finally:
             reading.end()
-        first = self.program
-        try:
-            return replay.believed(lambda: self._take(_Described(*answer, self.name), (args, kwargs)), self.name)
-        finally:
-            self.program = first
+        return replay.believed(lambda: self._taken(_Described(*answer, self.name), (args, kwargs)), self.name)

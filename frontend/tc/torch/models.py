@@ -372,12 +372,17 @@ class ScriptModel(_Model):
         return {path: (value.dtype, tuple(value.shape)) if isinstance(value, torch.Tensor) else value
                 for path, value in self.state.items()}
 
-    def again(self, args, kwargs):
-        refuse_autocast(self.name)
+    def _open_sizes(self, args):
+        """(names of the leaves of a call, what `shapes` says of them); remembers what it says of others."""
         names = [each.name for each in self.arguments]
         leaves = [f"state.{path}" for path in args[0]] + names_of_leaves(lambda *_: None, (), dict(zip(names, args[1])))
         sizes = OpenSizes(self.given, leaves)
         self.shapes = sizes.rest
+        return leaves, sizes
+
+    def again(self, args, kwargs):
+        refuse_autocast(self.name)
+        leaves, sizes = self._open_sizes(args)
         args, kwargs, dynamic, symbols = open_arguments(args, kwargs, leaves, sizes)
         module = ScriptedModule(self.script, self._others())
         try:
