@@ -13,6 +13,7 @@
 #include "codegen/constants.h"
 #include "codegen/kernel_emitter.h"
 #include "codegen/plan_emitter.h"
+#include "codegen/symbols.h"
 #include "ir/error.h"
 #include "ir/plan_steps.h"
 
@@ -22,17 +23,6 @@ namespace {
 // What compilers take for granted in every C program, free-standing ones included.
 const std::set<std::string> kMemoryFunctions = {"memcpy", "memmove", "memset"};
 
-// A fault of LLVM's or ours; what a user can do wrong is refused before.
-template <class T>
-T must(llvm::Expected<T> result, const std::string& path) {
-  if (!result) fail(ErrorKind::Internal, "cannot make ", path, ": ", llvm::toString(result.takeError()));
-  return std::move(*result);
-}
-
-void must(llvm::Error error, const std::string& path) {
-  if (error) fail(ErrorKind::Internal, "cannot make ", path, ": ", llvm::toString(std::move(error)));
-}
-
 // Interrupts of a system without an OS may use the stack of what they interrupt.
 void forbid_red_zone(Unit& unit) {
   for (llvm::Function& function : unit.module()) {
@@ -40,22 +30,68 @@ void forbid_red_zone(Unit& unit) {
   }
 }
 
-Bytes plan_object(const BareModel& model, const PlanNames& names) {
-  Unit unit(model.target, model.prefix);
-  emit_bare_plan(unit, model.plan, names, model.prefix);
+// Adds the stack of its functions to `objects`.
+Bytes object_of(Unit& unit, ModelObjects& objects) {
   forbid_red_zone(unit);
   unit.optimise();
-  return unit.object();
+  Bytes code = unit.object();
+  for (const auto& [function, frame] : unit.frames()) objects.frames[function] = frame;
+  return code;
+}
+
+Bytes plan_object(const BareModel& model, const PlanNames& names, ModelObjects& objects) {
+  Unit unit(model.target, model.prefix);
+  emit_bare_plan(unit, model.plan, names, model.prefix);
+  return object_of(unit, objects);
 }
 
 // As it is there, but for x86-64, whose other artefacts use memory below the stack's end.
-Bytes kernel_object(const BareModel& model, const PlanNames& names, size_t index) {
+Bytes kernel_object(const BareModel& model, const PlanNames& names, size_t index, ModelObjects& objects) {
   if (model.target.arch != Arch::X86_64) return model.objects.code.at(index + 1);
   Unit unit(model.target, names.kernel(index));
   emit_kernel(unit, model.plan.kernels[index]);
-  forbid_red_zone(unit);
-  unit.optimise();
-  return unit.object();
+  return object_of(unit, objects);
+}
+
+// Of a run: its own frame, and the largest of a kernel's, or of the function that chooses a kernel's version and the version's.
+StackFrame stack_of_run(const BareModel& model, const PlanNames& names, const ModelObjects& objects) {
+  const auto of = [&](const std::string& function) {
+    const auto found = objects.frames.find(function);
+    return found == objects.frames.end() ? StackFrame{} : found->second;
+  };
+  StackFrame kernels;
+  for (const auto& [function, frame] : objects.frames) {
+    if (function.rfind(model.prefix + "_run", 0) == 0) continue;
+    StackFrame face;
+    for (size_t i = 0; i < model.plan.kernels.size(); ++i) {
+      if (function != names.kernel(i) && function.rfind(names.kernel(i) + "_", 0) == 0) face = of(names.kernel(i));
+    }
+    kernels.bytes = std::max(kernels.bytes, face.bytes + frame.bytes);
+    kernels.scalable_bytes = std::max(kernels.scalable_bytes, face.scalable_bytes + frame.scalable_bytes);
+  }
+  constexpr int64_t kReturnAddresses = 24;
+  const StackFrame run = of(model.prefix + "_run");
+  return {run.bytes + kernels.bytes + (model.target.arch == Arch::X86_64 ? kReturnAddresses : 0), run.scalable_bytes + kernels.scalable_bytes};
+}
+
+// Of the sections of the finished object.
+BareSizes sizes_of(const BareModel& model, const std::string& path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
+  if (!buffer) fail(ErrorKind::Device, "cannot read ", path, ": ", buffer.getError().message());
+  const auto object = must(llvm::object::ObjectFile::createObjectFile((*buffer)->getMemBufferRef()), path);
+  BareSizes sizes;
+  for (const llvm::object::SectionRef& each : object->sections()) {
+    const llvm::object::ELFSectionRef section(each);
+    if (!(section.getFlags() & llvm::ELF::SHF_ALLOC)) continue;
+    const std::string name = must(section.getName(), path).str();
+    const bool written = section.getFlags() & llvm::ELF::SHF_WRITE;
+    int64_t& part = name == ".rodata." + model.prefix + "_weights" ? sizes.constants
+                    : name == ".bss." + model.prefix + "_arena"    ? sizes.arena
+                    : written                                      ? sizes.zeros
+                                                                   : sizes.code;
+    part += static_cast<int64_t>(section.getSize());
+  }
+  return sizes;
 }
 
 std::string label_of_kernel(const Plan& plan, size_t kernel) {
@@ -85,7 +121,7 @@ std::set<std::string> missing_in(const Bytes& object, const std::string& path) {
 }
 
 void refuse_calls(const BareModel& model, size_t kernel, const Bytes& object, const std::string& path) {
-  const std::string versions = PlanNames{model.descriptor_symbol}.kernel(kernel) + "_";
+  const std::string versions = PlanNames{model.objects.prefix}.kernel(kernel) + "_";
   for (const std::string& name : missing_in(object, path)) {
     if (kMemoryFunctions.count(name) || name.rfind(versions, 0) == 0) continue;
     refuse_call(model, "node '" + label_of_kernel(model.plan, kernel) + "'", name);
@@ -162,18 +198,22 @@ int64_t bare_arena_bytes(const Plan& plan) {
   return std::max(bare_scratch_offset(plan) + first_scratch_bytes(plan), kBareArenaAlignment);
 }
 
-void link_bare(const BareModel& model, const std::string& path) {
-  const PlanNames names{model.descriptor_symbol};
-  ModelObjects objects{{plan_object(model, names)}, model.objects.constants};
+BareSizes link_bare(const BareModel& model, const std::string& path) {
+  const PlanNames names{model.objects.prefix};
+  ModelObjects objects{{}, model.objects.constants, {}, model.objects.prefix, model.objects.frames};
+  objects.code.push_back(plan_object(model, names, objects));
   refuse_calls_of_plan(model, names, objects.code.front(), path);
   for (size_t i = 0; i < model.plan.kernels.size(); ++i) {
-    objects.code.push_back(kernel_object(model, names, i));
+    objects.code.push_back(kernel_object(model, names, i, objects));
     refuse_calls(model, i, objects.code.back(), path);
   }
   // Versions of kernels for longer vectors follow.
   for (size_t i = model.plan.kernels.size() + 1; i < model.objects.code.size(); ++i) objects.code.push_back(model.objects.code[i]);
   link_object(objects, model.target, path);
   keep_only_the_face(model, names, path);
+  BareSizes sizes = sizes_of(model, path);
+  sizes.stack = stack_of_run(model, names, objects);
+  return sizes;
 }
 
 }  // namespace tc

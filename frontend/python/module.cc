@@ -188,8 +188,18 @@ void add_compiled(py::module_& module) {
                              [](const CompiledModel& m) { return number_or_none(max(m.plan.sized_scratch, first_scratch_bytes(m.plan))); })
       .def("export", [](const CompiledModel& m, const std::string& kind, const std::string& path,
                         const std::string& library_folder) {
-        py::gil_scoped_release release;
-        export_model(m, kind, path, library_folder);
+        const auto sizes = [&] {
+          py::gil_scoped_release release;
+          return export_model(m, kind, path, library_folder);
+        }();
+        py::dict result;
+        if (!sizes) return result;
+        result["constants"] = sizes->constants;
+        result["code"] = sizes->code;
+        result["arena"] = sizes->arena;
+        result["zeros"] = sizes->zeros;
+        result["stack"] = sizes->stack;
+        return result;
       });
 }
 
@@ -274,7 +284,7 @@ BuiltPlan plan_of(Source& source, const CompileOptions& options) {
   build.target = parse_target(options.target);
   build.threads = options.threads > 0 ? options.threads : core_total();
   build.tolerance = options.tolerance;
-  if (options.max_ram > 0) build.memory_limit = build.segment_limit = options.max_ram;
+  set_limits(build, options);
   std::string dump;
   return build_plan(
       import_and_simplify(std::move(source), options, &dump), build);
@@ -320,6 +330,7 @@ void add_options(py::module_& module) {
       .def_readwrite("dump", &CompileOptions::dump)
       .def_readwrite("log", &CompileOptions::log)
       .def_readwrite("max_ram", &CompileOptions::max_ram)
+      .def_readwrite("max_flash", &CompileOptions::max_flash)
       .def_readwrite("build", &CompileOptions::build)
       .def("set_value", &set_value)
       .def("set_form", &set_form)

@@ -25,6 +25,7 @@ class Options:
     seed: int = 0
     dump: str | None = None     # name of a graph pass, or "all"
     max_ram: int | str | None = None
+    max_flash: int | str | None = None
     quantised: str = "exact"
 
 
@@ -44,6 +45,7 @@ def options_of(options=Options()):
         raise Error(f"tolerance is {options.tolerance}; give a number of at least 0")
     result.tolerance = options.tolerance
     result.max_ram = size_option("max_ram", options.max_ram, "this machine's memory")
+    result.max_flash = size_option("max_flash", options.max_flash, "constants as a part of max_ram")
     if options.quantised not in MEANINGS:
         raise Error(f"quantised is {options.quantised!r}; give {' or '.join(repr(name) for name in MEANINGS)}")
     result.quantised = options.quantised

@@ -226,8 +226,11 @@ class Module:
 
     def export(self, path, kind="shared"):
         """Writes the artefact: "shared" (.so), "static" (.a with a .h beside it), "executable" (no
-        files beside it are needed; reads and writes .npy), "object" (one relocatable file) or "bare" (an object
-        for a system without an OS, with a .h beside it that tells what it needs: docs/bare.md)."""
+        files beside it are needed; reads and writes .npy), "object" (one relocatable file with a .h beside it) or "bare" (an
+        object for a system without an OS, with a .h beside it that tells what it needs: docs/bare.md). Symbols are called after
+        the file, so that one program may have several: first.a has first_descriptor (docs/c.md).
+
+        Returns what a "bare" one takes of memory, {"constants", "code", "arena", "zeros", "stack"} in bytes; else {}."""
         path = os.fsdecode(path)
         if kind not in KINDS:
             raise TargetError(f"unknown kind of artefact '{kind}'; the kinds are {', '.join(KINDS)}")
@@ -239,26 +242,23 @@ class Module:
         if self._compiled is None and kind != "shared":
             raise DeviceError(f"'{self._path}' was loaded, and a loaded module can be written as "
                               f"\"shared\" only; compile the model again for \"{kind}\"")
+        if self._compiled is not None:
+            return self._write(kind, path)
         # A file that is in use is replaced, never overwritten.
         temporary = f"{path}.{os.getpid()}.part"
         try:
-            if self._compiled is None:
-                shutil.copy(self._path, temporary)
-                os.replace(temporary, path)
-            elif kind in ("static", "bare"):     # named by the path, as the header beside it
-                self._write(kind, path)
-            else:
-                self._write(kind, temporary)
-                os.replace(temporary, path)
+            shutil.copy(self._path, temporary)
+            os.replace(temporary, path)
         except OSError as error:
             raise DeviceError(f"'{path}' cannot be written: {error.strerror}") from None
         finally:
             if os.path.exists(temporary):
                 os.remove(temporary)
+        return {}
 
     def _write(self, kind, path):
         # As bytes: the name of a folder need not be text.
-        self._compiled.export(kind, os.fsencode(path), os.fsencode(LIBRARY_FOLDER))
+        return self._compiled.export(kind, os.fsencode(path), os.fsencode(LIBRARY_FOLDER))
 
     @property
     def kernels(self):
