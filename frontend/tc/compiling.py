@@ -15,7 +15,8 @@ _MOST_SHOWN = 20     # nodes that an error tells of
 def compile(model, target="native", *, inputs=None, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
             insecure=False, progress=None, build_threads=None, max_ram=None, max_flash=None, specialise=None, quantised="exact"):
-    """Compiles a model. The same model and options give the same bytes, whatever its file is called.
+    """Compiles a model. The same model and options give the same bytes, whatever its file is called; an artefact has its own file's name in
+    its symbols.
 
     model      path of an .onnx or .tflite file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
                file of these (.pt2, .pt, .jit)
