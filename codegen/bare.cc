@@ -9,10 +9,11 @@
 #include <fstream>
 #include <set>
 
-#include "codegen/codegen.h"
+#include "codegen/bare_sizes.h"
 #include "codegen/constants.h"
 #include "codegen/kernel_emitter.h"
 #include "codegen/plan_emitter.h"
+#include "codegen/stack_frames.h"
 #include "codegen/symbols.h"
 #include "ir/error.h"
 #include "ir/plan_steps.h"
@@ -24,74 +25,26 @@ namespace {
 const std::set<std::string> kMemoryFunctions = {"memcpy", "memmove", "memset"};
 
 // Interrupts of a system without an OS may use the stack of what they interrupt.
-void forbid_red_zone(Unit& unit) {
+Bytes without_red_zone(Unit& unit) {
   for (llvm::Function& function : unit.module()) {
     if (!function.isDeclaration()) function.addFnAttr(llvm::Attribute::NoRedZone);
   }
-}
-
-// Adds the stack of its functions to `objects`.
-Bytes object_of(Unit& unit, ModelObjects& objects) {
-  forbid_red_zone(unit);
   unit.optimise();
-  Bytes code = unit.object();
-  for (const auto& [function, frame] : unit.frames()) objects.frames[function] = frame;
-  return code;
+  return unit.object();
 }
 
-Bytes plan_object(const BareModel& model, const PlanNames& names, ModelObjects& objects) {
+Bytes plan_object(const BareModel& model, const PlanNames& names) {
   Unit unit(model.target, model.prefix);
   emit_bare_plan(unit, model.plan, names, model.prefix);
-  return object_of(unit, objects);
+  return without_red_zone(unit);
 }
 
 // As it is there, but for x86-64, whose other artefacts use memory below the stack's end.
-Bytes kernel_object(const BareModel& model, const PlanNames& names, size_t index, ModelObjects& objects) {
+Bytes kernel_object(const BareModel& model, const PlanNames& names, size_t index) {
   if (model.target.arch != Arch::X86_64) return model.objects.code.at(index + 1);
   Unit unit(model.target, names.kernel(index));
   emit_kernel(unit, model.plan.kernels[index]);
-  return object_of(unit, objects);
-}
-
-// Of a run: its own frame, and the largest of a kernel's, or of the function that chooses a kernel's version and the version's.
-StackFrame stack_of_run(const BareModel& model, const PlanNames& names, const ModelObjects& objects) {
-  const auto of = [&](const std::string& function) {
-    const auto found = objects.frames.find(function);
-    return found == objects.frames.end() ? StackFrame{} : found->second;
-  };
-  StackFrame kernels;
-  for (const auto& [function, frame] : objects.frames) {
-    if (function.rfind(model.prefix + "_run", 0) == 0) continue;
-    StackFrame face;
-    for (size_t i = 0; i < model.plan.kernels.size(); ++i) {
-      if (function != names.kernel(i) && function.rfind(names.kernel(i) + "_", 0) == 0) face = of(names.kernel(i));
-    }
-    kernels.bytes = std::max(kernels.bytes, face.bytes + frame.bytes);
-    kernels.scalable_bytes = std::max(kernels.scalable_bytes, face.scalable_bytes + frame.scalable_bytes);
-  }
-  constexpr int64_t kReturnAddresses = 24;
-  const StackFrame run = of(model.prefix + "_run");
-  return {run.bytes + kernels.bytes + (model.target.arch == Arch::X86_64 ? kReturnAddresses : 0), run.scalable_bytes + kernels.scalable_bytes};
-}
-
-// Of the sections of the finished object.
-BareSizes sizes_of(const BareModel& model, const std::string& path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
-  if (!buffer) fail(ErrorKind::Device, "cannot read ", path, ": ", buffer.getError().message());
-  const auto object = must(llvm::object::ObjectFile::createObjectFile((*buffer)->getMemBufferRef()), path);
-  BareSizes sizes;
-  for (const llvm::object::SectionRef& each : object->sections()) {
-    const llvm::object::ELFSectionRef section(each);
-    if (!(section.getFlags() & llvm::ELF::SHF_ALLOC)) continue;
-    const std::string name = must(section.getName(), path).str();
-    const bool written = section.getFlags() & llvm::ELF::SHF_WRITE;
-    int64_t& part = name == ".rodata." + model.prefix + "_weights" ? sizes.constants
-                    : name == ".bss." + model.prefix + "_arena"    ? sizes.arena
-                    : written                                      ? sizes.zeros
-                                                                   : sizes.code;
-    part += static_cast<int64_t>(section.getSize());
-  }
-  return sizes;
+  return without_red_zone(unit);
 }
 
 std::string label_of_kernel(const Plan& plan, size_t kernel) {
@@ -121,7 +74,7 @@ std::set<std::string> missing_in(const Bytes& object, const std::string& path) {
 }
 
 void refuse_calls(const BareModel& model, size_t kernel, const Bytes& object, const std::string& path) {
-  const std::string versions = PlanNames{model.objects.prefix}.kernel(kernel) + "_";
+  const std::string versions = PlanNames{model.descriptor_symbol}.kernel(kernel) + "_";
   for (const std::string& name : missing_in(object, path)) {
     if (kMemoryFunctions.count(name) || name.rfind(versions, 0) == 0) continue;
     refuse_call(model, "node '" + label_of_kernel(model.plan, kernel) + "'", name);
@@ -176,6 +129,44 @@ void keep_only_the_face(const BareModel& model, const PlanNames& names, const st
   if (!out) fail(ErrorKind::Device, "cannot write ", path, ": is the disk full?");
 }
 
+// The frames of a unit's functions together: the largest.
+StackFrame largest_frame(const Unit& unit, llvm::Module& module) {
+  StackFrame largest;
+  for (const auto& [function, frame] : stack_frames(module)) {
+    largest.bytes = std::max(largest.bytes, frame.bytes);
+    largest.scalable_bytes = std::max(largest.scalable_bytes, frame.scalable_bytes);
+  }
+  // The address to which a call returns is no part of a frame there.
+  if (unit.target().arch == Arch::X86_64) largest.bytes += 8;
+  return largest;
+}
+
+StackFrame stack_of(Unit& unit) {
+  without_red_zone(unit);
+  return largest_frame(unit, unit.module());
+}
+
+// Of a run: its own frame, and the largest of a kernel's or of a kernel's version.
+StackFrame stack_of_run(const BareModel& model) {
+  const PlanNames names{model.descriptor_symbol};
+  StackFrame kernels;
+  const auto add = [&](const ScheduledKernel& kernel, const Target& target) {
+    Unit unit(target, names.kernel(0));
+    emit_kernel(unit, kernel);
+    const StackFrame frame = stack_of(unit);
+    kernels.bytes = std::max(kernels.bytes, frame.bytes);
+    kernels.scalable_bytes = std::max(kernels.scalable_bytes, frame.scalable_bytes);
+  };
+  for (const ScheduledKernel& kernel : model.plan.kernels) add(kernel, model.target);
+  for (const auto& [index, versions] : model.plan.versions) {
+    for (const VectorVersion& version : versions) add(version.kernel, parse_target(version.target));
+  }
+  Unit unit(model.target, model.prefix);
+  emit_bare_plan(unit, model.plan, names, model.prefix);
+  const StackFrame run = stack_of(unit);
+  return {run.bytes + kernels.bytes, run.scalable_bytes + kernels.scalable_bytes};
+}
+
 }  // namespace
 
 int64_t plan_scratch_bytes(const Plan& plan) {
@@ -198,21 +189,38 @@ int64_t bare_arena_bytes(const Plan& plan) {
   return std::max(bare_scratch_offset(plan) + first_scratch_bytes(plan), kBareArenaAlignment);
 }
 
-BareSizes link_bare(const BareModel& model, const std::string& path) {
-  const PlanNames names{model.objects.prefix};
-  ModelObjects objects{{}, model.objects.constants, {}, model.objects.prefix, model.objects.frames};
-  objects.code.push_back(plan_object(model, names, objects));
+void link_bare(const BareModel& model, const std::string& path) {
+  const PlanNames names{model.descriptor_symbol};
+  ModelObjects objects{{plan_object(model, names)}, model.objects.constants};
   refuse_calls_of_plan(model, names, objects.code.front(), path);
   for (size_t i = 0; i < model.plan.kernels.size(); ++i) {
-    objects.code.push_back(kernel_object(model, names, i, objects));
+    objects.code.push_back(kernel_object(model, names, i));
     refuse_calls(model, i, objects.code.back(), path);
   }
   // Versions of kernels for longer vectors follow.
   for (size_t i = model.plan.kernels.size() + 1; i < model.objects.code.size(); ++i) objects.code.push_back(model.objects.code[i]);
   link_object(objects, model.target, path);
   keep_only_the_face(model, names, path);
-  BareSizes sizes = sizes_of(model, path);
-  sizes.stack = stack_of_run(model, names, objects);
+}
+
+BareSizes bare_sizes(const BareModel& model, const std::string& path) {
+  constexpr int kScaleBits = 64;
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
+  if (!buffer) fail(ErrorKind::Device, "cannot read ", path, ": ", buffer.getError().message());
+  const auto object = must(llvm::object::ObjectFile::createObjectFile((*buffer)->getMemBufferRef()), path);
+  BareSizes sizes;
+  for (const llvm::object::ELFSectionRef section : object->sections()) {
+    if (!(section.getFlags() & llvm::ELF::SHF_ALLOC)) continue;
+    const std::string name = must(section.getName(), path).str();
+    int64_t& part = name == ".rodata." + model.prefix + "_weights"   ? sizes.constants
+                    : name == ".bss." + model.prefix + "_arena"      ? sizes.arena
+                    : section.getFlags() & llvm::ELF::SHF_WRITE ? sizes.zeros
+                                                                : sizes.code;
+    part += static_cast<int64_t>(section.getSize());
+  }
+  const StackFrame stack = stack_of_run(model);
+  sizes.stack = stack.bytes + stack.scalable_bytes * std::max(1, model.target.vector_bits / kScaleBits);
+  sizes.stack_grows = stack.scalable_bytes > 0;
   return sizes;
 }
 

@@ -43,11 +43,6 @@ int64_t first_scratch_bytes(const Plan& plan);
 // The packed constants of a model, in a file rather than in memory.
 class ConstantsFile;
 
-// What a function keeps on the stack: bytes, and parts of vector registers, which have vscale (RISC-V: VLEN / 64) times as many bytes.
-struct StackFrame {
-  int64_t bytes = 0, scalable_bytes = 0;
-};
-
 // What an artefact is linked from.
 struct ModelObjects {
   std::vector<Bytes> code;
@@ -55,22 +50,10 @@ struct ModelObjects {
   std::shared_ptr<const ConstantsFile> constants = nullptr;
   // Functions of which a machine runs only those for the length of its vectors, those of one length together.
   std::vector<std::string> by_length = {};
-  // With this begin the names of all that the objects share.
-  std::string prefix = "";
-  // The stack of each function.
-  std::map<std::string, StackFrame> frames = {};
 };
-
-// Whose names change where the objects become an artefact that is called after its file.
-enum class Renamed : uint8_t {
-  Descriptor,   // of the descriptor alone: what else the objects share is hidden in the artefact
-  All,          // what else they share meets that of other artefacts in one program
-};
-// The objects with `name` in place of their prefix. TC_DESCRIPTOR_SYMBOL stays a weak name of the descriptor beside it.
-ModelObjects renamed(const ModelObjects& objects, const std::string& name, Renamed which);
 
 // All objects of a model: its kernels, the plan's run() and bind() and the descriptor (under
-// `descriptor_symbol`, and weakly under TC_DESCRIPTOR_SYMBOL), and its constants. `threads` workers compile and pack; the bytes do not depend on
+// `descriptor_symbol`), and its constants. `threads` workers compile and pack; the bytes do not depend on
 // their number. A Device error where the temporary folder has no room for the constants.
 ModelObjects model_objects(const Plan& plan, const Target& target, const std::string& descriptor_symbol,
                            int threads);
@@ -103,19 +86,14 @@ constexpr int64_t kBareArenaAlignment = 64;
 // What a run works in: the plan's arena, which has a fixed size, and the scratch of its one thread.
 int64_t bare_arena_bytes(const Plan& plan);
 int64_t bare_scratch_offset(const Plan& plan);   // in it
-// `plan` and `objects` are of one model. An Unsupported error where a kernel calls a function that such a system lacks.
+// `plan` and `objects` are of one model, the objects under `descriptor_symbol`. An Unsupported error where a kernel calls a function that
+// such a system lacks.
 struct BareModel {
   const Plan& plan;
   const ModelObjects& objects;
   const Target& target;
-  std::string prefix;
+  std::string descriptor_symbol, prefix;
 };
-// Bytes of memory that a bare model takes in a program.
-struct BareSizes {
-  int64_t constants = 0, code = 0;   // read-only: PREFIX_weights, and all else
-  int64_t arena = 0, zeros = 0;      // written: PREFIX_arena, and all else
-  StackFrame stack;                  // of a run
-};
-BareSizes link_bare(const BareModel& model, const std::string& path);
+void link_bare(const BareModel& model, const std::string& path);
 
 }  // namespace tc

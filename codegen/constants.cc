@@ -164,7 +164,8 @@ std::vector<int64_t> constant_offsets(const std::vector<PlanConstant>& constants
 }
 
 // Never empty, so that the symbol has an address inside a section.
-ConstantsFile::ConstantsFile(int64_t bytes) : byte_count_(std::max(bytes, kAlignment)) {
+ConstantsFile::ConstantsFile(std::string symbol, int64_t bytes)
+    : symbol_(std::move(symbol)), byte_count_(std::max(bytes, kAlignment)) {
   std::string path = temporary_folder() + "/tc-constants-XXXXXX";
   descriptor_ = mkostemp(path.data(), O_CLOEXEC);
   if (descriptor_ < 0) cannot_write(path);
@@ -174,6 +175,11 @@ ConstantsFile::ConstantsFile(int64_t bytes) : byte_count_(std::max(bytes, kAlign
   close(descriptor_);
   errno = code;
   cannot_write("the model's constants to the temporary folder");
+}
+
+ConstantsFile::ConstantsFile(const ConstantsFile& other, std::string symbol)
+    : symbol_(std::move(symbol)), byte_count_(other.byte_count_), descriptor_(fcntl(other.descriptor_, F_DUPFD_CLOEXEC, 0)) {
+  if (descriptor_ < 0) cannot_write("the model's constants to the temporary folder");
 }
 
 ConstantsFile::~ConstantsFile() { close(descriptor_); }
@@ -197,17 +203,17 @@ void ConstantsFile::read(const std::function<void(const uint8_t*, size_t)>& take
 namespace {
 
 template <class Elf>
-Bytes object_of(const ConstantsFile& constants, const Target& target, const ConstantsPlace& place) {
+Bytes object_of(const ConstantsFile& constants, const Target& target, const std::string& section_name, BlockIs block) {
   std::string section_names(1, '\0'), symbol_names(1, '\0');
   // An empty section of the same name has contents in the file, so that what the linker makes of both has.
   enum { kNull, kData, kEmpty, kSymbols, kSymbolNames, kSectionNames, kStack, kSections };
-  const uint32_t data_name = add_name(section_names, place.section);
+  const uint32_t data_name = add_name(section_names, section_name);
   const uint32_t names[kSections] = {0, data_name, data_name,
                                      add_name(section_names, ".symtab"),
                                      add_name(section_names, ".strtab"),
                                      add_name(section_names, ".shstrtab"),
                                      add_name(section_names, ".note.GNU-stack")};
-  const uint32_t symbol_name = add_name(symbol_names, place.symbol);
+  const uint32_t symbol_name = add_name(symbol_names, constants.symbol());
 
   const int64_t symbols_at = aligned(sizeof(typename Elf::Header), 8);
   const int64_t symbol_names_at = symbols_at + 2 * static_cast<int64_t>(sizeof(typename Elf::Symbol));
@@ -245,12 +251,12 @@ Bytes object_of(const ConstantsFile& constants, const Target& target, const Cons
     }
     put(bytes, headers_at + index * static_cast<int64_t>(sizeof(typename Elf::Section)), result);
   };
-  const uint32_t data_type = place.block == BlockIs::Following ? SHT_PROGBITS : SHT_NOBITS;
+  const uint32_t data_type = block == BlockIs::Following ? SHT_PROGBITS : SHT_NOBITS;
   // A board that runs an executable may have little storage, and the hole would be a good part of a small network's file.
-  const bool mapped = place.block == BlockIs::Mapped || (place.block == BlockIs::Kept && !target.is_riscv());
+  const bool mapped = block == BlockIs::Mapped || (block == BlockIs::Kept && !target.is_riscv());
   const bool huge = mapped && constants.byte_count() >= kLeastInHugePages;
   section(kData, data_type, SHF_ALLOC, data_at, constants.byte_count(), huge ? kHugePage : kAlignment);
-  section(kEmpty, SHT_PROGBITS, SHF_ALLOC | (place.block == BlockIs::Kept ? kRetain : 0), data_at, 0, kAlignment);
+  section(kEmpty, SHT_PROGBITS, SHF_ALLOC | (block == BlockIs::Kept ? kRetain : 0), data_at, 0, kAlignment);
   section(kSymbols, SHT_SYMTAB, 0, symbols_at, 2 * sizeof(typename Elf::Symbol), 8);
   section(kSymbolNames, SHT_STRTAB, 0, symbol_names_at, static_cast<int64_t>(symbol_names.size()), 1);
   section(kSectionNames, SHT_STRTAB, 0, section_names_at,
@@ -261,9 +267,9 @@ Bytes object_of(const ConstantsFile& constants, const Target& target, const Cons
 
 }  // namespace
 
-Bytes constants_object(const ConstantsFile& constants, const Target& target, const ConstantsPlace& place) {
+Bytes constants_object(const ConstantsFile& constants, const Target& target, const std::string& section_name, BlockIs block) {
   const auto make = target.arch == Arch::RiscV32 ? object_of<Elf32> : object_of<Elf64>;
-  return make(constants, target, place);
+  return make(constants, target, section_name, block);
 }
 
 void fill_in_constants(const ConstantsFile& constants, const std::string& path, const std::string& section) {

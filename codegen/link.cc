@@ -171,7 +171,7 @@ class Linking {
     for (const Bytes& code : objects.code) write_object(code);
     if (objects.constants == nullptr) return;
     constants_ = objects.constants;
-    write_object(constants_object(*constants_, target_, {section_, constants_symbol(objects.prefix), block_}));
+    write_object(constants_object(*constants_, target_, section_, block_));
   }
 
   // These functions come first, in this order, and then all other code.
@@ -254,7 +254,7 @@ void write_archive(const ModelObjects& objects, const std::vector<std::pair<std:
   // The last member, so that all of the archive but the constants themselves is made in memory.
   Bytes constants;
   if (objects.constants) {
-    constants = constants_object(*objects.constants, target, {kObjectConstantsSection, constants_symbol(objects.prefix), BlockIs::Following});
+    constants = constants_object(*objects.constants, target, kObjectConstantsSection, BlockIs::Following);
     add("constants.o", constants);
   }
   // By way of memory: LLVM's own writing ends the process where the disk is full.

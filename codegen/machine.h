@@ -5,7 +5,6 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Target/TargetMachine.h>
 
-#include <map>
 #include <memory>
 #include <string>
 
@@ -39,9 +38,6 @@ class Unit {
   Bytes object();
   std::string assembly();
 
-  // The stack of the functions of object().
-  const std::map<std::string, StackFrame>& frames() const { return frames_; }
-
  private:
   // How code for a processor that executes instructions in order is put in order, and given registers. No order is the best one for all
   // loops: where vectors do not fit the registers by one, others are tried, and the one with the fewest saved vectors is taken.
@@ -63,7 +59,6 @@ class Unit {
 
   Target target_;
   Attempt attempt_;
-  std::map<std::string, StackFrame> frames_;
   std::unique_ptr<llvm::LLVMContext> context_;
   std::unique_ptr<llvm::TargetMachine> machine_;
   std::unique_ptr<llvm::Module> module_;

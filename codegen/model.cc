@@ -26,12 +26,6 @@ Bytes plan_object(const Plan& plan, const Target& target, const PlanNames& names
   return unit.object();
 }
 
-// Code and the stack of its functions.
-struct Compiled {
-  Bytes code;
-  std::map<std::string, StackFrame> frames = {};
-};
-
 // A kernel's version, by the length of vectors that it needs.
 struct Choice {
   int bits;
@@ -73,15 +67,14 @@ void choose_by_length(Unit& unit, const std::string& name, const std::vector<Cho
   call(any);
 }
 
-Compiled hidden_kernel_object(const ScheduledKernel& kernel, const Target& target, const std::string& name,
-                              const std::vector<Choice>& choices = {}) {
+Bytes hidden_kernel_object(const ScheduledKernel& kernel, const Target& target, const std::string& name,
+                           const std::vector<Choice>& choices = {}) {
   Unit unit(target, name);
   emit_kernel(unit, kernel);
   unit.module().getFunction(name)->setVisibility(llvm::GlobalValue::HiddenVisibility);
   if (!choices.empty()) choose_by_length(unit, name, choices);
   unit.optimise();
-  Bytes code = unit.object();
-  return {std::move(code), unit.frames()};
+  return unit.object();
 }
 
 // What is compiled of a plan beside its steps: kernels in order, and then their versions, those of one length together.
@@ -168,12 +161,11 @@ class ConstantWriter {
 ModelObjects model_objects(const Plan& plan, const Target& target, const std::string& descriptor_symbol,
                            int threads) {
   const PlanNames names{descriptor_symbol};
-  auto constants = std::make_shared<ConstantsFile>(constant_offsets(plan.constants).back());
+  auto constants = std::make_shared<ConstantsFile>(names.constants(), constant_offsets(plan.constants).back());
   ConstantWriter writer(plan.constants, *constants);
   // Object 0 is the plan, the others the kernels in order, and then their versions.
   const std::vector<KernelCode> kernels = kernels_of(plan, target, names);
   std::vector<Bytes> code(kernels.size() + 1);
-  std::vector<std::map<std::string, StackFrame>> frames(code.size());
   const size_t count = code.size() + plan.constants.size();
   std::vector<std::exception_ptr> errors(count);
   std::atomic<size_t> next{0};
@@ -183,9 +175,7 @@ ModelObjects model_objects(const Plan& plan, const Target& target, const std::st
         if (i == 0) code[i] = plan_object(plan, target, names);
         else if (i < code.size()) {
           const KernelCode& kernel = kernels[i - 1];
-          Compiled made = hidden_kernel_object(*kernel.kernel, kernel.target, kernel.name, kernel.choices);
-          code[i] = std::move(made.code);
-          frames[i] = std::move(made.frames);
+          code[i] = hidden_kernel_object(*kernel.kernel, kernel.target, kernel.name, kernel.choices);
         } else writer.write(i - code.size());
       } catch (...) {
         errors[i] = std::current_exception();
@@ -201,9 +191,7 @@ ModelObjects model_objects(const Plan& plan, const Target& target, const std::st
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
-  ModelObjects objects{std::move(code), std::move(constants), functions_by_length(kernels), descriptor_symbol, {}};
-  for (auto& each : frames) objects.frames.merge(each);
-  return objects;
+  return {std::move(code), std::move(constants), functions_by_length(kernels)};
 }
 
 }  // namespace tc

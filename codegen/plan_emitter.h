@@ -4,16 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "codegen/constants.h"
 #include "codegen/machine.h"
 #include "ir/plan.h"
 
 namespace tc {
 
-// Names of what the objects of one model share; all but the descriptor, which TC_DESCRIPTOR_SYMBOL names too, are hidden.
+// Names of what the objects of one model share; all but the descriptor are hidden.
 struct PlanNames {
   std::string descriptor;
-  std::string constants() const { return constants_symbol(descriptor); }
+  std::string constants() const { return descriptor + "_constants"; }
   std::string kernel(size_t index) const { return descriptor + "_kernel_" + std::to_string(index); }
   // Of what a kernel that has versions does where none of them fits.
   static std::string any(const std::string& kernel) { return kernel + "_any"; }

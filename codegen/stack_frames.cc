@@ -11,10 +11,17 @@ namespace {
 
 constexpr uint64_t kLeastAlignment = 8, kAlignment = 16;   // of a scalable object, of all of a function together
 
+constexpr const char *kBytes = "tc-stack", *kScalableBytes = "tc-scalable-stack";   // attributes of functions
+
+void note(llvm::Function& function, const StackFrame& frame) {
+  function.addFnAttr(kBytes, std::to_string(frame.bytes));
+  function.addFnAttr(kScalableBytes, std::to_string(frame.scalable_bytes));
+}
+
 class StackFrames : public llvm::MachineFunctionPass {
  public:
   static char ID;
-  explicit StackFrames(std::map<std::string, StackFrame>& frames) : MachineFunctionPass(ID), frames_(frames) {}
+  StackFrames() : MachineFunctionPass(ID) {}
 
   llvm::StringRef getPassName() const override { return "Stack frames"; }
   void getAnalysisUsage(llvm::AnalysisUsage& usage) const override {
@@ -30,18 +37,32 @@ class StackFrames : public llvm::MachineFunctionPass {
       const uint64_t alignment = std::max(info.getObjectAlign(i).value(), kLeastAlignment);
       scalable += llvm::alignTo(static_cast<uint64_t>(info.getObjectSize(i)), alignment);
     }
-    frames_[function.getName().str()] = {static_cast<int64_t>(info.getStackSize()), static_cast<int64_t>(llvm::alignTo(scalable, kAlignment))};
+    note(function.getFunction(), {static_cast<int64_t>(info.getStackSize()), static_cast<int64_t>(llvm::alignTo(scalable, kAlignment))});
     return false;
   }
-
- private:
-  std::map<std::string, StackFrame>& frames_;
 };
 
 char StackFrames::ID = 0;
 
 }  // namespace
 
-llvm::Pass* create_stack_frames(std::map<std::string, StackFrame>& frames) { return new StackFrames(frames); }
+llvm::Pass* create_stack_frames() { return new StackFrames(); }
+
+std::map<std::string, StackFrame> stack_frames(const llvm::Module& module) {
+  std::map<std::string, StackFrame> frames;
+  for (const llvm::Function& function : module) {
+    if (!function.hasFnAttribute(kBytes)) continue;
+    StackFrame& frame = frames[function.getName().str()];
+    function.getFnAttribute(kBytes).getValueAsString().getAsInteger(10, frame.bytes);
+    function.getFnAttribute(kScalableBytes).getValueAsString().getAsInteger(10, frame.scalable_bytes);
+  }
+  return frames;
+}
+
+void note_stack_frames(llvm::Module& module, const std::map<std::string, StackFrame>& frames) {
+  for (llvm::Function& function : module) {
+    if (const auto found = frames.find(function.getName().str()); found != frames.end()) note(function, found->second);
+  }
+}
 
 }  // namespace tc

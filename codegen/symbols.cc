@@ -9,7 +9,7 @@
 #include <list>
 
 #include "codegen/constants.h"
-#include "codegen/plan_emitter.h"
+#include "codegen/renamed.h"
 #include "runtime/abi.h"
 
 namespace tc {
@@ -38,20 +38,20 @@ Bytes with_names(const Bytes& object, const Rename& rename) {
 
 }  // namespace
 
-ModelObjects renamed(const ModelObjects& objects, const std::string& name, Renamed which) {
+ModelObjects renamed(const ModelObjects& objects, const std::string& symbol, const std::string& name, Renamed which) {
   const std::string alias = TC_DESCRIPTOR_SYMBOL;
-  TC_CHECK(objects.prefix != alias && !objects.prefix.empty());
+  TC_CHECK(symbol != alias);
   const auto rename = [&](const std::string& old) {
     // A file that is called as the alias is: the descriptor itself has that name then.
     if (old == alias && name == alias) return name + "_alias";
-    if (old == objects.prefix) return name;
-    const bool begins_so = old.rfind(objects.prefix, 0) == 0;
-    return which == Renamed::All && begins_so ? name + old.substr(objects.prefix.size()) : old;
+    if (old == symbol) return name;
+    return which == Renamed::All && old.rfind(symbol, 0) == 0 ? name + old.substr(symbol.size()) : old;
   };
-  ModelObjects result{{}, objects.constants, {}, which == Renamed::All ? name : objects.prefix, {}};
+  ModelObjects result;
   for (const Bytes& code : objects.code) result.code.push_back(with_names(code, rename));
+  result.constants = objects.constants;
+  if (objects.constants) result.constants = std::make_shared<ConstantsFile>(*objects.constants, rename(objects.constants->symbol()));
   for (const std::string& function : objects.by_length) result.by_length.push_back(rename(function));
-  for (const auto& [function, frame] : objects.frames) result.frames[rename(function)] = frame;
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "codegen/bare_sizes.h"
 #include "codegen/constants.h"
 #include "frontend/pipeline/artefact_names.h"
 #include "ir/error.h"
@@ -97,12 +98,6 @@ std::string about(const CompiledModel& model) {
          " * at once, each with an arena of its own.";
 }
 
-// The stack of a run on registers of the target's length; longer ones take more.
-int64_t stack_bytes(const CompiledModel& model, const StackFrame& stack) {
-  constexpr int kScaleBits = 64;
-  return stack.bytes + stack.scalable_bytes * std::max(1, model.target.vector_bits / kScaleBits);
-}
-
 std::string declarations(const CompiledModel& model, const std::string& prefix, const BareSizes& sizes) {
   const std::string macros = upper(prefix);
   std::set<std::string> taken;
@@ -122,10 +117,10 @@ std::string declarations(const CompiledModel& model, const std::string& prefix, 
       << "#define " << macros << "_ARENA_ALIGNMENT " << kBareArenaAlignment << "\n"
       << "extern uint8_t " << prefix << "_arena[" << macros << "_ARENA_BYTES];\n\n"
       << "/* Code and tables beside the weights, and what a run takes of the stack";
-  if (sizes.stack.scalable_bytes > 0) out << " with vectors of " << model.target.vector_bits << " bits";
+  if (sizes.stack_grows) out << " with vectors of " << model.target.vector_bits << " bits";
   out << ". */\n"
       << "#define " << macros << "_CODE_BYTES " << sizes.code << "\n"
-      << "#define " << macros << "_STACK_BYTES " << stack_bytes(model, sizes.stack) << "\n\n";
+      << "#define " << macros << "_STACK_BYTES " << sizes.stack << "\n\n";
   write_ports(out, inputs);
   write_ports(out, outputs);
   out << "\n/* What " << prefix << "_run returns. */\n"
@@ -170,10 +165,12 @@ ExportedSizes export_bare(const CompiledModel& model, const std::string& path, c
   refuse_late_sizes(model.plan);
   refuse_more_than_addresses(model);
   const std::string prefix = c_name(path);
-  const BareSizes sizes = link_bare({model.plan, model.objects, model.target, prefix}, part);
+  const BareModel bare{model.plan, model.objects, model.target, kUnnamedDescriptor, prefix};
+  link_bare(bare, part);
+  const BareSizes sizes = bare_sizes(bare, part);
   refuse_more_than_flash(model, sizes);
   write_header(path, about(model), declarations(model, prefix, sizes));
-  return {sizes.constants, sizes.code, sizes.arena, sizes.zeros, stack_bytes(model, sizes.stack)};
+  return {sizes.constants, sizes.code, sizes.arena, sizes.zeros, sizes.stack};
 }
 
 }  // namespace tc

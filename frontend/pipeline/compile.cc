@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "codegen/renamed.h"
 #include "frontend/pipeline/artefact_names.h"
 #include "frontend/pipeline/bare.h"
 #include "ir/error.h"
@@ -237,14 +238,14 @@ std::optional<ExportedSizes> export_model(const CompiledModel& model, const std:
   std::optional<ExportedSizes> sizes;
   written_apart(path, [&](const std::string& part) {
     if (kind == "shared") {
-      link_shared(renamed(model.objects, symbol, Renamed::Descriptor), model.target, part);
+      link_shared(renamed(model.objects, kUnnamedDescriptor, symbol, Renamed::Descriptor), model.target, part);
     } else if (kind == "executable") {
       link_executable(model.objects, model.target, libraries, part);
     } else if (kind == "object") {
-      link_object(renamed(model.objects, symbol, Renamed::All), model.target, part);
+      link_object(renamed(model.objects, kUnnamedDescriptor, symbol, Renamed::All), model.target, part);
       write_header_of_linked(model, path);
     } else if (kind == "static") {
-      write_archive(renamed(model.objects, symbol, Renamed::All), archive_members(libraries + "/libtc_runtime.a"), model.target, part);
+      write_archive(renamed(model.objects, kUnnamedDescriptor, symbol, Renamed::All), archive_members(libraries + "/libtc_runtime.a"), model.target, part);
       write_header_of_linked(model, path);
     } else if (kind == "bare") {
       sizes = export_bare(model, path, part);
