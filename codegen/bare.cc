@@ -9,10 +9,12 @@
 #include <fstream>
 #include <set>
 
-#include "codegen/codegen.h"
+#include "codegen/bare_sizes.h"
 #include "codegen/constants.h"
 #include "codegen/kernel_emitter.h"
 #include "codegen/plan_emitter.h"
+#include "codegen/stack_frames.h"
+#include "codegen/symbols.h"
 #include "ir/error.h"
 #include "ir/plan_steps.h"
 
@@ -22,30 +24,19 @@ namespace {
 // What compilers take for granted in every C program, free-standing ones included.
 const std::set<std::string> kMemoryFunctions = {"memcpy", "memmove", "memset"};
 
-// A fault of LLVM's or ours; what a user can do wrong is refused before.
-template <class T>
-T must(llvm::Expected<T> result, const std::string& path) {
-  if (!result) fail(ErrorKind::Internal, "cannot make ", path, ": ", llvm::toString(result.takeError()));
-  return std::move(*result);
-}
-
-void must(llvm::Error error, const std::string& path) {
-  if (error) fail(ErrorKind::Internal, "cannot make ", path, ": ", llvm::toString(std::move(error)));
-}
-
 // Interrupts of a system without an OS may use the stack of what they interrupt.
-void forbid_red_zone(Unit& unit) {
+Bytes without_red_zone(Unit& unit) {
   for (llvm::Function& function : unit.module()) {
     if (!function.isDeclaration()) function.addFnAttr(llvm::Attribute::NoRedZone);
   }
+  unit.optimise();
+  return unit.object();
 }
 
 Bytes plan_object(const BareModel& model, const PlanNames& names) {
   Unit unit(model.target, model.prefix);
   emit_bare_plan(unit, model.plan, names, model.prefix);
-  forbid_red_zone(unit);
-  unit.optimise();
-  return unit.object();
+  return without_red_zone(unit);
 }
 
 // As it is there, but for x86-64, whose other artefacts use memory below the stack's end.
@@ -53,9 +44,7 @@ Bytes kernel_object(const BareModel& model, const PlanNames& names, size_t index
   if (model.target.arch != Arch::X86_64) return model.objects.code.at(index + 1);
   Unit unit(model.target, names.kernel(index));
   emit_kernel(unit, model.plan.kernels[index]);
-  forbid_red_zone(unit);
-  unit.optimise();
-  return unit.object();
+  return without_red_zone(unit);
 }
 
 std::string label_of_kernel(const Plan& plan, size_t kernel) {
@@ -140,6 +129,44 @@ void keep_only_the_face(const BareModel& model, const PlanNames& names, const st
   if (!out) fail(ErrorKind::Device, "cannot write ", path, ": is the disk full?");
 }
 
+// The frames of a unit's functions together: the largest.
+StackFrame largest_frame(const Unit& unit, llvm::Module& module) {
+  StackFrame largest;
+  for (const auto& [function, frame] : stack_frames(module)) {
+    largest.bytes = std::max(largest.bytes, frame.bytes);
+    largest.scalable_bytes = std::max(largest.scalable_bytes, frame.scalable_bytes);
+  }
+  // The address to which a call returns is no part of a frame there.
+  if (unit.target().arch == Arch::X86_64) largest.bytes += 8;
+  return largest;
+}
+
+StackFrame stack_of(Unit& unit) {
+  without_red_zone(unit);
+  return largest_frame(unit, unit.module());
+}
+
+// Of a run: its own frame, and the largest of a kernel's or of a kernel's version.
+StackFrame stack_of_run(const BareModel& model) {
+  const PlanNames names{model.descriptor_symbol};
+  StackFrame kernels;
+  const auto add = [&](const ScheduledKernel& kernel, const Target& target) {
+    Unit unit(target, names.kernel(0));
+    emit_kernel(unit, kernel);
+    const StackFrame frame = stack_of(unit);
+    kernels.bytes = std::max(kernels.bytes, frame.bytes);
+    kernels.scalable_bytes = std::max(kernels.scalable_bytes, frame.scalable_bytes);
+  };
+  for (const ScheduledKernel& kernel : model.plan.kernels) add(kernel, model.target);
+  for (const auto& [index, versions] : model.plan.versions) {
+    for (const VectorVersion& version : versions) add(version.kernel, parse_target(version.target));
+  }
+  Unit unit(model.target, model.prefix);
+  emit_bare_plan(unit, model.plan, names, model.prefix);
+  const StackFrame run = stack_of(unit);
+  return {run.bytes + kernels.bytes, run.scalable_bytes + kernels.scalable_bytes};
+}
+
 }  // namespace
 
 int64_t plan_scratch_bytes(const Plan& plan) {
@@ -174,6 +201,27 @@ void link_bare(const BareModel& model, const std::string& path) {
   for (size_t i = model.plan.kernels.size() + 1; i < model.objects.code.size(); ++i) objects.code.push_back(model.objects.code[i]);
   link_object(objects, model.target, path);
   keep_only_the_face(model, names, path);
+}
+
+BareSizes bare_sizes(const BareModel& model, const std::string& path) {
+  constexpr int kScaleBits = 64;
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
+  if (!buffer) fail(ErrorKind::Device, "cannot read ", path, ": ", buffer.getError().message());
+  const auto object = must(llvm::object::ObjectFile::createObjectFile((*buffer)->getMemBufferRef()), path);
+  BareSizes sizes;
+  for (const llvm::object::ELFSectionRef section : object->sections()) {
+    if (!(section.getFlags() & llvm::ELF::SHF_ALLOC)) continue;
+    const std::string name = must(section.getName(), path).str();
+    int64_t& part = name == ".rodata." + model.prefix + "_weights"   ? sizes.constants
+                    : name == ".bss." + model.prefix + "_arena"      ? sizes.arena
+                    : section.getFlags() & llvm::ELF::SHF_WRITE ? sizes.zeros
+                                                                : sizes.code;
+    part += static_cast<int64_t>(section.getSize());
+  }
+  const StackFrame stack = stack_of_run(model);
+  sizes.stack = stack.bytes + stack.scalable_bytes * std::max(1, model.target.vector_bits / kScaleBits);
+  sizes.stack_grows = stack.scalable_bytes > 0;
+  return sizes;
 }
 
 }  // namespace tc

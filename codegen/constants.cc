@@ -177,6 +177,11 @@ ConstantsFile::ConstantsFile(std::string symbol, int64_t bytes)
   cannot_write("the model's constants to the temporary folder");
 }
 
+ConstantsFile::ConstantsFile(const ConstantsFile& other, std::string symbol)
+    : symbol_(std::move(symbol)), byte_count_(other.byte_count_), descriptor_(fcntl(other.descriptor_, F_DUPFD_CLOEXEC, 0)) {
+  if (descriptor_ < 0) cannot_write("the model's constants to the temporary folder");
+}
+
 ConstantsFile::~ConstantsFile() { close(descriptor_); }
 
 void ConstantsFile::write(int64_t offset, const Bytes& bytes) {

@@ -21,6 +21,8 @@ class ConstantsFile {
   // A block of `bytes` bytes, all 0, that code finds under `symbol`.
   ConstantsFile(std::string symbol, int64_t bytes);
   ~ConstantsFile();
+  // The same block of the same file under another symbol.
+  ConstantsFile(const ConstantsFile& other, std::string symbol);
   ConstantsFile(const ConstantsFile&) = delete;
   ConstantsFile& operator=(const ConstantsFile&) = delete;
 

@@ -29,6 +29,7 @@
 #include "codegen/masked_accesses.h"
 #include "codegen/maxima.h"
 #include "codegen/overlap_sums.h"
+#include "codegen/stack_frames.h"
 #include "codegen/sums_in_place.h"
 #include "ir/error.h"
 
@@ -222,6 +223,7 @@ Bytes Unit::emit(bool assembly) {
   Bytes result = emit_once(assembly, fewest);
   if (before_ == nullptr) return result;
   Attempt best = attempt_;
+  std::map<std::string, StackFrame> frames = stack_frames(*module_);
   for (const Attempt& each : kOthers) {
     if (fewest == 0) break;
     begin_again(each);
@@ -230,9 +232,11 @@ Bytes Unit::emit(bool assembly) {
     if (spills >= fewest) continue;
     fewest = spills;
     best = each;
+    frames = stack_frames(*module_);
     result = std::move(other);
   }
   attempt_ = best;
+  note_stack_frames(*module_, frames);
   return result;
 }
 
@@ -256,6 +260,7 @@ Bytes Unit::emit_once(bool assembly, int& spills) {
     config->insertPass(&llvm::StackSlotColoringID, create_count_spills(spills));
     config->insertPass(&llvm::PeepholeOptimizerID, create_sums_in_place());
   }
+  config->insertPass(&llvm::PrologEpilogCodeInserterID, create_stack_frames());
   if (any_function("tc-sums-in-order")) config->disablePass(&llvm::MachineCombinerID);
   config->setDisableVerify(true);
   passes.add(config);

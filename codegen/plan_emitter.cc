@@ -543,6 +543,10 @@ class PlanEmitter {
                                             llvm::GlobalValue::ExternalLinkage, descriptor,
                                             names_.descriptor);
     global->setAlignment(llvm::Align(16));
+    // What opens files, and the main of executables, know this name alone. It is weak: a program may have several models.
+    if (names_.descriptor != TC_DESCRIPTOR_SYMBOL) {
+      llvm::GlobalAlias::create(global->getValueType(), 0, llvm::GlobalValue::WeakAnyLinkage, TC_DESCRIPTOR_SYMBOL, global, &module_);
+    }
   }
 
   Unit& unit_;

@@ -1,14 +1,14 @@
 // The artefact for systems without an OS, and its header.
 #include "frontend/pipeline/bare.h"
 
-#include <fstream>
 #include <set>
 #include <sstream>
 
+#include "codegen/bare_sizes.h"
 #include "codegen/constants.h"
+#include "frontend/pipeline/artefact_names.h"
 #include "ir/error.h"
 #include "ir/plan_steps.h"
-#include "runtime/abi.h"
 
 namespace tc {
 namespace {
@@ -47,37 +47,6 @@ void refuse_late_sizes(const Plan& plan) {
            ", and ", kNoRuntime, " that would tell it", remedy);
     }
   }
-}
-
-std::string identifier(const std::string& name) {
-  std::string result;
-  for (const char c : name) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-    const bool digit = c >= '0' && c <= '9';
-    if (digit && result.empty()) result = "_";
-    result += letter || digit ? c : '_';
-  }
-  return result.empty() ? "_" : result;
-}
-
-std::string upper(std::string name) {
-  for (char& c : name) {
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return name;
-}
-
-// Text that stays inside a comment or a C string, whatever a model's file calls its parts.
-std::string harmless(const std::string& name) {
-  std::string result;
-  for (const char c : name) result += c >= ' ' && c <= '~' && c != '*' && c != '"' && c != '\\' && c != '?' ? c : '_';
-  return result;
-}
-
-std::string stem(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string file = slash == std::string::npos ? path : path.substr(slash + 1);
-  return identifier(file.substr(0, file.rfind('.')));
 }
 
 // C's type of an element; formats that C lacks are their bits.
@@ -122,17 +91,20 @@ void write_ports(std::ostream& out, const std::vector<Argument>& arguments) {
   }
 }
 
-std::string header_text(const CompiledModel& model, const std::string& prefix) {
+std::string about(const CompiledModel& model) {
+  return "model '" + harmless(model.plan.model) + "' for a system without an operating system: link this file.\n"
+         " * It needs memcpy, memmove and memset at most, .bss cleared, the CPU's features below switched on (on RISC-V FS and VS of\n"
+         " * mstatus), rounding to nearest, and some stack. It allocates nothing, keeps nothing between runs and may run on several cores\n"
+         " * at once, each with an arena of its own.";
+}
+
+std::string declarations(const CompiledModel& model, const std::string& prefix, const BareSizes& sizes) {
   const std::string macros = upper(prefix);
   std::set<std::string> taken;
   const auto inputs = arguments_of(model.plan.inputs, "input", prefix, taken);
   const auto outputs = arguments_of(model.plan.outputs, "output", prefix, taken);
   std::ostringstream out;
-  out << "/* Model '" << harmless(model.plan.model) << "' for a system without an operating system: link " << prefix << ".o.\n"
-      << " * It needs memcpy, memmove and memset at most, .bss cleared, the CPU's features below switched on (on RISC-V FS and VS of\n"
-      << " * mstatus), rounding to nearest, and some stack. It allocates nothing, keeps nothing between runs and may run on several cores\n"
-      << " * at once, each with an arena of its own. */\n"
-      << "#ifndef " << macros << "_H_\n#define " << macros << "_H_\n\n#include <stdint.h>\n\n"
+  out << "#include <stdint.h>\n\n"
       << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
       << "#define " << macros << "_TARGET \"" << harmless(model.target.name) << "\"\n"
       << "#define " << macros << "_FEATURES \"" << harmless(plan_features(model.plan, model.target)) << "\"\n\n"
@@ -143,7 +115,12 @@ std::string header_text(const CompiledModel& model, const std::string& prefix) {
       << " * the program unless something names it (--gc-sections). */\n"
       << "#define " << macros << "_ARENA_BYTES " << bare_arena_bytes(model.plan) << "\n"
       << "#define " << macros << "_ARENA_ALIGNMENT " << kBareArenaAlignment << "\n"
-      << "extern uint8_t " << prefix << "_arena[" << macros << "_ARENA_BYTES];\n\n";
+      << "extern uint8_t " << prefix << "_arena[" << macros << "_ARENA_BYTES];\n\n"
+      << "/* Code and tables beside the weights, and what a run takes of the stack";
+  if (sizes.stack_grows) out << " with vectors of " << model.target.vector_bits << " bits";
+  out << ". */\n"
+      << "#define " << macros << "_CODE_BYTES " << sizes.code << "\n"
+      << "#define " << macros << "_STACK_BYTES " << sizes.stack << "\n\n";
   write_ports(out, inputs);
   write_ports(out, outputs);
   out << "\n/* What " << prefix << "_run returns. */\n"
@@ -157,7 +134,7 @@ std::string header_text(const CompiledModel& model, const std::string& prefix) {
       << "int " << prefix << "_run(";
   for (const Argument& input : inputs) out << "const " << c_type(input.port->dtype) << "* " << input.name << ", ";
   for (const Argument& output : outputs) out << c_type(output.port->dtype) << "* " << output.name << ", ";
-  out << "void* arena);\n\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
+  out << "void* arena);\n\n#ifdef __cplusplus\n}\n#endif\n";
   return out.str();
 }
 
@@ -175,23 +152,25 @@ void refuse_more_than_addresses(const CompiledModel& model) {
        " bytes have no room in the addresses of target ", model.target.name, ", which have 32 bits; use a smaller model or a 64-bit target");
 }
 
-}  // namespace
-
-std::string header_path(const std::string& path) {
-  const size_t dot = path.rfind('.'), slash = path.rfind('/');
-  const bool has_suffix = dot != std::string::npos && (slash == std::string::npos || dot > slash);
-  return (has_suffix ? path.substr(0, dot) : path) + ".h";
+// What lies in flash memory is known when code is.
+void refuse_more_than_flash(const CompiledModel& model, const BareSizes& sizes) {
+  if (model.max_flash == 0 || sizes.constants + sizes.code <= model.max_flash) return;
+  fail(ErrorKind::Unsupported, "model '", model.plan.model, "' needs ", sizes.constants, " bytes for constants and ", sizes.code, " for code, but max_flash gives it ",
+       model.max_flash, "; use a smaller or a quantised model, or give it more by max_flash");
 }
 
-void export_bare(const CompiledModel& model, const std::string& path) {
+}  // namespace
+
+ExportedSizes export_bare(const CompiledModel& model, const std::string& path, const std::string& part) {
   refuse_late_sizes(model.plan);
   refuse_more_than_addresses(model);
-  const std::string prefix = stem(path), header = header_path(path);
-  link_bare({model.plan, model.objects, model.target, TC_DESCRIPTOR_SYMBOL, prefix}, path);
-  std::ofstream out(header);
-  out << header_text(model, prefix);
-  out.close();
-  if (!out) fail(ErrorKind::Device, "cannot write '", header, "'; check the folder and the free space");
+  const std::string prefix = c_name(path);
+  const BareModel bare{model.plan, model.objects, model.target, kUnnamedDescriptor, prefix};
+  link_bare(bare, part);
+  const BareSizes sizes = bare_sizes(bare, part);
+  refuse_more_than_flash(model, sizes);
+  write_header(path, about(model), declarations(model, prefix, sizes));
+  return {sizes.constants, sizes.code, sizes.arena, sizes.zeros, sizes.stack};
 }
 
 }  // namespace tc

@@ -8,11 +8,9 @@
 
 namespace tc {
 
-// Writes the object to `path` and the header beside it. What they declare begins with the path's stem: kws.o has kws_run().
-// An Unsupported error names the node where a run needs what only the runtime gives: sizes that are known late.
-void export_bare(const CompiledModel& model, const std::string& path);
-
-// The path with .h in place of its suffix.
-std::string header_path(const std::string& path);
+// Writes the object to `part`, which is to become `path`, and the header beside that. What they declare begins with the path's c_name():
+// kws.o has kws_run(). An Unsupported error names the node where a run needs what only the runtime gives (sizes that are known late), or says
+// that constants and code are more than `max_flash`.
+ExportedSizes export_bare(const CompiledModel& model, const std::string& path, const std::string& part);
 
 }  // namespace tc

@@ -3,17 +3,19 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <set>
 #include <thread>
 
+#include "codegen/renamed.h"
+#include "frontend/pipeline/artefact_names.h"
 #include "frontend/pipeline/bare.h"
 #include "ir/error.h"
 #include "ir/interrupt.h"
 #include "ir/passes/arithmetic_notes.h"
 #include "ir/passes/pass.h"
-#include "runtime/abi.h"
 #include "tuner/log.h"
 
 namespace tc {
@@ -60,19 +62,43 @@ std::vector<std::pair<std::string, Bytes>> archive_members(const std::string& pa
   return members;
 }
 
-void write_header(const std::string& path, const std::string& symbol) {
-  std::ofstream out(path);
-  out << "/* Compiled model: open it with tc_model_open_linked(&" << symbol << "). */\n"
-      << "#pragma once\n#include \"tc_runtime.h\"\n"
-      << "#ifdef __cplusplus\nextern \"C\"\n#else\nextern\n#endif\n"
-      << "const struct tc_descriptor " << symbol << ";\n";
-  if (!out) fail(ErrorKind::Device, "cannot write '", path, "'; check the folder and the free space");
+std::string descriptor_symbol(const std::string& path) { return c_name(path) + "_descriptor"; }
+
+// Of a model that the runtime opens.
+void write_header_of_linked(const CompiledModel& model, const std::string& path) {
+  const std::string symbol = descriptor_symbol(path);
+  write_header(path, "model '" + harmless(model.plan.model) + "' for " + harmless(model.target.name) + ". Open it with tc_model_open_linked(&" + symbol +
+                     ", &model).",
+               "#include \"tc_runtime.h\"\n\n#ifdef __cplusplus\nextern \"C\"\n#else\nextern\n#endif\nconst struct tc_descriptor " + symbol + ";\n\n");
+}
+
+// Calls write(part) with a path for what is to become the file at `path`; what is in use is replaced, never overwritten.
+void written_apart(const std::string& path, const std::function<void(const std::string&)>& write) {
+  const std::string part = path + ".part";
+  std::error_code ignored;
+  try {
+    write(part);
+    std::filesystem::rename(part, path);
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::filesystem::remove(part, ignored);
+    fail(ErrorKind::Device, "cannot write '", path, "': ", error.code().message());
+  } catch (...) {
+    std::filesystem::remove(part, ignored);
+    throw;
+  }
 }
 
 }  // namespace
 
 int worker_count(int wanted) {
   return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void set_limits(BuildOptions& build, const CompileOptions& options) {
+  // The kind of artefact of these targets keeps its constants in read-only memory.
+  const bool apart = options.max_ram > 0 && build.target.arch == Arch::RiscV32;
+  if (options.max_ram > 0) build.memory_limit = build.segment_limit = options.max_ram;
+  if (options.max_flash > 0 || apart) build.constants_limit = options.max_flash > 0 ? options.max_flash : INT64_MAX;
 }
 
 bool wants_fast(const CompileOptions& options) {
@@ -134,7 +160,7 @@ CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& 
   // The one kind of artefact with addresses of 32 bits, `bare`, has one thread; and dividing work among threads would take a library's function.
   build.threads = model.target.arch == Arch::RiscV32 ? 1 : worker_count(options.threads);
   build.tolerance = options.tolerance;
-  if (options.max_ram > 0) build.memory_limit = build.segment_limit = options.max_ram;
+  set_limits(build, options);
   build.traces = options.traces;
   std::vector<std::string> notes;
   std::optional<Log> log;
@@ -154,6 +180,7 @@ CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& 
   check_symbols(graph);
   model.arithmetic = all_arithmetic(graph);
   model.quantised = options.quantised;
+  model.max_flash = options.max_flash;
   BuiltPlan built = build_plan(std::move(graph), build);
   model.plan = std::move(built.plan);
   model.reports = std::move(built.reports);
@@ -170,7 +197,7 @@ CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& 
 }
 
 void generate_code(CompiledModel& model, const CompileOptions& options, Stopwatch& watch) {
-  model.objects = model_objects(model.plan, model.target, TC_DESCRIPTOR_SYMBOL, worker_count(options.build_threads));
+  model.objects = model_objects(model.plan, model.target, kUnnamedDescriptor, worker_count(options.build_threads));
   // They are in their file now.
   for (PlanConstant& constant : model.plan.constants) constant.release();
   watch.lap("code");
@@ -219,28 +246,34 @@ CompiledModel compile_model(Source source, const CompileOptions& options) {
   return from_source(std::move(source), options, true);
 }
 
-void export_model(const CompiledModel& model, const std::string& kind, const std::string& path,
-                  const std::string& library_folder) {
+std::optional<ExportedSizes> export_model(const CompiledModel& model, const std::string& kind, const std::string& path,
+                                          const std::string& library_folder) {
   if (model.target.arch == Arch::RiscV32 && kind != "bare") {
     fail(ErrorKind::Unsupported, "cannot make an artefact of kind '", kind, "' for target ", model.target.name,
          ": there is no runtime for addresses of 32 bits; export kind 'bare', which needs none");
   }
   const std::string libraries = library_folder + "/" + library_folder_name(model.target.arch);
-  if (kind == "shared") {
-    link_shared(model.objects, model.target, path);
-  } else if (kind == "executable") {
-    link_executable(model.objects, model.target, libraries, path);
-  } else if (kind == "object") {
-    link_object(model.objects, model.target, path);
-  } else if (kind == "static") {
-    write_archive(model.objects, archive_members(libraries + "/libtc_runtime.a"), model.target, path);
-    write_header(header_path(path), TC_DESCRIPTOR_SYMBOL);
-  } else if (kind == "bare") {
-    export_bare(model, path);
-  } else {
-    fail(ErrorKind::Target, "unknown kind of artefact '", kind,
-         "'; the kinds are shared, static, executable, object and bare");
-  }
+  const std::string symbol = descriptor_symbol(path);
+  std::optional<ExportedSizes> sizes;
+  written_apart(path, [&](const std::string& part) {
+    if (kind == "shared") {
+      link_shared(renamed(model.objects, kUnnamedDescriptor, symbol, Renamed::Descriptor), model.target, part);
+    } else if (kind == "executable") {
+      link_executable(model.objects, model.target, libraries, part);
+    } else if (kind == "object") {
+      link_object(renamed(model.objects, kUnnamedDescriptor, symbol, Renamed::All), model.target, part);
+      write_header_of_linked(model, path);
+    } else if (kind == "static") {
+      write_archive(renamed(model.objects, kUnnamedDescriptor, symbol, Renamed::All), archive_members(libraries + "/libtc_runtime.a"), model.target, part);
+      write_header_of_linked(model, path);
+    } else if (kind == "bare") {
+      sizes = export_bare(model, path, part);
+    } else {
+      fail(ErrorKind::Target, "unknown kind of artefact '", kind,
+           "'; the kinds are shared, static, executable, object and bare");
+    }
+  });
+  return sizes;
 }
 
 }  // namespace tc

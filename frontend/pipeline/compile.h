@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct CompileOptions {
   int build_threads = 0;           // of the compiler; 0: all cores
   double tolerance = 1e-4;
   int64_t max_ram = 0;             // bytes that the model may use; 0: this machine's memory
+  int64_t max_flash = 0;           // bytes of read-only memory of their own for constants and code; 0: constants are part of max_ram
   // "exact": quantised networks compute what their unfused evaluation in floats gives; "fast": their sums are scaled in fixed point,
   // at most one step from that.
   std::string quantised = "exact";
@@ -48,6 +50,9 @@ struct CompileOptions {
   std::string dump;
 };
 
+// Under this symbol the objects of a compiled model have their descriptor until an export calls it after the artefact's file.
+constexpr const char* kUnnamedDescriptor = "tc_unnamed_descriptor";
+
 struct CompiledModel {
   Target target;
   Plan plan;
@@ -57,6 +62,7 @@ struct CompiledModel {
   int tuned_kernels = 0;           // that run a schedule of the log
   std::vector<std::string> notes;  // in sentences: what was changed in reading the model, records that were refused, and why
   std::string quantised;           // of the options
+  int64_t max_flash = 0;           // of the options
   // Of a quantised network: how each node is computed, and why some stayed floats.
   std::vector<ArithmeticNote> arithmetic;
   // Where an output is a sequence or an optional: what each of the model's outputs has of the plan's, in order.
@@ -68,6 +74,9 @@ struct CompiledModel {
 
 // Threads for a wish of 0: all cores.
 int worker_count(int wanted);
+
+// Memory as the options and the target limit it.
+void set_limits(BuildOptions& build, const CompileOptions& options);
 
 // What the import takes of the options.
 ImportOptions import_options(const CompileOptions& options);
@@ -89,11 +98,17 @@ CompiledModel compile_model(Source source, const CompileOptions& options);
 CompiledModel plan_model(Source source, const CompileOptions& options);
 CompiledModel compile_graph(Graph graph, const CompileOptions& options);
 
-// Writes the artefact. kind: "shared" (.so), "static" (.a, and a .h beside it), "executable",
-// "object" (one relocatable file), "bare" (one for systems without an OS, and a .h beside it: bare.h). `library_folder` holds the runtime and C library per
-// architecture, for static and executable. Unknown kinds and folders that cannot be written are
-// errors that say so.
-void export_model(const CompiledModel& model, const std::string& kind, const std::string& path,
-                  const std::string& library_folder);
+// Bytes that an artefact without an operating system takes of a board's memory.
+struct ExportedSizes {
+  int64_t constants = 0, code = 0;             // flash
+  int64_t arena = 0, zeros = 0, stack = 0;     // RAM
+};
+
+// Writes the artefact. kind: "shared" (.so), "static" (.a), "object" (one relocatable file), "bare" (one for systems without an OS: bare.h), each of
+// these three with a .h beside it, and "executable". Symbols of all but the last are called after the file (artefact_names.h). `library_folder` holds
+// the runtime and C library per architecture, for static and executable. Unknown kinds and folders that cannot be written are errors that say so, and
+// leave no file. The sizes are of kind "bare".
+std::optional<ExportedSizes> export_model(const CompiledModel& model, const std::string& kind, const std::string& path,
+                                          const std::string& library_folder);
 
 }  // namespace tc

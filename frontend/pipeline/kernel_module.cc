@@ -48,7 +48,7 @@ CompiledModel compile_kernel(const ScheduledKernel& scheduled, const Target& tar
   plan.steps.push_back(std::move(call));
   plan.scratch_bytes = scratch_bytes(scheduled);
   plan.provenance = "one kernel";
-  model.objects = model_objects(plan, target, "tc_model_descriptor", threads);
+  model.objects = model_objects(plan, target, kUnnamedDescriptor, threads);
   return model;
 }
 

@@ -90,18 +90,23 @@ std::string busiest_step(const Plan& plan) {
 
 }  // namespace
 
-void refuse_memory(const Plan& plan, const std::vector<std::string>& constant_names, int threads, int64_t limit) {
+void refuse_memory(const Plan& plan, const std::vector<std::string>& constant_names, int threads, const MemoryLimits& limits) {
   const MemoryNeed need = *memory_need(plan, threads);
+  const bool apart = limits.constants > 0;
   std::string constants, scratch;
-  if (need.constants > need.working) {
+  if (apart ? need.constants > limits.constants : need.constants > need.working) {
     std::vector<std::pair<int64_t, std::string>> tensors;
     for (size_t i = 0; i < plan.constants.size(); ++i) tensors.emplace_back(plan.constants[i].byte_count(), constant_names.at(i));
     constants = text("; its largest constants are ", listed(tensors, kNamed));
   }
+  if (apart && need.constants > limits.constants) {
+    fail(ErrorKind::Unsupported, "model '", plan.model, "' needs ", need.constants, " bytes for constants, but max_flash gives it ", limits.constants, constants,
+         "; use a smaller or a quantised model, or give it more by max_flash");
+  }
   if (plan.scratch_bytes > 0 && threads > 1)
     scratch = text(", and ", plan.scratch_bytes, " bytes for the intermediate results of each of ", threads - 1, " other threads");
-  fail(ErrorKind::Unsupported, "model '", plan.model, "' needs ", need.constants, " bytes for constants and ", need.working,
-       " to work in, but it may use ", limit, " at most", constants, busiest_step(plan), scratch,
+  const std::string needed = apart ? text(need.working, " bytes to work in") : text(need.constants, " bytes for constants and ", need.working, " to work in");
+  fail(ErrorKind::Unsupported, "model '", plan.model, "' needs ", needed, ", but it may use ", limits.memory, " at most", constants, busiest_step(plan), scratch,
        "; use smaller sizes or fewer threads, or give it more by max_ram (default: the memory of this machine)");
 }
 

@@ -26,8 +26,12 @@ struct MemoryNeed {
 };
 std::optional<MemoryNeed> memory_need(const Plan& plan, int threads);
 
-// Throws an Unsupported error that names the step in which most is in use, the tensors that are then, and the largest constants.
-// `constant_names` are of the plan's constants.
-[[noreturn]] void refuse_memory(const Plan& plan, const std::vector<std::string>& constant_names, int threads, int64_t limit);
+// Bytes that a model may use: `constants` of memory of their own, or 0 where they are part of `memory`.
+struct MemoryLimits {
+  int64_t memory, constants;
+};
+// Throws an Unsupported error that names what is too large: the step in which most is in use and the tensors that are then, and the largest
+// constants. `constant_names` are of the plan's constants.
+[[noreturn]] void refuse_memory(const Plan& plan, const std::vector<std::string>& constant_names, int threads, const MemoryLimits& limits);
 
 }  // namespace tc

@@ -467,19 +467,21 @@ class PlanBuilder final : public ControlSteps {
 
 BuiltPlan build_plan(Graph graph, const BuildOptions& options) {
   // What the machine has is no wish of the user's to save any of it.
-  const bool given = options.segment_limit > 0;
+  const bool given = options.segment_limit > 0 || options.constants_limit > 0;
   BuildOptions plain = options;
   plain.tolerance = 0;
+  const bool apart = options.constants_limit > 0;
   std::optional<BuiltPlan> least;
   int64_t first = 0, fewest = 0;   // bytes
   for (const Thrift thrift : {Thrift::None, Thrift::Order, Thrift::Constants, Thrift::Layouts}) {
     BuiltPlan built = PlanBuilder(thrift < Thrift::Constants ? options : plain, thrift).run(given ? graph : std::move(graph));
     const std::optional<MemoryNeed> need = memory_need(built.plan, options.threads);
-    const bool fits = !need || need->total() <= options.memory_limit;
+    const bool fits = !need || (apart ? need->constants <= options.constants_limit && need->working <= options.memory_limit
+                                      : need->total() <= options.memory_limit);
     if (thrift == Thrift::None) first = need ? need->total() : 0;
     if (fits && thrift != Thrift::None) {
       const char* how[] = {"", "runs its steps in another order", "uses no algorithm that stores more than its weights", "does not fill up blocks of channels"};
-      built.notes.push_back(text("for max_ram the model ", how[static_cast<size_t>(thrift)], ": it needs ", need->total(), " bytes, not ", first));
+      built.notes.push_back(text(apart ? "for max_flash and max_ram the model " : "for max_ram the model ", how[static_cast<size_t>(thrift)], ": it needs ", need->total(), " bytes, not ", first));
     }
     if (fits) return built;
     if (!least || need->total() < fewest) {
@@ -488,7 +490,7 @@ BuiltPlan build_plan(Graph graph, const BuildOptions& options) {
     }
     if (!given) break;
   }
-  refuse_memory(least->plan, least->constant_names, options.threads, options.memory_limit);
+  refuse_memory(least->plan, least->constant_names, options.threads, {options.memory_limit, options.constants_limit});
 }
 
 }  // namespace tc

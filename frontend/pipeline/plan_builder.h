@@ -35,6 +35,7 @@ struct BuildOptions {
   int threads = 1;
   double tolerance = 0;            // of the outputs' errors: what default schedules may spend
   int64_t memory_limit = machine_memory();   // bytes that the model may use
+  int64_t constants_limit = 0;     // bytes of memory of their own for constants, which are no part of memory_limit then; 0: they have none
   int64_t segment_limit = 0;       // the same where it is no machine's, for memory that a run asks for; 0: the machine's
   // Traces to try for a workload, best first (layout lines included); the first legal one is taken,
   // the default where there is none.

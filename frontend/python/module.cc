@@ -200,8 +200,18 @@ void add_compiled(py::module_& module) {
                              [](const CompiledModel& m) { return number_or_none(max(m.plan.sized_scratch, first_scratch_bytes(m.plan))); })
       .def("export", [](const CompiledModel& m, const std::string& kind, const std::string& path,
                         const std::string& library_folder) {
-        py::gil_scoped_release release;
-        export_model(m, kind, path, library_folder);
+        const auto sizes = [&] {
+          py::gil_scoped_release release;
+          return export_model(m, kind, path, library_folder);
+        }();
+        py::dict result;
+        if (!sizes) return result;
+        result["constants"] = sizes->constants;
+        result["code"] = sizes->code;
+        result["arena"] = sizes->arena;
+        result["zeros"] = sizes->zeros;
+        result["stack"] = sizes->stack;
+        return result;
       });
 }
 
@@ -286,7 +296,7 @@ BuiltPlan plan_of(Source& source, const CompileOptions& options) {
   build.target = parse_target(options.target);
   build.threads = options.threads > 0 ? options.threads : core_total();
   build.tolerance = options.tolerance;
-  if (options.max_ram > 0) build.memory_limit = build.segment_limit = options.max_ram;
+  set_limits(build, options);
   std::string dump;
   return build_plan(
       import_and_simplify(std::move(source), options, &dump), build);
@@ -333,6 +343,7 @@ void add_options(py::module_& module) {
       .def_readwrite("dump", &CompileOptions::dump)
       .def_readwrite("log", &CompileOptions::log)
       .def_readwrite("max_ram", &CompileOptions::max_ram)
+      .def_readwrite("max_flash", &CompileOptions::max_flash)
       .def_readwrite("build", &CompileOptions::build)
       .def_readwrite("open_initializers", &CompileOptions::open_initializers)
       .def_readwrite("data_folders", &CompileOptions::data_folders)

@@ -28,6 +28,7 @@ class Options:
     seed: int = 0
     dump: str | None = None     # name of a graph pass, or "all"
     max_ram: int | str | None = None
+    max_flash: int | str | None = None
     quantised: str = "exact"
     rounding: str = "stored"
     open_initializers: tuple = ()
@@ -51,6 +52,7 @@ def options_of(options=Options()):
         raise Error(f"tolerance is {options.tolerance!r}; give a number of at least 0")
     result.tolerance = float(options.tolerance)
     result.max_ram = size_option("max_ram", options.max_ram, "this machine's memory")
+    result.max_flash = size_option("max_flash", options.max_flash, "constants as a part of max_ram")
     if options.quantised not in MEANINGS:
         raise Error(f"quantised is {options.quantised!r}; give {' or '.join(repr(name) for name in MEANINGS)}")
     result.quantised = options.quantised

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from . import fleet, log
+from . import c_interface, fleet, log
 from .archives import trusted
 from .arguments import MEANINGS, ROUNDINGS, Options, options_of
 from .compiling import check, compile, load, targets
@@ -27,7 +27,7 @@ from .parser import Parser, number
 from .ports import BIT_TYPES, NUMPY_NAMES
 from .profile import limits_text, profile
 from .quantising_command import add_command as add_quantize
-from .sizes import size_argument
+from .sizes import board_rows, board_text, flash_limit, size_argument
 from .sources import described, is_torch_model, source_of
 from .tuning import tune
 
@@ -141,7 +141,7 @@ def _module(arguments):
         tuning = {"tune": True, **_tuning_options(arguments)}
     module = compile(arguments.model, arguments.target, inputs=_examples(arguments), shapes=_shapes(arguments),
                      values=_values(arguments), threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
-                     max_ram=getattr(arguments, "max_ram", None), quantised=arguments.quantised,
+                     max_ram=getattr(arguments, "max_ram", None), max_flash=flash_limit(arguments), quantised=arguments.quantised,
                      rounding=arguments.rounding, **file_options(arguments), **{"progress": _progress(arguments), **tuning})
     # Files hold tensors: what consists of several is taken and given as an artefact does, as "NAME[0]", ...
     return module.of_tensors()
@@ -220,19 +220,19 @@ def _compile(arguments):
             output += ".out"
     begin = time.perf_counter()
     module = _module(arguments).as_artefact()
-    module.export(output, kind=arguments.kind)
+    board = board_rows(module.export(output, kind=arguments.kind))
     seconds = time.perf_counter() - begin
     memory = module.memory
     result = {"model": module.name, "target": module.target, "kind": arguments.kind,
               "file": output, "bytes": os.path.getsize(output), "seconds": seconds,
               "phases": module.phases, "inputs": _port_rows(module.inputs),
               "outputs": _port_rows(module.outputs),
-              "memory": {"constants": memory.constants, "arena": memory.arena}}
+              "memory": {"constants": memory.constants, "arena": memory.arena}, **board}
     text = [f"model  {module.name} for {module.target}, compiled in {seconds:.2f} s"]
     text += [f"input  {_row_text(row)}" for row in result["inputs"]]
     text += [f"output {_row_text(row)}" for row in result["outputs"]]
     arena = "depends on shapes" if memory.arena is None else f"{memory.arena / 1e6:.3f} MB"
-    text.append(f"memory constants {memory.constants / 1e6:.3f} MB, arena {arena}")
+    text += board_text(board) or [f"memory constants {memory.constants / 1e6:.3f} MB, arena {arena}"]
     text.append(f"wrote  {output} ({arguments.kind}, {result['bytes'] / 1e6:.3f} MB)")
     return result, "\n".join(text)
 
@@ -536,6 +536,7 @@ def _parser():
     exemplified(added)
     added.add_argument("--output", "-o", help="default: the model's name in this folder")
     added.add_argument("--kind", choices=KINDS, default="shared")
+    added.add_argument("--max-flash", type=size_argument, metavar="SIZE", help="of kind bare: memory for constants and code, which are no part of --max-ram there")
     added.add_argument("--tune", action="store_true", help="search for schedules first")
     tuning(added)
     added = command("tune", _tune, "Search for schedules and keep them in the log.", source)
@@ -560,7 +561,7 @@ def _parser():
     _add_inspect(command, either, (_add_compiling, exemplified))
     for name, function, text in (("targets", _targets, "List the targets."), ("version", _version, "Tell the version.")):
         command(name, function, text)
-    for add in (fleet.add_commands, log.add_command, add_quantize):
+    for add in (fleet.add_commands, log.add_command, add_quantize, c_interface.add_command):
         add(command)
     return parser
 

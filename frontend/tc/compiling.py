@@ -17,9 +17,10 @@ _MOST_SHOWN = 20     # nodes that an error tells of
 
 def compile(model, target="native", *, inputs=None, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
-            insecure=False, progress=None, build_threads=None, max_ram=None, specialise=None, quantised="exact", rounding="stored",
-            open_initializers=(), data_folders=(), trust_archive=False):
-    """Compiles a model. The same model and options give the same bytes, whatever its file is called.
+            insecure=False, progress=None, build_threads=None, max_ram=None, max_flash=None, specialise=None, quantised="exact",
+            rounding="stored", open_initializers=(), data_folders=(), trust_archive=False):
+    """Compiles a model. The same model and options give the same bytes, whatever its file is called; an artefact has its own file's name in
+    its symbols.
 
     model      path of an .onnx or .tflite file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
                file of these (.pt2, .pt, .jit)
@@ -45,7 +46,9 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
                where it exists; False reads none
     build_threads  threads of the compiler; None takes all cores
     max_ram    bytes that the model may use, constants included; None takes this machine's memory. A model that needs more gives up
-               speed for it, and is refused where that is not enough and its sizes are known
+               speed for it, and is refused where that is not enough and its sizes are known. A number, or one with a unit: "256KB"
+               (256,000 bytes), "256KiB" (262,144)
+    max_flash  likewise bytes of read-only memory, which constants and code take then and not max_ram: for kind "bare" (docs/bare.md)
     specialise  with sizes that are left open: so many versions are kept for sizes of the inputs that recur. The second run at a
                size compiles one, and is as fast as a model of that size from then on; 0 compiles none. None keeps 4, and none
                with max_ram
@@ -81,7 +84,7 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
 
     def options(sizes=None):
         made = options_of(Options(target=target, shapes={**(shapes or {}), **(sizes or {})}, threads=threads, build_threads=build_threads,
-                                  tolerance=tolerance, seed=seed, max_ram=max_ram, quantised=quantised, rounding=rounding,
+                                  tolerance=tolerance, seed=seed, max_ram=max_ram, max_flash=max_flash, quantised=quantised, rounding=rounding,
                                   open_initializers=open_initializers, data_folders=data_folders))
         set_values(made, model, values)
         let_read(made, log)

@@ -260,8 +260,11 @@ class Module:
 
     def export(self, path, kind="shared"):
         """Writes the artefact: "shared" (.so), "static" (.a with a .h beside it), "executable" (no
-        files beside it are needed; reads and writes .npy), "object" (one relocatable file) or "bare" (an object
-        for a system without an OS, with a .h beside it that tells what it needs: docs/bare.md)."""
+        files beside it are needed; reads and writes .npy), "object" (one relocatable file with a .h beside it) or "bare" (an
+        object for a system without an OS, with a .h beside it that tells what it needs: docs/bare.md). Symbols are called after
+        the file, so that one program may have several: first.a has first_descriptor (docs/c.md).
+
+        Returns what a "bare" one takes of memory, {"constants", "code", "arena", "zeros", "stack"} in bytes; else {}."""
         path = os.fsdecode(path)
         if kind not in KINDS:
             raise TargetError(f"unknown kind of artefact '{kind}'; the kinds are {', '.join(KINDS)}")
@@ -275,17 +278,17 @@ class Module:
                               f"\"shared\" only; compile the model again for \"{kind}\"")
         with replaced(path) as place:
             if self._compiled is not None:
-                self._write(kind, place)
-                return
+                return self._write(kind, place)
             try:
                 shutil.copy(self._path, place)
             except OSError as error:
                 raise cannot_be_written(path, error) from None
+        return {}
 
     def _write(self, kind, path):
         # As bytes: the name of a folder need not be text.
         try:
-            self._compiled.export(kind, os.fsencode(path), os.fsencode(LIBRARY_FOLDER))
+            return self._compiled.export(kind, os.fsencode(path), os.fsencode(LIBRARY_FOLDER))
         except Error as error:
             raise renamed(error, self._compiled.model, self.name) from None
 

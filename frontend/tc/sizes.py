@@ -11,6 +11,8 @@ from .errors import Error
 _UNITS = {"": 1, "b": 1, **{f"{prefix}b": 1000 ** power for power, prefix in enumerate("kmgt", 1)},
           **{f"{prefix}ib": 1024 ** power for power, prefix in enumerate("kmgt", 1)}}
 _MOST = (1 << 63) - 1
+# More than any memory has.
+UNLIMITED = 1 << 62
 # How an error says what is taken.
 EXPECTED = "a number of bytes, alone or with a unit (256KB, 1MiB)"
 
@@ -50,3 +52,28 @@ def size_argument(text):
 def kilobytes(count):
     """"91.5 KB" of a number of bytes: units of 1000 bytes."""
     return f"{count / 1000:.1f} KB"
+
+
+def flash_limit(arguments):
+    """max_flash of a command's arguments: a bare artefact has its constants in flash, however large that is."""
+    given = getattr(arguments, "max_flash", None)
+    apart = getattr(arguments, "kind", None) == "bare" and arguments.max_ram
+    return given or (UNLIMITED if apart else None)
+
+
+def board_rows(sizes):
+    """What `compile --json` tells of a bare artefact, in bytes; {} of others. `sizes` are what Module.export returned."""
+    if not sizes:
+        return {}
+    parts = {"flash": {"constants": sizes["constants"], "code": sizes["code"]}, "ram": {"arena": sizes["arena"], "zeros": sizes["zeros"]}}
+    return {**{memory: {"total": sum(each.values()), **each} for memory, each in parts.items()}, "stack": sizes["stack"]}
+
+
+def board_text(rows):
+    """The same as lines."""
+    if not rows:
+        return []
+    flash, ram = rows["flash"], rows["ram"]
+    return [f"flash  {kilobytes(flash['total'])}: constants {kilobytes(flash['constants'])}, code {kilobytes(flash['code'])}",
+            f"RAM    {kilobytes(ram['total'])}: arena {kilobytes(ram['arena'])}, zeros {kilobytes(ram['zeros'])}; inputs and outputs are the program's",
+            f"stack  {kilobytes(rows['stack'])} of a run"]

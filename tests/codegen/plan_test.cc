@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "codegen/renamed.h"
 #include "ir/error.h"
 #include "runtime/abi.h"
 #include "tests/codegen_harness.h"
@@ -368,7 +369,22 @@ std::vector<std::string> exported(const std::string& path) {
 
 TEST(CodegenPlan, ExportsTheDescriptorAlone) {
   const Loaded model(small_plan(), "tc_model_small");
-  EXPECT_EQ(exported(model.path), std::vector<std::string>{"tc_model_small"});
+  EXPECT_EQ(exported(model.path), (std::vector<std::string>{TC_DESCRIPTOR_SYMBOL, "tc_model_small"}));
+  EXPECT_EQ(dlsym(model.library, TC_DESCRIPTOR_SYMBOL), model.descriptor);
+  EXPECT_EQ(exported(Loaded(small_plan()).path), std::vector<std::string>{TC_DESCRIPTOR_SYMBOL});
+}
+
+// A file that is called as the weak name is has the descriptor itself under it.
+TEST(CodegenPlan, ObjectsAreCalledAfterTheFile) {
+  const ModelObjects objects = model_objects(small_plan(), host_target(), "unnamed", 1);
+  char folder[] = "/tmp/tc-test-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string library = std::string(folder) + "/model.so";
+  link_shared(renamed(objects, "unnamed", "first_descriptor", Renamed::Descriptor), host_target(), library);
+  EXPECT_EQ(exported(library), (std::vector<std::string>{"first_descriptor", TC_DESCRIPTOR_SYMBOL}));
+  link_shared(renamed(objects, "unnamed", TC_DESCRIPTOR_SYMBOL, Renamed::All), host_target(), library);
+  EXPECT_EQ(exported(library), (std::vector<std::string>{TC_DESCRIPTOR_SYMBOL, std::string(TC_DESCRIPTOR_SYMBOL) + "_alias"}));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(CodegenPlan, SameBytesForAnyNumberOfWorkers) {

@@ -125,8 +125,9 @@ def test_same_bytes(target, tmp_path, comma):
     changed = onnx.load(source)
     changed.graph.initializer[0].raw_data = bytes(4) + changed.graph.initializer[0].raw_data[4:]
     module = tc.compile(changed, target, threads=2)
-    module.export(str(tmp_path / "changed.so"))
-    assert (tmp_path / "changed.so").read_bytes() != made["artefact.so"]
+    (tmp_path / "changed").mkdir()
+    module.export(str(tmp_path / "changed" / "artefact.so"))
+    assert (tmp_path / "changed" / "artefact.so").read_bytes() != made["artefact.so"]
 
 
 @pytest.mark.parametrize("target", ["x86-64-v4", "rv64gcv"])
@@ -147,7 +148,8 @@ def test_same_bytes_from_path_bytes_and_model(tmp_path):
     path.write_bytes(model.SerializeToString())
     made = set()
     for number, source in enumerate((str(path), path.read_bytes(), model, str(path))):
-        file = tmp_path / f"{number}.so"
+        file = tmp_path / str(number) / "model.so"
+        file.parent.mkdir()
         tc.compile(source, "x86-64-v3", threads=2, build_threads=1 + number % 2).export(str(file))
         made.add(file.read_bytes())
     assert len(made) == 1

@@ -426,9 +426,10 @@ def test_threads_share_the_versions():
 
 
 def test_the_same_model_gives_the_same_bytes(tmp_path):
-    for name in "ab":
-        tc.compile(joined(), shapes={"x": [(2, 3), (4, 3)]}).save(tmp_path / name)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    for folder in tmp_path / "a", tmp_path / "b":
+        folder.mkdir()
+        tc.compile(joined(), shapes={"x": [(2, 3), (4, 3)]}).save(folder / "model.so")
+    assert (tmp_path / "a/model.so").read_bytes() == (tmp_path / "b/model.so").read_bytes()
 
 
 def test_training_operators_are_refused_by_name():

@@ -327,9 +327,10 @@ def test_the_steps_are_what_compile_does(make, tmp_path):
     """Taken step by step, the compiler makes the same artefact."""
     data = make().SerializeToString()
     pipeline = Pipeline(threads=1)
-    pipeline.build(data).module.export(tmp_path / "steps.so")
-    tc.compile(data, threads=1, log=False).export(tmp_path / "whole.so")
-    assert (tmp_path / "steps.so").read_bytes() == (tmp_path / "whole.so").read_bytes()
+    for folder, module in (("steps", pipeline.build(data).module), ("whole", tc.compile(data, threads=1, log=False))):
+        (tmp_path / folder).mkdir()
+        module.export(tmp_path / folder / "model.so")
+    assert (tmp_path / "steps/model.so").read_bytes() == (tmp_path / "whole/model.so").read_bytes()
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):

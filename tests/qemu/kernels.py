@@ -39,7 +39,7 @@ def link_with_symbols(module, path):
 def kernel_ranges(executable):
     """(start, end) of each kernel's code by its number."""
     names = subprocess.run([tool("llvm-nm"), "--print-size", str(executable)], check=True, capture_output=True, text=True).stdout
-    found = re.findall(r"^(\w+) (\w+) \w tc_model_descriptor_kernel_(\d+)$", names, re.M)
+    found = re.findall(r"^(\w+) (\w+) \w \w+_descriptor_kernel_(\d+)$", names, re.M)
     return {int(number): (int(start, 16), int(start, 16) + int(size, 16)) for start, size, number in found}
 
 

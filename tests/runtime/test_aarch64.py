@@ -20,10 +20,10 @@ FEATURES, CHANNELS = 1200, 400
 LINKED = """
 #include <stdio.h>
 #include "runtime/tc_runtime.h"
-extern const tc_descriptor tc_model_descriptor;
+#include "layer.h"
 int main(void) {
   tc_model* model;
-  if (tc_model_open_linked(&tc_model_descriptor, &model) != TC_OK) return fprintf(stderr, "%s", tc_last_error()), 1;
+  if (tc_model_open_linked(&layer_descriptor, &model) != TC_OK) return fprintf(stderr, "%s", tc_last_error()), 1;
   printf("%d input, %d output\\n", (int)tc_model_input_count(model), (int)tc_model_output_count(model));
   return 0;
 }
@@ -93,7 +93,7 @@ def test_static_and_shared_libraries(tmp_path):
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout.startswith(b"{")
     (tmp_path / "main.c").write_text(LINKED)
-    subprocess.run([*CLANG, "-static", tmp_path / "main.c", tmp_path / "layer.a", "-lpthread", "-lm", "-o", tmp_path / "linked"],
+    subprocess.run([*CLANG, "-static", f"-I{ROOT}/runtime", tmp_path / "main.c", tmp_path / "layer.a", "-lpthread", "-lm", "-o", tmp_path / "linked"],
                    check=True)
     done = emulate_aarch64(tmp_path / "linked", [], "cortex-a57")
     assert (done.returncode, done.stdout) == (0, b"1 input, 1 output\n"), done.stderr.decode()

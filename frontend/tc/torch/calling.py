@@ -239,10 +239,7 @@ class _CalledAsModule:
 
     def export(self, path, kind="shared"):
         module = self.as_artefact()
-        if module is self:
-            super().export(path, kind)
-        else:
-            module.export(path, kind)
+        return super().export(path, kind) if module is self else module.export(path, kind)
 
     @property
     def state(self):
