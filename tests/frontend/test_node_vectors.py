@@ -16,7 +16,7 @@ from ..support import ROOT, output_file, run_under_qemu
 # Every so many of those that pass (tests/golden/onnx_node.txt lists those that do not).
 EVERY = 25
 # The reason there of those that only tc.Module runs.
-STRINGS = "works on strings"
+STRINGS = "which no compiled code does"
 # How many of them also run as executables for rv64gcv, without --full and with it.
 RISCV_SAMPLE, RISCV_ALL = 12, 400
 # Element types of .npy files.
