@@ -463,3 +463,18 @@ def test_nested_tensors():
     assert torch.equal(compiled(*inputs)[:, :, 0], inputs[1].float())
     # A mask with holes is none that PyTorch's encoder makes nested tensors of: all stays.
     assert torch.equal(compiled(inputs[0], holes), inputs[0])
+
+
+class Running(nn.Module):
+    def forward(self, x):
+        return x.cummax(1).values + x.mode(1, True).values + x.logcumsumexp(1)
+
+
+def test_open_lengths_that_operators_run_along():
+    text = refusal(lambda: tc.compile(Running(), inputs=(torch.ones(2, 8),), shapes={"x": (None, "length")}))
+    for operator in ("aten.cummax.default", "aten.mode.default", "aten.logcumsumexp.default"):
+        assert operator in text
+    assert text.count("the length of its axis is not known while compiling; bind it with shapes=") == 3
+    compiled = tc.compile(Running(), inputs=(torch.ones(2, 8),), shapes={"x": (None, 8)}, log=False)
+    x = torch.randn(5, 8)
+    torch.testing.assert_close(compiled(x), Running()(x), rtol=1e-5, atol=1e-5)

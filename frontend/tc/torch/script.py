@@ -190,7 +190,7 @@ def _overload(node, namespace, name, takes_data):
     packet = getattr(getattr(torch.ops, namespace), name, None) if namespace != "prim" else None
     operator = getattr(packet, (overload.replace("Scalar", "Tensor") if takes_data else overload) or "default", None)
     if operator is None:
-        raise ScriptError(f"{namespace}::{signature} is not supported")
+        raise ScriptError(f"{node.kind() if takes_data else f'{namespace}::{signature}'} is not supported")
     return operator
 
 
