@@ -129,26 +129,27 @@ def of_export(files, payload):
     hidden = files["models/model.json"].replace(b'"expr_str"', b'"\\u0065xpr_str"')
     rows = {f"a size that is {name}": (with_size(files, size(payload)), "which is not read") for name, size in SIZES.items()}
     rows |= {
-        "a pickled weight": (pickled_tensor(files, "weights", payload, "weight_0"), "as a pickle, which runs"),
-        "a pickled constant": (pickled_tensor(files, "constants", payload, "tensor_0"), "as a pickle, which runs"),
-        "an opaque constant": (pickled_tensor(files, "constants", payload, "opaque_obj_0"), "'opaque_obj_0' as a pickle, which runs"),
-        "a custom constant": (pickled_tensor(files, "constants", payload, "custom_obj_0"), "'custom_obj_0' as a pickle, which runs"),
+        "a pickled weight": (pickled_tensor(files, "weights", payload, "weight_0"), "' as a pickle, which runs where it is read: export the model anew, with plain tensors"),
+        "a pickled constant": (pickled_tensor(files, "constants", payload, "tensor_0"), "' as a pickle, which runs where it is read: export the model anew, with plain tensors"),
+        "an opaque constant": (pickled_tensor(files, "constants", payload, "opaque_obj_0"), "'opaque_obj_0' as a pickle, which runs where it is read"),
+        "a custom constant": (pickled_tensor(files, "constants", payload, "custom_obj_0"), "'custom_obj_0' as a pickle, which runs where it is read"),
         "an opaque constant's file alone": ({**files, "data/constants/opaque_obj_7": evil}, "holds the pickle"),
-        "legacy weights": ({**files, "data/weights/model.pt": evil}, "holds the pickle 'data/weights/model.pt'"),
+        "legacy weights": ({**files, "data/weights/model.pt": evil}, "'data/weights/model.pt', which runs where it is read: export the model anew, without objects other than tensors"),
         "legacy constants": ({**files, "data/constants/model.pt": evil}, "holds the pickle 'data/constants/model.pt'"),
-        "native code": ({**files, "data/aotinductor/model/model.so": native}, "native code that AOTInductor compiled"),
+        "native code": ({**files, "data/aotinductor/model/model.so": native}, "native code that AOTInductor compiled, which no model needs that tc compiles: write it with torch.export.save"),
         "native code of another name": ({**files, "data/aotinductor/x/wrapper.json": b"{}"}, "native code that AOTInductor compiled"),
         "another runtime's program": ({**files, "executorch/model.pte": native}, "which no model needs"),
         "a further file": ({**files, "setup.py": payload.encode()}, "which no model needs"),
         "a tensor elsewhere": (with_payload(files, "weights", lambda row: row.update(path_name="../sample_inputs/model.pt")), "names the file"),
         "a tensor with a number for a name": (with_payload(files, "weights", lambda row: row.update(path_name=1)), "names the file"),
         "use_pickle that is a number": (with_payload(files, "weights", lambda row: row.update(use_pickle=1)), "as a pickle"),
-        "no list of tensors": ({**files, "data/weights/model_weights_config.json": b"[" * 100000}, "is no list of tensors"),
-        "escaped names": ({**files, "models/model.json": hidden}, "writes plain letters as escapes"),
+        "no list of tensors": ({**files, "data/weights/model_weights_config.json": b"[" * 100000}, "' is damaged: 'data/weights/model_weights_config.json' is no list of tensors"),
+        "escaped names": ({**files, "models/model.json": hidden}, "' writes plain letters as escapes, which torch.export does not: its program is not read"),
         "a second program": ({**with_size(files, "exec('1')"), "models/model.json": files["models/model.json"],
                               "models/other.json": with_size(files, "exec('1')")["models/model.json"]}, "which is not read"),
+        "a program that is no text": ({**files, "models/model.json": b"\xff{}"}, "is damaged: 'm/models/model.json' is no text"),
         "the older form": ({"version": b"8.8", "serialized_exported_program.json": files["models/model.json"], "serialized_state_dict.pt": evil,
-                            "serialized_constants.pt": evil, "serialized_example_inputs.pt": evil}, "is of a PyTorch before 2.8"),
+                            "serialized_constants.pt": evil, "serialized_example_inputs.pt": evil}, "' is of a PyTorch before 2.8, which wrote weights as pickles: export the model anew"),
     }
     return {name: (zipped(content, "" if name == "the older form" else "m"), text) for name, (content, text) in rows.items()}
 
@@ -195,8 +196,8 @@ def containers(files):
     damaged[plain.index(b"graph_module")] ^= 1
     link, device = stat.S_IFLNK | 0o777, stat.S_IFCHR | 0o666
     return {
-        "two files of one name": (_twice(files, "models/model.json"), "with two files"),
-        "two archives in one": (_with_entry(files, _entry("n/models/model.json")), "holds several archives in one"),
+        "two files of one name": (_twice(files, "models/model.json"), "with two files 'm/models/model.json': which one is read depends on who reads"),
+        "two archives in one": (_with_entry(files, _entry("n/models/model.json")), "holds several archives in one (m, n): which one is read depends on who reads"),
         "a link": (_with_entry(files, _entry("m/data/weights/weight_9", link), b"/etc/passwd"), "which is a link or a device"),
         "a device": (_with_entry(files, _entry("m/data/weights/weight_9", device)), "which is a link or a device"),
         "a path upwards": (_with_entry(files, _entry("m/../../up")), "lies outside of it"),
@@ -207,7 +208,7 @@ def containers(files):
         "a file that unfolds": (_with_entry(files, _entry("m/extra/x", 0, zipfile.ZIP_DEFLATED), b" " * (300 << 20)), "unfold to 3"),
         "an encrypted file": (_changed(plain, folder + 8, "<H", 1), "which is encrypted"),
         "a file longer than it is": (_changed(plain, third + 24, "<I", 1 << 31), "is a damaged archive"),
-        "a file of two lengths": (_changed(plain, offset + 22, "<I", 5), "is not what is there"),
+        "a file of two lengths": (_changed(plain, offset + 22, "<I", 5), "' is a damaged archive: what its folder tells of '"),
         "a file with another name inside": (_changed(plain, offset + 32, "<B", 0x7A), "damaged archive"),
         "a file that lies in another": (_changed(plain, third + 42, "<I", 0), "is a damaged archive"),
         "a file beyond the end": (_changed(plain, third + 42, "<I", 1 << 30), "is a damaged archive"),
@@ -215,7 +216,8 @@ def containers(files):
         "half of an archive": (plain[:len(plain) // 2], "is a damaged archive"),
         "no folder": (plain[:folder], "is a damaged archive"),
         "torch.package": (zipped({".data/extern_modules": b"os\n", ".data/python_version": b"3.11", "model/model.pkl": b"\x80\x02N.", "data.pkl": b"",
-                                  "evil.py": b"import os"}), "is an archive of torch.package"),
+                                  "evil.py": b"import os"}), "' is an archive of torch.package: modules of Python and pickles that would run. Build the module in Python and give that to tc.compile with "
+                          "inputs=, or write it with torch.export.save"),
         "what torch.save writes": (zipped({"data.pkl": pickle.dumps(Running("1"), 2), "version": b"3"}), "is a pickle that torch.save wrote"),
         "a bare pickle": (pickle.dumps(Running("1"), 2), "is a pickle that torch.save wrote"),
     }

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import tc
-from tc.archives import contents, expressions, reading, replay, values
+from tc.archives import contents, expressions, reading, replay, values, walls
 from tc.torch import archived
 
 from . import hostile_archives as hostile
@@ -24,7 +24,7 @@ from . import hostile_archives as hostile
 EXPORTED = [*(f"a size that is {name}" for name in hostile.SIZES), "a pickled weight", "a pickled constant", "an opaque constant", "a custom constant",
             "an opaque constant's file alone", "legacy weights", "legacy constants", "native code", "native code of another name",
             "another runtime's program", "a further file", "a tensor elsewhere", "a tensor with a number for a name", "use_pickle that is a number",
-            "no list of tensors", "escaped names", "a second program", "the older form"]
+            "no list of tensors", "escaped names", "a second program", "a program that is no text", "the older form"]
 CONTAINERS = ["two files of one name", "two archives in one", "a link", "a device", "a path upwards", "an absolute path", "a path upwards by backslashes",
               "a name with an escape code", "a file of another compression", "a file that unfolds", "an encrypted file", "a file longer than it is",
               "a file of two lengths", "a file with another name inside", "a file that lies in another", "a file beyond the end", "a sum that is wrong",
@@ -203,6 +203,54 @@ def test_where_there_are_no_walls_a_sentence_says_so(files, tmp_path):
                         r"its code then runs as yours\n\[\]\n", done.stdout), done.stdout
 
 
+# --- programs that say something else -------------------------------------------------------------------------------------
+
+SAYING = "import os, sys, time; say = lambda data: os.write(int(sys.argv[1]), data); "
+READY = "say(b'ready\\n'); "
+
+
+@pytest.mark.parametrize("script,kind,text", [
+    (READY + "say(b'no description')", tc.ModelError, "what the program says that reads 'model.pt' cannot be read: no description"),
+    (READY + "say(b'[' * 100000)", tc.ModelError, "what the program says that reads 'model.pt' cannot be read: [[["),
+    (READY + "say(b'[1]')", tc.ModelError, "what the program says that reads 'model.pt' cannot be read"),
+    (READY + "say(b'{}')", tc.ModelError, "the description of 'model.pt' cannot be read: KeyError: 'model'"),
+    (READY + "\nwhile True: say(b'x' * 65536)", tc.UnsupportedError, " bytes, which is far more than the file has"),
+    (READY + "time.sleep(60)", tc.UnsupportedError, "'model.pt' was not read in 0 s of the processor, which is more than a file of its size takes; pass trust"),
+    (READY + "sys.exit(137)", tc.UnsupportedError, "'model.pt' was not read in 0 s of the processor"),
+    (READY + "sys.exit(139)", tc.UnsupportedError, "'model.pt' ended the program that reads it (signal 11): it is damaged, or needs more memory than"),
+    (READY + "sys.exit(1)", tc.UnsupportedError, "'model.pt' ended the program that reads it (exit code 1): it is damaged"),
+    ("sys.exit('mount\x1b[2J')", tc.Error, "the program that reads archives did not start: mount\\x1b[2J"),
+    (READY + r"""say(b'{"error": ["ShapeError", "a\\u001b[2J", []]}')""", tc.ShapeError, "a\\x1b[2J"),
+    (READY + r"""say(b'{"error": ["SystemExit", "x", []]}')""", tc.ModelError, "x"),
+    (READY + r"""say(b'{"error": 3}')""", tc.ModelError, "'model.pt' cannot be read"),
+    (READY + r"""say(b'{"error": ["MemoryError", "", []]}')""", tc.UnsupportedError, "needs more memory to be read than 4 times its bytes and 400 MB; pass trust_archive")])
+def test_whatever_the_program_says_is_a_sentence(script, kind, text, files, monkeypatch):
+    monkeypatch.setattr(walls, "_command", lambda archive, store, answer, packages: [sys.executable, "-I", "-S", "-c", SAYING + script, str(answer)])
+    monkeypatch.setattr(reading.Archive, "seconds", 0.25)
+    with pytest.raises(tc.Error) as caught:
+        tc.check(hostile.zipped(files))
+    assert type(caught.value) is kind and str(caught.value).startswith(("'model.pt' ", "")) and text in str(caught.value) and str(caught.value).isprintable()
+
+
+def test_a_program_that_is_not_there(files, monkeypatch):
+    monkeypatch.setattr(walls, "_command", lambda *_: ["/nowhere/tc-walls"])
+    text = refusal(lambda: tc.check(hostile.zipped(files)))
+    assert text.startswith("the program that reads archives cannot be started ([Errno 2]") and "; pass trust_archive=True (--trust-archive) if you" in text
+
+
+def test_arguments_that_cannot_be_given(files, no_reader):
+    with pytest.raises(tc.ShapeError, match="a set cannot be given to a model of an archive: tensors, numbers, text, and tuples, lists and dictionaries of "
+                                            "them can"):
+        tc.check(hostile.zipped(files), inputs=({1, 2},))
+    with pytest.raises(tc.ShapeError, match="an example input is torch.sparse_coo; dense tensors are taken"):
+        tc.check(hostile.zipped(files), inputs=(torch.eye(2).to_sparse(),))
+
+
+def test_much_text_is_not_read(files, monkeypatch, no_reader):
+    monkeypatch.setattr(contents, "_MOST_TEXT", 1000)
+    assert re.search("has [0-9]+ bytes of text in 'm/models/model.json'; at most 1000 are read", refusal(lambda: tc.check(hostile.zipped(files))))
+
+
 # --- what comes back is believed as little --------------------------------------------------------------------------------
 
 
@@ -232,10 +280,11 @@ for _ in range(100):
     {"graph": {"nodes": [["Add"]]}}, {"graph": {"nodes": [["Add", ["x", 3], ["y"], "", "", "", {}, {}]]}},
     {"graph": {"nodes": [["Add", ["x", "w"], ["y"], "", "", "", {"a": None}, {}]]}}, {"graph": {"nodes": [["Add", ["x"], ["y"], "", "", "", {"a": [[1]]}, {}]]}},
     {"graph": {"inputs": [["x", "f32", [-(1 << 70)]]]}}, {"graph": {"inputs": [["x" * (1 << 17), "f32", [4]]]}}, {"graph": DEEP},
-    {"ranges": {"n": [0]}}, {"ranges": {"n": ["a", "b"]}}, {"graph": {"outputs": [["y"]]}}])
+    {"graph": {"inputs": [["x", "torch.package", [4]]]}}, {"ranges": {"n": [0]}}, {"ranges": {"n": ["a", "b"]}}, {"graph": {"outputs": [["y"]]}}])
 def test_descriptions_that_lie(changes):
     store = bytes(64)
-    with pytest.raises(tc.ModelError, match="cannot be read"):
+    reason = "graphs nested too deep" if changes == {"graph": DEEP} else "(Type|Value|Key)Error"
+    with pytest.raises(tc.ModelError, match=f"the description of 'model' cannot be read: .*{reason}"):
         replay.believed(lambda: replay.source_of(described(**changes), store, "model"), "model")
 
 
@@ -249,8 +298,14 @@ def test_values_come_back(value):
     {"list": 3}, {"dict": [1]}, {"dict": [[{"list": []}, 1]]}, {"named": ["x", ["_a"], [1]]}, {"named": ["x; import os", ["a"], [1]]}, {"dtype": "load"},
     {"device": "cuda"}, {"no": 1}, [1], {"tuple": [], "list": []}, {"layout": "nn"}, {"named": ["x", ["a"] * 2, [1, 2]]}, {"complex": [1, "x"]}])
 def test_values_that_lie(row):
-    with pytest.raises(tc.ModelError):
+    with pytest.raises(tc.ModelError, match="the description of a value cannot be read|the description of a named tuple cannot be read|the description of "
+                                            "'model' cannot be read"):
         replay.believed(lambda: values.read(row, None), "model")
+
+
+def test_tensors_of_no_type():
+    with pytest.raises(tc.ModelError, match="a type of tensors that is none"):
+        replay.believed(lambda: archived._Described({"model": described()}, bytes(64), "model")._tensor(["qint8", [1], 0]), "model")
 
 
 def changed(value, random, rest):
