@@ -190,8 +190,8 @@ def _check_options(options):
     for name in options:
         if name not in known:
             close = difflib.get_close_matches(str(name), known, 1)
-            raise Error(f"torch.compile(options={{'{name}': …}}): backend=\"tc\" has no such option{f'; {close[0]} is one' if close else ''}; "
-                        f"it takes {', '.join(known)}")
+            hint = f"; {close[0]} is one" if close else ""
+            raise Error(f"torch.compile(options={{'{name}': …}}): backend=\"tc\" has no such option{hint}; it takes {', '.join(known)}")
     given = {name: value for name, value in options.items() if name in {field.name for field in dataclasses.fields(Options)}}
     options_of(Options(**given))
     name, runs_here, *_ = compiler.resolve_target(given.get("target", "native"))

@@ -190,7 +190,8 @@ def _overload(node, namespace, name, takes_data):
     packet = getattr(getattr(torch.ops, namespace), name, None) if namespace != "prim" else None
     operator = getattr(packet, (overload.replace("Scalar", "Tensor") if takes_data else overload) or "default", None)
     if operator is None:
-        raise ScriptError(f"{node.kind() if takes_data else f'{namespace}::{signature}'} is not supported")
+        what = node.kind() if takes_data else f"{namespace}::{signature}"
+        raise ScriptError(f"{what} is not supported")
     return operator
 
 
