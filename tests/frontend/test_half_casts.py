@@ -222,7 +222,7 @@ def test_pytorch_modules_round_too():
         def forward(self, x):
             high = x.half().float()
             rest = x - high
-            return high, rest, rest.bfloat16().double(), x.double().half()
+            return high, rest, rest.to(torch.bfloat16).double(), x.double().half()
 
     module, x = Split().eval(), torch.from_numpy(numbers(90)[14:])
     expected = module(x)
