@@ -48,7 +48,9 @@ class Evaluation {
 
   std::vector<TensorPtr> run() {
     check_relations(nullptr);
+    const auto total = static_cast<int64_t>(graph_.nodes.size());
     for (const Node& node : graph_.nodes) {
+      work_progress() = {"evaluating", &node - graph_.nodes.data(), total};
       interruption_point();
       std::vector<TensorPtr> inputs;
       for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? nullptr : get(id));

@@ -26,18 +26,14 @@ bool is_interrupted() {
 
 }  // namespace
 
-void look_for_interruptions() {
-  is_signal_thread();     // has the interpreter's lock now
+void add_interruption(py::module_& module) {
+  is_signal_thread();     // asks Python which one that is
   set_interruption_check(&is_interrupted);
-}
-
-Telling::Telling(const py::object& progress) : before_(py::reinterpret_steal<py::object>(progress_callback)) {
-  progress_callback = progress.is_none() ? nullptr : py::object(progress).release().ptr();
-}
-
-Telling::~Telling() {
-  Py_XDECREF(progress_callback);
-  progress_callback = before_.release().ptr();
+  module.def("set_progress", [](const py::object& function) {
+    py::object before = progress_callback == nullptr ? py::none() : py::reinterpret_steal<py::object>(progress_callback);
+    progress_callback = function.is_none() ? nullptr : py::object(function).release().ptr();
+    return before;
+  });
 }
 
 }  // namespace tc

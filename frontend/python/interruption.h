@@ -5,20 +5,8 @@
 
 namespace tc {
 
-// Has interruption_point() run Python's signal handlers, on its main thread, and leave where one raises.
-void look_for_interruptions();
-
-// For the object's lifetime `progress(phase, done, total)` is called now and then by the work of this thread; None: nothing is. Made and
-// ended with the interpreter's lock.
-class Telling {
- public:
-  explicit Telling(const pybind11::object& progress);
-  ~Telling();
-  Telling(const Telling&) = delete;
-  Telling& operator=(const Telling&) = delete;
-
- private:
-  pybind11::object before_;
-};
+// Has interruption_point() run Python's signal handlers on its main thread, and leave where one raises. Defines set_progress(function):
+// from then on the long work of the calling thread calls function(phase, done, total) now and then; it returns the function before, or None.
+void add_interruption(pybind11::module_& module);
 
 }  // namespace tc

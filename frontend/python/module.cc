@@ -332,12 +332,10 @@ void add_options(py::module_& module) {
 }
 
 void add_compile(py::module_& module) {
-  // `progress(phase, done, total)` is called now and then, or None.
-  module.def("compile", [](Source& source, const CompileOptions& options, const py::object& progress) {
-    const Telling telling(progress);
+  module.def("compile", [](Source& source, const CompileOptions& options) {
     py::gil_scoped_release release;
     return compile_model(std::move(source), options);
-  }, py::arg("source"), py::arg("options"), py::arg("progress") = py::none());
+  });
   // The simplified graph as text, and the dump that the options ask for.
   module.def("import_model", [](Source& source, const CompileOptions& options) {
     py::gil_scoped_release release;
@@ -409,7 +407,7 @@ PYBIND11_MODULE(_tc, module) {
   module.doc() = "The native half of tc.";
   tc::add_errors();
   pybind11::register_local_exception_translator(&tc::translate_unsupported);
-  tc::look_for_interruptions();
+  tc::add_interruption(module);
   tc::add_fleet(module);
   tc::add_compiled(module);
   tc::add_schedule(module);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "frontend/python/errors.h"
+#include "frontend/python/loaded_model.h"
 #include "frontend/python/numpy_arrays.h"
 #include "frontend/python/signals.h"
 #include "ir/error.h"
@@ -22,85 +23,6 @@ namespace py = pybind11;
 
 namespace tc {
 namespace {
-
-void check(tc_status status) {
-  switch (status) {
-    case TC_OK: return;
-    case TC_ERROR_MODEL: fail(ErrorKind::Model, tc_last_error());
-    case TC_ERROR_TARGET: fail(ErrorKind::Target, tc_last_error());
-    case TC_ERROR_SHAPE: fail(ErrorKind::Shape, tc_last_error());
-    case TC_ERROR_SIZE: fail(ErrorKind::Shape, tc_last_error());
-    default: fail(ErrorKind::Internal, tc_last_error());
-  }
-}
-
-class Model {
- public:
-  explicit Model(const std::string& path) {
-    tc_model* handle = nullptr;
-    check(tc_model_open(path.c_str(), &handle));
-    handle_.reset(handle, tc_model_close);
-  }
-
-  tc_model* handle() const { return handle_.get(); }
-  int input_count() const { return tc_model_input_count(handle()); }
-  int output_count() const { return tc_model_output_count(handle()); }
-  tc_port_info input(int index) const { return port(tc_model_input_info, index); }
-  tc_port_info output(int index) const { return port(tc_model_output_info, index); }
-
-  py::dict info() const {
-    tc_model_info info = {};
-    info.struct_size = sizeof info;
-    check(tc_model_get_info(handle(), &info));
-    py::dict symbols;
-    for (int i = 0; i < info.symbol_count; ++i) {
-      const char* name;
-      int64_t minimum, maximum;
-      check(tc_model_symbol_info(handle(), i, &name, &minimum, &maximum));
-      symbols[python_text(name)] = py::make_tuple(minimum, maximum);
-    }
-    py::list steps;
-    for (int i = 0; i < info.step_count; ++i) steps.append(python_text(tc_model_step_name(handle(), i)));
-    py::dict result;
-    result["model"] = python_text(info.model);
-    result["target"] = python_text(info.target);
-    result["features"] = python_text(info.features);
-    result["provenance"] = python_text(info.provenance);
-    result["constant_bytes"] = info.constant_bytes;
-    result["threads"] = info.default_threads;
-    result["symbols"] = symbols;
-    result["steps"] = steps;
-    return result;
-  }
-
-  // (name, element type, sizes) of each; a size is a number, a symbol's name, or None.
-  py::list ports(bool inputs) const {
-    py::list result;
-    const int count = inputs ? input_count() : output_count();
-    for (int i = 0; i < count; ++i) {
-      const tc_port_info info = inputs ? input(i) : output(i);
-      py::list dims;
-      for (int axis = 0; axis < info.rank; ++axis) {
-        if (info.dims[axis] >= 0) dims.append(info.dims[axis]);
-        else if (info.symbols[axis] != nullptr) dims.append(python_text(info.symbols[axis]));
-        else dims.append(py::none());
-      }
-      result.append(py::make_tuple(python_text(info.name), tc_dtype_name(info.dtype), py::tuple(dims)));
-    }
-    return result;
-  }
-
- private:
-  template <class Get>
-  tc_port_info port(Get get, int index) const {
-    tc_port_info info = {};
-    info.struct_size = sizeof info;
-    check(get(handle(), index, &info));
-    return info;
-  }
-
-  std::shared_ptr<tc_model> handle_;
-};
 
 // One array's memory while a run uses it.
 class View {
@@ -173,7 +95,7 @@ class Context : public std::enable_shared_from_this<Context> {
   Context(const Model& model, int threads, const std::pair<py::list, py::list>& types, py::object convert, py::object filled)
       : model_(model), convert_(std::move(convert)), filled_(std::move(filled)) {
     tc_context* handle = nullptr;
-    check(tc_context_create(model.handle(), threads, &handle));
+    model_.check(tc_context_create(model.handle(), threads, &handle));
     handle_.reset(handle);
     for (int i = 0; i < model.input_count(); ++i) inputs_.push_back({model.input(i), types.first[static_cast<size_t>(i)]});
     for (int i = 0; i < model.output_count(); ++i) outputs_.push_back({types.second[static_cast<size_t>(i)]});
@@ -181,7 +103,7 @@ class Context : public std::enable_shared_from_this<Context> {
 
   // Runs with one array per input; a tuple of new arrays.
   py::tuple run(const py::sequence& arrays) {
-    return with_buffers(arrays, may_take_long(), [this](const Buffers& inputs, const Results& outputs) { check(timed_run(inputs, outputs)); });
+    return with_buffers(arrays, may_take_long(), [this](const Buffers& inputs, const Results& outputs) { model_.check(timed_run(inputs, outputs)); });
   }
 
   // Runs with one array per input for that many seconds, but at least `least` times and at most
@@ -195,12 +117,12 @@ class Context : public std::enable_shared_from_this<Context> {
     {
       tc_model_info info = {};
       info.struct_size = sizeof info;
-      check(tc_model_get_info(model_.handle(), &info));
+      model_.check(tc_model_get_info(model_.handle(), &info));
       profile.steps.resize(static_cast<size_t>(info.step_count));
     }
     with_buffers(arrays, false, [&](const Buffers& inputs, const Results& outputs) {
-      for (int i = 0; i < 2; ++i) check(run_once(inputs, outputs));
-      check(tc_context_set_profile(handle_.get(), step_done, &profile));
+      for (int i = 0; i < 2; ++i) model_.check(run_once(inputs, outputs));
+      model_.check(tc_context_set_profile(handle_.get(), step_done, &profile));
       tc_status status = TC_OK;
       bool interrupted = false;
       const uint64_t end = nanoseconds() + static_cast<uint64_t>(seconds * 1e9);
@@ -212,7 +134,7 @@ class Context : public std::enable_shared_from_this<Context> {
         interrupted = profile.looks_for_signals() && has_raised_signal();
       }
       tc_context_set_profile(handle_.get(), nullptr, nullptr);
-      check(status);
+      model_.check(status);
       if (interrupted) throw_python_error();
     });
     return profile.result();
@@ -227,11 +149,13 @@ class Context : public std::enable_shared_from_this<Context> {
       fail(ErrorKind::Shape, "the model takes ", count, " inputs, not ", arrays.size());
     std::vector<Given> given(count);
     Buffers inputs(count);
+    bool all = true;
     for (size_t i = 0; i < count; ++i) {
       given[i].array = arrays[i];
-      acquire_input(i, given[i]);
-      inputs[i] = {given[i].data, given[i].bytes};
+      all = take(i, given[i]) && all;
     }
+    if (!all) convert_rest(given);
+    for (size_t i = 0; i < count; ++i) inputs[i] = {given[i].data, given[i].bytes};
     if (!is_bound(given)) bind(given);
     py::tuple results(outputs_.size());
     Results outputs(outputs_.size());
@@ -260,7 +184,7 @@ class Context : public std::enable_shared_from_this<Context> {
   // A new array with what the last run has made of output i.
   py::object copied(size_t i, const Sizes& sizes, uint64_t bytes) const {
     const void* data = nullptr;
-    check(tc_context_result_data(handle_.get(), static_cast<int32_t>(i), &data));
+    model_.check(tc_context_result_data(handle_.get(), static_cast<int32_t>(i), &data));
     py::object array = empty(i, sizes);
     if (bytes > 0) std::memcpy(data_of(array), data, bytes);
     return array;
@@ -269,7 +193,7 @@ class Context : public std::enable_shared_from_this<Context> {
   py::dict memory() const {
     tc_memory_info info = {};
     info.struct_size = sizeof info;
-    check(tc_context_memory(handle_.get(), &info));
+    model_.check(tc_context_memory(handle_.get(), &info));
     py::dict result;
     result["constants"] = info.constant_bytes;
     result["arena"] = info.arena_bytes;
@@ -288,6 +212,8 @@ class Context : public std::enable_shared_from_this<Context> {
     uint64_t bytes = 0;
     int rank = 0;
     const Py_ssize_t* sizes = nullptr;
+    bool taken = false;
+    std::vector<Py_ssize_t> own_sizes;
   };
   struct Input {
     tc_port_info info;
@@ -417,8 +343,8 @@ class Context : public std::enable_shared_from_this<Context> {
                           outputs.data(), static_cast<int32_t>(outputs.size()));
   }
 
-  // Takes the array's memory as it is where that is possible, else what `convert_` makes of it.
-  void acquire_input(size_t index, Given& given) {
+  // Takes the array's memory as it is where that is possible; false where it has to be converted.
+  bool take(size_t index, Given& given) const {
     const tc_port_info& info = inputs_[index].info;
     if (const NumpyArray* array = numpy_.dense_array(given.array.ptr(), inputs_[index].type)) {
       given.data = array->data;
@@ -426,23 +352,51 @@ class Context : public std::enable_shared_from_this<Context> {
       given.sizes = array->sizes;
       given.bytes = static_cast<uint64_t>(tc_dtype_size(info.dtype));
       for (int axis = 0; axis < array->rank; ++axis) given.bytes *= static_cast<uint64_t>(array->sizes[axis]);
-      return;
+      return given.taken = true;
     }
-    for (bool converted : {false, true}) {
-      View& view = given.view;
-      if (view.acquire(given.array.ptr(), PyBUF_STRIDES | PyBUF_FORMAT) && has_type(*view, info.dtype) &&
-          PyBuffer_IsContiguous(&*view, 'C') &&
-          reinterpret_cast<uintptr_t>(view->buf) % static_cast<size_t>(view->itemsize) == 0) {
-        given.data = view->buf;
-        given.rank = view->ndim;
-        given.sizes = view->shape;
-        given.bytes = static_cast<uint64_t>(view->len);
-        return;
-      }
-      view.release();
-      TC_CHECK(!converted, "for input ", index);
-      given.array = convert_(index, given.array);
+    View& view = given.view;
+    if (view.acquire(given.array.ptr(), PyBUF_STRIDES | PyBUF_FORMAT) && has_type(*view, info.dtype) &&
+        PyBuffer_IsContiguous(&*view, 'C') &&
+        reinterpret_cast<uintptr_t>(view->buf) % static_cast<size_t>(view->itemsize) == 0) {
+      given.data = view->buf;
+      given.rank = view->ndim;
+      given.sizes = view->shape;
+      given.bytes = static_cast<uint64_t>(view->len);
+      return given.taken = true;
     }
+    view.release();
+    return false;
+  }
+
+  // Takes what `convert_` makes of the arrays that could not be taken as they are. Converting may copy, so that shapes which the
+  // model refuses are refused before.
+  void convert_rest(std::vector<Given>& given) {
+    std::vector<Given> shapes(given.size());
+    bool known = true;
+    for (size_t i = 0; i < given.size(); ++i) known = known && shape_of(given[i], shapes[i]);
+    if (known && !is_bound(shapes)) bind(shapes);
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (given[i].taken) continue;
+      given[i].array = convert_(i, given[i].array);
+      const bool taken = take(i, given[i]);
+      TC_CHECK(taken, "for input ", i);
+    }
+  }
+
+  // The shape alone, by the array's attribute where it was not taken yet; false where it has none.
+  static bool shape_of(const Given& given, Given& shape) {
+    shape.rank = given.rank;
+    shape.sizes = given.sizes;
+    if (given.taken) return true;
+    const py::object sizes = py::getattr(given.array, "shape", py::none());
+    if (!py::isinstance<py::tuple>(sizes)) return false;
+    for (const py::handle& size : sizes) {
+      if (!PyLong_Check(size.ptr())) return false;
+      shape.own_sizes.push_back(PyLong_AsSsize_t(size.ptr()));
+    }
+    shape.rank = static_cast<int>(shape.own_sizes.size());
+    shape.sizes = shape.own_sizes.data();
+    return true;
   }
 
   // Whether the arrays have the shapes of the run before.
@@ -468,7 +422,7 @@ class Context : public std::enable_shared_from_this<Context> {
       shapes[i] = {dims_.data() + dims_.size(), given[i].rank, 0};
       dims_.insert(dims_.end(), given[i].sizes, given[i].sizes + given[i].rank);
     }
-    check(tc_context_bind(handle_.get(), shapes.data(), static_cast<int32_t>(shapes.size())));
+    model_.check(tc_context_bind(handle_.get(), shapes.data(), static_cast<int32_t>(shapes.size())));
     for (size_t i = 0; i < outputs_.size(); ++i) {
       Output& output = outputs_[i];
       output.sizes = port_sizes(tc_context_output_shape, i, output.bytes);
@@ -487,7 +441,7 @@ class Context : public std::enable_shared_from_this<Context> {
   template <class Get>
   Sizes port_sizes(Get get, size_t index, uint64_t& bytes) const {
     Sizes sizes;
-    check(get(handle_.get(), static_cast<int32_t>(index), sizes.dims, &sizes.rank, &bytes));
+    model_.check(get(handle_.get(), static_cast<int32_t>(index), sizes.dims, &sizes.rank, &bytes));
     return sizes;
   }
 
@@ -569,11 +523,7 @@ class Runner : public std::enable_shared_from_this<Runner> {
 }  // namespace
 
 void add_runner(py::module_& module) {
-  py::class_<Model>(module, "Model")
-      .def(py::init<const std::string&>())
-      .def("info", &Model::info)
-      .def("inputs", [](const Model& model) { return model.ports(true); })
-      .def("outputs", [](const Model& model) { return model.ports(false); });
+  add_loaded_model(module);
   py::class_<Context, std::shared_ptr<Context>>(module, "Context")
       .def("profile", &Context::profile)
       .def("memory", &Context::memory)

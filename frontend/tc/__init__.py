@@ -8,6 +8,11 @@
 
 import importlib
 
+from . import interrupts
+
+if interrupts.is_command():
+    interrupts.begin()
+
 from .compiling import check, compile, load, targets
 from .errors import (DeviceError, Error, LogError, ModelError, ScheduleError, ShapeError,
                      TargetError, UnsupportedError)

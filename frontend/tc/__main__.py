@@ -1,12 +1,5 @@
 """python -m tc."""
 
-import sys
+from .command import run
 
-from .errors import Error
-
-try:
-    from .cli import main
-except Error as error:   # the runtime alone has no commands
-    sys.exit(f"error: {error}")
-
-sys.exit(main())
+run()

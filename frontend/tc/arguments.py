@@ -31,23 +31,37 @@ class Options:
 def options_of(options=Options()):
     """The same as the compiler takes it, checked."""
     result = compiler.Options()
-    result.target, result.seed, result.dump = options.target, options.seed, options.dump or ""
+    if not isinstance(options.target, str):
+        raise Error(f"target is {options.target!r}; give a name of tc.targets(), or leave it out for this machine's processor")
+    if not _is_whole(options.seed) or not 0 <= options.seed < 1 << 64:
+        raise Error(f"seed is {options.seed!r}; give a whole number from 0 to 2^64 - 1")
+    if options.shapes is not None and not isinstance(options.shapes, dict):
+        raise ShapeError(f"shapes is {options.shapes!r}; give a dictionary: {{'batch': 1}} for a symbol, {{'input': (1, 3, 224, 224)}} for an input")
+    result.target, result.seed, result.dump = options.target, int(options.seed), options.dump or ""
     forms, shapes = forms_in(options.shapes or {})
     result.symbols, result.input_shapes = _sizes_of(shapes)
     set_forms(result, forms)
     for name in "threads", "build_threads":
-        count = getattr(options, name)
-        if count is not None and not 1 <= count <= 1024:
-            raise Error(f"{name} is {count}; give 1 to 1024, or None for all cores")
-        setattr(result, name, count or 0)
-    if not options.tolerance >= 0:
-        raise Error(f"tolerance is {options.tolerance}; give a number of at least 0")
-    result.tolerance = options.tolerance
+        setattr(result, name, thread_count(name, getattr(options, name)))
+    if not isinstance(options.tolerance, (int, float, np.integer, np.floating)) or not options.tolerance >= 0:
+        raise Error(f"tolerance is {options.tolerance!r}; give a number of at least 0")
+    result.tolerance = float(options.tolerance)
     result.max_ram = size_option("max_ram", options.max_ram, "this machine's memory")
     if options.quantised not in MEANINGS:
         raise Error(f"quantised is {options.quantised!r}; give {' or '.join(repr(name) for name in MEANINGS)}")
     result.quantised = options.quantised
     return result
+
+
+def thread_count(name, count):
+    """The number of threads that an option asks for; 0 where it leaves that open."""
+    if count is not None and not (_is_whole(count) and 1 <= count <= 1024):
+        raise Error(f"{name} is {count!r}; give a whole number from 1 to 1024, or None for all cores")
+    return int(count or 0)
+
+
+def _is_whole(value):
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _sizes_of(shapes):

@@ -4,7 +4,6 @@ Every command takes --json and then prints one JSON value. Exit codes: 0 done, 1
 sentence on stderr names (with --json: {"error": {"kind", "text"}} on stdout), 2 wrong usage.
 """
 
-import argparse
 import json
 import os
 import platform
@@ -17,9 +16,11 @@ from . import fleet, log
 from .arguments import MEANINGS, Options, options_of
 from .compiling import check, compile, load, targets
 from .errors import Error, ModelError, ShapeError, UnsupportedError, error_of
+from .files import make_folder, write_array
 from .kernel import kernels, seeded_array, time_calls
 from .module import KINDS, arithmetic_text
 from .native import compiler, runtime
+from .parser import Parser, number
 from .ports import BIT_TYPES, NUMPY_NAMES
 from .profile import limits_text, profile
 from .quantising_command import add_command as add_quantize
@@ -123,6 +124,11 @@ def _is_artefact(path):
         return False  # the compiler says what is wrong with it
 
 
+def _progress(arguments):
+    """The argument progress= of a command: a line on a terminal, and nothing beside JSON."""
+    return False if arguments.json else None
+
+
 def _module(arguments):
     """The artefact opened, or the model compiled."""
     if _is_artefact(arguments.model):
@@ -132,7 +138,8 @@ def _module(arguments):
         tuning = {"tune": True, **_tuning_options(arguments)}
     module = compile(arguments.model, arguments.target, inputs=_examples(arguments), shapes=_shapes(arguments),
                      values=_values(arguments), threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
-                     max_ram=getattr(arguments, "max_ram", None), quantised=arguments.quantised, **tuning)
+                     max_ram=getattr(arguments, "max_ram", None), quantised=arguments.quantised,
+                     **{"progress": _progress(arguments), **tuning})
     # Files hold tensors: what consists of several is taken and given as an artefact does, as "NAME[0]", ...
     return module.of_tensors()
 
@@ -243,11 +250,8 @@ def _run(arguments):
         if arguments.output_dir:
             taken.append(_file_name(name, taken))
             path = os.path.join(arguments.output_dir, taken[-1] + ".npy")
-            try:
-                os.makedirs(arguments.output_dir, exist_ok=True)
-                np.save(path, array)
-            except OSError as error:
-                raise Error(f"{path} cannot be written: {error.strerror}") from None
+            make_folder(arguments.output_dir)
+            write_array(path, array)
         outputs.append(_array_row(name, array, path))
     result = {"model": module.name, "target": module.target, "inputs": inputs, "outputs": outputs,
               "milliseconds": milliseconds, "memory": module.memory._asdict()}
@@ -328,7 +332,8 @@ def _verify(arguments):
         given[name] = _array_in(name, path)
     found = verify(arguments.model, arguments.target, given, shapes=_shapes(arguments), threads=arguments.threads,
                    tolerance=arguments.tolerance, budget=arguments.budget, seed=arguments.seed, log=arguments.log or None,
-                   max_ram=arguments.max_ram, quantised=arguments.quantised, against=arguments.against, examples=_examples(arguments))
+                   max_ram=arguments.max_ram, quantised=arguments.quantised, against=arguments.against, examples=_examples(arguments),
+                   progress=_progress(arguments))
     stem = os.path.splitext(os.path.basename(arguments.model))[0]
     found.write(arguments.output_dir or f"{stem}.verify")
     return found.to_dict(), str(found), 0 if found.right else 1
@@ -443,26 +448,14 @@ def _version(arguments):
                    f"{result['cores']} cores)"
 
 
-def _number(kind, minimum, what):
-    def parse(text):
-        try:
-            value = kind(text)
-        except ValueError:
-            value = None
-        if value is None or not value >= minimum:
-            raise argparse.ArgumentTypeError(f"'{text}' is not {what} of at least {minimum}")
-        return value
-    return parse
-
-
 def _add_compiling(added):
     added.add_argument("--target", default="native", help="see `targets`; default: native")
     added.add_argument("--cpu", dest="target", metavar="CORE", default=argparse.SUPPRESS,
                        help="the same, of a RISC-V core by its table: spacemit-x60, sifive-x280 ...")
-    added.add_argument("--threads", type=_number(int, 1, "a whole number"), help="threads of a run; default: all cores")
-    added.add_argument("--tolerance", type=_number(float, 0, "a number"), default=1e-4,
+    added.add_argument("--threads", type=number(int, 1, "a whole number"), help="threads of a run; default: all cores")
+    added.add_argument("--tolerance", type=number(float, 0, "a number"), default=1e-4,
                        help="error budget, relative to an output's largest magnitude")
-    added.add_argument("--seed", type=_number(int, 0, "a whole number"), default=0)
+    added.add_argument("--seed", type=number(int, 0, "a whole number"), default=0)
     added.add_argument("--max-ram", type=size_argument, metavar="SIZE", help="memory that the model may use (256KB, 1MiB); default: this machine's")
     added.add_argument("--quantised", choices=MEANINGS, default="exact",
                        help="networks of integers: as the unfused evaluation in floats (exact), or scaled in fixed point (fast)")
@@ -485,20 +478,22 @@ def _add_verify(command, model, options):
     added = command("verify", _verify, "Compare every value with the interpreter in float64 and ONNX Runtime, and find the culprit.", model)
     for add in options:
         add(added)
-    added.add_argument("--budget", type=_number(float, 0, "a number"),
+    added.add_argument("--budget", type=number(float, 0, "a number"),
                        help="largest error of a value, relative to its largest magnitude; default: the tolerance")
     added.add_argument("--against", metavar="MODEL", help="a model with values of the same names, as the reference")
     added.add_argument("--output-dir", metavar="FOLDER", help="where a minimal model that fails goes, with its inputs; default: NAME.verify")
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="python -m tc", description="A tensor compiler.")
+    called = os.path.basename(sys.argv[0] if sys.argv else "")
+    parser = Parser(prog=called if called == "tcompile" else "python -m tc", description="A tensor compiler.")
+    parser.add_argument("--version", action="version", version=_version(None)[1], help="tell the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    whole = _number(int, 1, "a whole number")
+    whole = number(int, 1, "a whole number")
 
     def command(name, function, text, model=None):
         added = commands.add_parser(name, help=text, description=text)
-        added.set_defaults(function=function)
+        added.set_defaults(function=function, refuse=added.error)
         added.add_argument("--json", action="store_true", help="print one JSON value")
         if model:
             added.add_argument("model", help=model)
@@ -508,7 +503,7 @@ def _parser():
 
     def tuning(added):
         added.add_argument("--trials", type=whole, help="schedules to try at most (default 1000)")
-        added.add_argument("--time-limit", type=_number(float, 0, "a number"), metavar="SECONDS",
+        added.add_argument("--time-limit", type=number(float, 0, "a number"), metavar="SECONDS",
                            help="stop after that long, earlier sessions with this log included")
         added.add_argument("--tracker", metavar="HOST:PORT",
                            help="tune on this tracker's devices; default: on this machine")
@@ -548,7 +543,7 @@ def _parser():
     added = command("bench", _bench, "Time a model.", either)
     _add_compiling(added)
     feeding(added)
-    added.add_argument("--seconds", type=_number(float, 0, "a number"), default=2.0,
+    added.add_argument("--seconds", type=number(float, 0, "a number"), default=2.0,
                        help="how long to measure (default 2)")
     added.add_argument("--repeat", type=whole, help="number of runs, instead of --seconds")
     added.add_argument("--roof", action="store_true",

@@ -2,11 +2,12 @@
 
 import os
 
-from .arguments import Options, options_of, set_values
-from .errors import Error, UnsupportedError, bounded
-from .module import Module
+from .arguments import Options, options_of, set_values, thread_count
+from .errors import Error, UnsupportedError, bounded, renamed
+from .module import Module, file_name
 from .native import compiler
 from .ports import ports_of
+from .progress import Progress
 from .sources import described, is_torch_model, read_torch_model, source_of
 
 _MOST_SHOWN = 20     # nodes that an error tells of
@@ -35,6 +36,8 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
                operations of the model in float32
     tune       search for schedules first, as tc.tune does with trials, time_limit, tracker,
                credentials, insecure and progress
+    progress   a callable that gets a dict now and then ({"phase", "done", "total", "seconds"}), True or False; default: a line on a
+               terminal from 2 seconds on, silent otherwise
     log        SQLite file of tuning records, read always; default $TC_LOG or the user's cache folder
                where it exists; False reads none
     build_threads  threads of the compiler; None takes all cores
@@ -72,11 +75,12 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
         from .recurring import MOST_VERSIONS
 
         specialise = 0 if max_ram else MOST_VERSIONS
-    if read is None:
-        return _compiled(model, options, threads, specialise)
-    from .torch import module_of
+    with Progress(progress):
+        if read is None:
+            return _compiled(model, options, threads, specialise)
+        from .torch import module_of
 
-    return module_of(read, lambda source: _compiled(source, options, threads, specialise))
+        return module_of(read, lambda source: _compiled(source, options, threads, specialise))
 
 
 def _has_open_sizes(compiled):
@@ -103,16 +107,36 @@ def _compiled(model, options, threads, specialise=0):
         if error.strings:
             from .strings import StringModule
 
-            return StringModule(source_of(model), options, threads, _compiled)
+            return _of_file(StringModule(source_of(model), options, threads, _compiled), model)
         if not error.inputs:
             raise _with_all(error, source_of(model), options()) from None
         from .versions import VersionedModule
 
-        return VersionedModule(source_of(model), options, error.inputs, threads)
+        return _of_file(VersionedModule(source_of(model), options, error.inputs, threads), model)
+    except Error as error:
+        raise _named(error, model) from None
     module.name = name
     if made.forms or module.compiled_output_forms or not {port.name for port in module.inputs}.issuperset(made.input_shapes):
         module._divide(compiler.signature(source_of(model), made), made)
     return module
+
+
+def _of_file(module, model):
+    """The module, with the name of its file where the model is one."""
+    if isinstance(model, (str, os.PathLike)):
+        module.name = file_name(model)
+    return module
+
+
+def _named(error, model):
+    """The error, with the name of the model's file where the model is one."""
+    if "model '" not in str(error) or not isinstance(model, (str, os.PathLike)):
+        return error
+    try:
+        own = compiler.signature(source_of(model), options_of())[0]
+    except Error:
+        return error
+    return renamed(error, own, file_name(model))
 
 
 def _with_all(error, source, options):
@@ -132,7 +156,7 @@ def _with_all(error, source, options):
 @bounded
 def load(path, *, threads=None):
     """Opens an artefact that Module.save wrote. It is native code: load only files you trust."""
-    return Module(path=os.fspath(path), threads=threads)
+    return Module(path=os.fspath(path), threads=thread_count("threads", threads))
 
 
 @bounded

@@ -58,6 +58,15 @@ def error_of(exception):
     return Error(f"internal error: {type(exception).__name__}: {exception}")
 
 
+def renamed(error, own, name):
+    """The error with the name that users know a model by, in the place of the one that its graph has."""
+    if not own or own == name or f"model '{own}'" not in str(error):
+        return error
+    result = type(error)(str(error).replace(f"model '{own}'", f"model '{name}'"))
+    result.__dict__.update(error.__dict__)
+    return result
+
+
 def bounded(function):
     """A function of the library's surface: what the machine refuses while it runs leaves it as an Error. What
     a caller's own function raises goes through."""

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from . import certs
+from . import certs, interrupts
 from .errors import DeviceError
 from .native import compiler
 
@@ -46,6 +46,7 @@ def start(name, arguments):
         return
     path = program(name)
     sys.stdout.flush()
+    interrupts.hand_over()
     os.execv(path, [path, *arguments])
 
 

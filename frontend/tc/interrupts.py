@@ -12,6 +12,7 @@ STATUS = 130      # as shells have it
 GRACE = 0.5       # seconds that a command has to leave by itself
 
 _temporaries = set()     # paths to remove where a command cannot leave by itself
+_before = []             # $TMPDIR as it was, where it is changed
 _said = threading.Lock()
 
 
@@ -42,6 +43,14 @@ def _leave(*_):
             except OSError:
                 pass
     os._exit(STATUS)
+
+
+def hand_over():
+    """Before the process becomes another program: what is the command's own is put away."""
+    if _before:
+        shutil.rmtree(os.environ.pop("TMPDIR"), ignore_errors=True)
+        if (before := _before.pop()) is not None:
+            os.environ["TMPDIR"] = before
 
 
 def _is_ours():
@@ -96,6 +105,7 @@ class Watch:
         except OSError:
             return      # what needs it says so
         _temporaries.add(self._folder)
+        _before.append(os.environ.get("TMPDIR"))
         os.environ["TMPDIR"] = self._folder
 
     def _wait(self, read):

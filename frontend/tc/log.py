@@ -9,6 +9,7 @@ import typing
 import warnings
 
 from .errors import LogError
+from .files import write
 from .native import compiler
 
 _MAX_LINE = 4 << 20  # of an exported log
@@ -46,6 +47,16 @@ def default_path():
         return os.environ["TC_LOG"] or None
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(cache, "tc", "log.db")
+
+
+def make_log_folder(log):
+    """Makes the folder of a log that is to be written."""
+    folder = os.path.dirname(os.path.abspath(log))
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise LogError(f"the folder '{folder}' of the log cannot be made: {error.strerror}; name a log elsewhere (log=\"FILE\", --log FILE, or "
+                       "the variable TC_LOG)") from None
 
 
 @functools.cache
@@ -96,9 +107,7 @@ class Log:
     def export(self, path):
         """Writes all records as lines of JSON. Returns how many."""
         records = self.records()
-        with open(path, "w", encoding="utf-8") as file:
-            for record in records:
-                file.write(json.dumps(record._asdict(), sort_keys=True) + "\n")
+        write(path, "".join(json.dumps(record._asdict(), sort_keys=True) + "\n" for record in records))
         return len(records)
 
     @staticmethod
@@ -170,6 +179,8 @@ def _record_lines(records):
 
 
 def _run(arguments):
+    if arguments.action in ("merge", "export", "import") and arguments.file is None:
+        arguments.refuse(f"log {arguments.action} takes two files: log {arguments.action} LOG FILE")
     path = arguments.log or default_path()
     if path is None:
         raise LogError("no log is named: give its path, or set TC_LOG")
@@ -193,7 +204,7 @@ def _run(arguments):
         return stats, "\n".join(text)
     if arguments.action == "best":
         records = log.best(target=arguments.target or "")
-        return {"records": _rows(records)}, "\n".join(_record_lines(records))
+        return {"records": _rows(records)}, "\n".join(_record_lines(records)) or _none_text(path, "verified record", arguments)
     records = log.records(target=arguments.target or "")
     if arguments.action == "show":
         wanted = arguments.workload
@@ -206,7 +217,12 @@ def _run(arguments):
             text += ["", line, f"  {record.detail}" if record.detail else "", *(f"  {t}" for t in record.trace)]
         return {"records": _rows(records)}, "\n".join(text)
     return {"records": _rows(records), "problems": log.problems}, "\n".join(
-        _record_lines(records) + log.problems)
+        (_record_lines(records) or [_none_text(path, "record", arguments)]) + log.problems)
+
+
+def _none_text(path, what, arguments):
+    of_target = f" of target {arguments.target}" if arguments.target else ""
+    return f"{path} has no {what}{of_target}; `python -m tc tune MODEL` makes some"
 
 
 def add_command(command):

@@ -1,5 +1,6 @@
 """Modules: compiled models that run, save and export."""
 
+import html
 import os
 import shutil
 import tempfile
@@ -9,11 +10,18 @@ import weakref
 import numpy as np
 
 from .composites import Division
-from .errors import DeviceError, ShapeError, TargetError, error_of
+from .errors import DeviceError, Error, ShapeError, TargetError, error_of, renamed
+from .files import cannot_be_written, replaced
+from .interrupts import temporary
 from .native import LIBRARY_FOLDER, compiler, runtime
 from .ports import BIT_TYPES, ports_of, shape_text
 
 KINDS = ("shared", "static", "executable", "object", "bare")
+
+
+def file_name(path):
+    """A path's last part as text."""
+    return os.path.basename(os.fsdecode(path)).encode("utf-8", "replace").decode()
 
 
 class Memory(typing.NamedTuple):
@@ -27,6 +35,8 @@ class Memory(typing.NamedTuple):
 class Module:
     """A compiled model. Made by tc.compile and tc.load; may be called from several threads."""
 
+    _model = None
+    _cast = "x.astype('{}')"     # how users convert an input
     _direct = None   # runs with a tuple of arrays, where nothing but that is to be done for a call
 
     def __init__(self, compiled=None, path=None, threads=None):
@@ -42,7 +52,7 @@ class Module:
             self._model = runtime.Model(os.fsencode(path))
             info = self._model.info()
             self.inputs, self.outputs = ports_of(self._model.inputs()), ports_of(self._model.outputs())
-            self.name, self.target = info["model"], info["target"]
+            self.name, self.target = file_name(path), info["target"]
             self.provenance, self.symbols = info["provenance"], dict(info["symbols"])
         else:
             self.inputs, self.outputs = ports_of(compiled.inputs), ports_of(compiled.outputs)
@@ -76,15 +86,27 @@ class Module:
         return self
 
     @property
+    def name(self):
+        """What messages call the model: its file's name, where it has one."""
+        return self._name
+
+    @name.setter
+    def name(self, name):
+        self._name = name
+        if self._model is not None:
+            self._model.rename(name)
+
+    @property
     def compiled_output_forms(self):
         return self._compiled.output_forms
 
     def _load(self):
         """Links the compiled code and loads it; the file is gone when this returns."""
-        with tempfile.TemporaryDirectory(prefix="tc-") as folder:
+        with tempfile.TemporaryDirectory(prefix="tc-") as folder, temporary(folder):
             path = os.path.join(folder, "model.so")
             self._write("shared", path)
             self._model = runtime.Model(os.fsencode(path))
+            self._model.rename(self.name)
 
     def __call__(self, *arrays, **named):
         """Runs the model with its inputs in order, by name, or both. Returns its output, or a tuple
@@ -165,25 +187,28 @@ class Module:
             array = np.asarray(value) if typed else self._from_untyped(value, port)
         except (TypeError, ValueError, OverflowError):
             array = np.empty(0, object)
+        if array.dtype.kind == "O" and typed and str(value.dtype).startswith("torch."):
+            raise self._wrong_type(port, str(value.dtype)[6:], value)     # NumPy has no such type
         if array.dtype.kind not in "biufV":
             raise ShapeError(f"input '{port.name}' of model '{self.name}' is no array of numbers but "
                              f"a {type(value).__name__}; expected {shape_text(port)}")
         wanted = np.dtype(BIT_TYPES.get(port.dtype, port.dtype))
         if port.dtype in BIT_TYPES:
             if array.dtype.name not in (port.dtype, wanted.name):
-                raise self._wrong_type(port, array)
+                raise self._wrong_type(port, array.dtype, value)
             array = array.view(wanted)
         elif array.dtype.newbyteorder("=") != wanted:
-            raise self._wrong_type(port, array)
+            raise self._wrong_type(port, array.dtype, value)
         # Contiguous and aligned in the machine's byte order; a copy only where it is not.
         try:
             return np.require(array, wanted, ["C", "A"])
         except MemoryError as error:
             raise error_of(error) from error
 
-    def _wrong_type(self, port, array):
-        return ShapeError(f"input '{port.name}' of model '{self.name}' is {array.dtype}; expected "
-                          f"{shape_text(port)}: pass x.astype('{port.dtype}')")
+    def _wrong_type(self, port, dtype, value):
+        cast = "x.to(torch.{})" if type(value).__module__.partition(".")[0] == "torch" else self._cast
+        return ShapeError(f"input '{port.name}' of model '{self.name}' is {dtype}; expected "
+                          f"{shape_text(port)}: pass {cast.format(port.dtype)}")
 
     @staticmethod
     def _from_untyped(value, port):
@@ -235,26 +260,21 @@ class Module:
         if self._compiled is None and kind != "shared":
             raise DeviceError(f"'{self._path}' was loaded, and a loaded module can be written as "
                               f"\"shared\" only; compile the model again for \"{kind}\"")
-        # A file that is in use is replaced, never overwritten.
-        temporary = f"{path}.{os.getpid()}.part"
-        try:
-            if self._compiled is None:
-                shutil.copy(self._path, temporary)
-                os.replace(temporary, path)
-            elif kind in ("static", "bare"):     # named by the path, as the header beside it
-                self._write(kind, path)
-            else:
-                self._write(kind, temporary)
-                os.replace(temporary, path)
-        except OSError as error:
-            raise DeviceError(f"'{path}' cannot be written: {error.strerror}") from None
-        finally:
-            if os.path.exists(temporary):
-                os.remove(temporary)
+        with replaced(path) as place:
+            if self._compiled is not None:
+                self._write(kind, place)
+                return
+            try:
+                shutil.copy(self._path, place)
+            except OSError as error:
+                raise cannot_be_written(path, error) from None
 
     def _write(self, kind, path):
         # As bytes: the name of a folder need not be text.
-        self._compiled.export(kind, os.fsencode(path), os.fsencode(LIBRARY_FOLDER))
+        try:
+            self._compiled.export(kind, os.fsencode(path), os.fsencode(LIBRARY_FOLDER))
+        except Error as error:
+            raise renamed(error, self._compiled.model, self.name) from None
 
     @property
     def kernels(self):
@@ -328,6 +348,12 @@ class Module:
     def __repr__(self):
         ports = ", ".join(f"{port.name}: {shape_text(port)}" for port in self.inputs)
         return f"<tc.Module {self.name} for {self.target} ({ports})>"
+
+    def _repr_html_(self):
+        """For notebooks."""
+        rows = [("input", port) for port in self.inputs] + [("output", port) for port in self.outputs]
+        cells = "".join(f"<tr><td>{kind}</td><td>{html.escape(port.name)}</td><td>{html.escape(shape_text(port))}</td></tr>" for kind, port in rows)
+        return f"<b>{html.escape(self.name)}</b> for {html.escape(self.target)}<table>{cells}</table>"
 
 
 def arithmetic_text(meaning, lines):

@@ -11,7 +11,8 @@ import typing
 
 import numpy as np
 
-from .errors import DeviceError, ShapeError
+from .errors import ShapeError
+from .files import write
 from .native import compiler, runtime
 
 _limits = {}
@@ -179,12 +180,8 @@ class Profile:
         events = [{"name": self.labels[step], "cat": "step", "ph": "X", "pid": 1, "tid": 1,
                    "ts": begin * 1e6, "dur": (end - begin) * 1e6, "args": {"step": step}}
                   for step, begin, end in self._timeline]
-        try:
-            with open(path, "w") as file:
-                json.dump({"traceEvents": events, "displayTimeUnit": "ns",
-                           "otherData": {"model": self.model, "target": self.target}}, file)
-        except OSError as error:
-            raise DeviceError(f"'{path}' cannot be written: {error.strerror}") from None
+        write(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ns",
+                                "otherData": {"model": self.model, "target": self.target}}))
 
     def __str__(self):
         totals = self.summary()

@@ -4,10 +4,9 @@ import os
 import sys
 
 from .errors import ModelError, ShapeError, UnsupportedError
+from .foreign_models import refuse_file, refuse_object
 from .native import compiler
 
-# Files of other formats that people may give, and how to come to ONNX from there.
-_OTHER_FORMATS = {".pb": "tf2onnx", ".h5": "tf2onnx", ".keras": "tf2onnx"}
 # Files of PyTorch, by their names; archives of other names are known by how they begin.
 _TORCH_SUFFIXES = (".pt", ".pth", ".ts", ".jit", ".pt2")
 _ZIP_MAGIC = b"PK\x03\x04"
@@ -54,6 +53,7 @@ def is_tflite_model(model):
 
 def read_torch_model(model, inputs, shapes):
     """A model of PyTorch, read."""
+    refuse_file(model)
     from .torch import read
 
     return read(model, inputs, shapes)
@@ -74,6 +74,7 @@ def source_of(model):
     front ends make it, is taken as it is."""
     if isinstance(model, compiler.Source):
         return model.copy()
+    refuse_file(model)
     if is_tflite_model(model):
         from .tflite import read
 
@@ -85,10 +86,7 @@ def source_of(model):
     try:
         path = os.fspath(model)
     except TypeError:
+        refuse_object(model)
         raise ModelError(f"a model is the path of an ONNX, PyTorch or TensorFlow Lite file, its bytes, an onnx.ModelProto, a torch.nn.Module or an "
                          f"ExportedProgram, not a {type(model).__name__}") from None
-    suffix = os.path.splitext(path)[1].lower()
-    if suffix in _OTHER_FORMATS:
-        raise UnsupportedError(f"{path}: {suffix} files are not read; write the model as ONNX with "
-                               f"{_OTHER_FORMATS[suffix]}")
     return compiler.Source.read(os.fsencode(path))

@@ -12,7 +12,8 @@ import typing
 from . import fleet
 from .arguments import Options, options_of
 from .errors import Error
-from .log import build_id, default_path
+from .log import build_id, default_path, make_log_folder
+from .interrupts import temporary
 from .native import LIBRARY_FOLDER, compiler
 from .sources import described, source_of
 
@@ -163,7 +164,7 @@ def _work_folder():
                 with open(os.path.join(entry.path, "lock")) as lock:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(entry.path, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix="tc-tune-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="tc-tune-", ignore_cleanup_errors=True) as folder, temporary(folder):
         with open(os.path.join(folder, "unlocked"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             os.rename(lock.name, os.path.join(folder, "lock"))
@@ -185,15 +186,15 @@ def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tole
 
     May be interrupted at any moment: the next call with the same log goes on where it was.
     """
-    if trials is not None and trials < 1:
-        raise Error(f"trials is {trials}; give at least 1")
-    if time_limit is not None and not time_limit > 0:
-        raise Error(f"time_limit is {time_limit}; give a number of seconds above 0")
+    if trials is not None and not (isinstance(trials, int) and trials >= 1):
+        raise Error(f"trials is {trials!r}; give a whole number of at least 1")
+    if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
+        raise Error(f"time_limit is {time_limit!r}; give a number of seconds above 0")
     model, shapes = described(model, inputs, shapes)
     log = os.fspath(log) if log else default_path()
     if log is None:
         raise Error("tuning needs a log: give log=\"FILE\"")
-    os.makedirs(os.path.dirname(os.path.abspath(log)), exist_ok=True)
+    make_log_folder(log)
     request = compiler.TuneRequest()
     request.compile = options_of(Options(target=target, shapes=shapes, threads=threads, tolerance=tolerance,
                                          seed=seed, quantised=quantised))

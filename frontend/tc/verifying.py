@@ -9,11 +9,13 @@ import typing
 import numpy as np
 
 from .comparing import compared, overflows
-from .errors import DeviceError, Error, ShapeError, UnsupportedError, bounded
+from .errors import Error, ShapeError, UnsupportedError, bounded
+from .files import make_folder, write, write_array
 from .kernel import seeded_array
 from .native import compiler
 from .onnx_file import OnnxFile
 from .ports import BIT_TYPES, TC_NAMES, ports_of, shape_text
+from .progress import Progress
 from .sources import described, source_of
 from .verifying_culprit import Found, Subject, find_first, find_together, is_rounding, whole_case
 from .verifying_diagnosis import Diagnosis, diagnose
@@ -50,29 +52,29 @@ class Verification:
     def __str__(self):
         return report_text(self)
 
+    def __repr__(self):
+        verdict = "right" if self.right else f"wrong: {self.culprit['part']} '{self.culprit['name']}'" if self.culprit else "wrong"
+        return f"<tc.Verification of {self.model} for {self.target}: {verdict}>"
+
     def write(self, folder):
         """Writes the minimal model, its inputs as .npy files and the report into a folder; returns the files."""
         if self.minimal is None:
             return []
-        try:
-            os.makedirs(folder, exist_ok=True)
-            self.files = [_written(folder, "minimal.onnx", self.minimal)]
-            if self.minimal_reference not in (None, self.minimal):
-                self.files.append(_written(folder, "reference.onnx", self.minimal_reference))
-            for number, (name, array) in enumerate(self.minimal_inputs.items()):
-                path = os.path.join(folder, f"input_{number}.npy")
-                np.save(path, array)
-                self.files.append(path)
-            self.files.append(_written(folder, "report.json", json.dumps(self.to_dict(), indent=1).encode()))
-        except OSError as error:
-            raise DeviceError(f"'{folder}' cannot be written: {error.strerror}") from None
+        make_folder(folder)
+        self.files = [_written(folder, "minimal.onnx", self.minimal)]
+        if self.minimal_reference not in (None, self.minimal):
+            self.files.append(_written(folder, "reference.onnx", self.minimal_reference))
+        for number, array in enumerate(self.minimal_inputs.values()):
+            path = os.path.join(folder, f"input_{number}.npy")
+            write_array(path, array)
+            self.files.append(path)
+        self.files.append(_written(folder, "report.json", json.dumps(self.to_dict(), indent=1)))
         return self.files
 
 
 def _written(folder, name, data):
     path = os.path.join(folder, name)
-    with open(path, "wb") as file:
-        file.write(data)
+    write(path, data)
     return path
 
 
@@ -157,32 +159,41 @@ class Question:
     examples: object = None
     against: object = None
     budget: float | None = None
+    progress: object = None
 
 
 @bounded
-def verify(model, target="native", inputs=None, *, budget=None, **options):
+def verify(model, target="native", inputs=None, *, budget=None, progress=None, **options):
     """Compares every value of a compiled model with the interpreter in float64, its outputs with ONNX Runtime too where that
     is installed, and looks for the culprit where they differ. Returns a Verification: print it, or ask `.right`.
 
     model      as tc.compile takes it
     inputs     {name: array}; what is not given is seeded data of normal distribution
     budget     largest error of a value, relative to its largest magnitude; default: the tolerance
+    progress   as of tc.compile
     options    against, another model with values of the same names, from which this one was made, as the reference; threads, tolerance, seed, log and max_ram as of tc.compile; shapes, which give the sizes of what is not given
                ({"batch": 1}, {"input": (1, 3, 224, 224)}); examples, which are `inputs` of tc.compile for a model of PyTorch
     """
-    question = Question(options.pop("shapes", None), options.pop("examples", None), options.pop("against", None), budget)
+    question = Question(options.pop("shapes", None), options.pop("examples", None), options.pop("against", None), budget, progress)
     return verify_by(Pipeline(target=target, **options), model, inputs, question)
 
 
 @bounded
 def verify_by(pipeline, model, inputs=None, question=Question()):
     """verify, of what a pipeline makes of the model."""
+    with Progress(question.progress) as progress:
+        return _verify(pipeline, model, inputs, question, progress)
+
+
+def _verify(pipeline, model, inputs, question, progress):
     budget = pipeline.tolerance if question.budget is None else question.budget
     file, name, shapes = _file_of(model, question.examples, question.shapes)
     values = _values(file, name, pipeline, dict(inputs or {}), shapes)
     file, values = _bound(file, values, shapes, pipeline)
     other = _file_of(question.against, None, None)[0] if question.against is not None else None
-    return _verified(Subject(pipeline, file, values, budget, other), name)
+    subject = Subject(pipeline, file, values, budget, other)
+    subject.progress = progress
+    return _verified(subject, name)
 
 
 def _verified(subject, name):

@@ -30,6 +30,7 @@ class Subject:
 
     def __init__(self, pipeline, file, values, budget, against=None):
         self.pipeline, self.file, self.budget = pipeline, file, budget
+        self.progress = lambda *_: None     # told (phase, done, total)
         self.values, self.against = values, against or file
         self.compares_models = against is not None
         graph = pipeline.imported(file.data())
@@ -151,7 +152,8 @@ def find_first(subject, found, differences, wrong_outputs):
 
     `found` are all values of one build, `wrong_outputs` those of the build without further outputs."""
     drifted = []
-    for difference in differences:
+    for number, difference in enumerate(differences, 1):
+        subject.progress("comparing values", number, len(differences))
         if difference.within or difference.name not in subject.made:
             continue
         local = subject.local(difference.name, found)

@@ -94,6 +94,7 @@ class VersionedModule(Module):
                 options.set_value(name, self._types[name], list(value.shape), value.tobytes())
         try:
             module = Module(compiled=compiler.compile(self._source.copy(), options), threads=self._threads)
+            module.name = self.name
         except UnsupportedError as error:
             if not error.inputs:
                 raise

@@ -2,6 +2,7 @@
 #include "ir/target/target.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "ir/error.h"
 #include "ir/target/tables.h"
@@ -57,6 +58,22 @@ std::string nearest(const std::string& wanted, std::vector<std::string> names) {
   return result;
 }
 
+// What is said of names that are no targets but well known; empty of others.
+std::string known_elsewhere(const std::string& name) {
+  const auto begins = [&](std::initializer_list<const char*> words) {
+    return std::any_of(words.begin(), words.end(), [&](const char* word) { return name.rfind(word, 0) == 0; });
+  };
+  if (begins({"cuda", "gpu", "nvidia", "nvptx", "sm_", "rocm", "hip", "amdgpu", "mps", "metal", "opencl", "vulkan", "webgpu", "tpu", "npu"}))
+    return "is no processor, and tc compiles for processors alone; leave the target out for this machine's";
+  if (begins({"cortex-m", "armv6", "armv7", "armv8-m", "thumb", "arm-none-eabi", "esp32", "avr"}))
+    return "has no code generator in tc; of systems without an operating system there are RISC-V's (docs/bare.md)";
+  if (begins({"cpu", "host", "auto", "default", "llvm"})) return "is no name of one; leave the target out, or give 'native', for this machine's";
+  if (begins({"arm64", "armv8", "apple-m"})) return "is called 'aarch64' here";
+  if (begins({"x86_64", "amd64", "i386", "i686"})) return "is given by its level: 'x86-64-v3' has AVX2, 'x86-64-v4' AVX-512";
+  if (begins({"riscv"})) return "is given by its vectors: 'rv64gcv' has them, 'rv64gc' has none";
+  return "";
+}
+
 const Row& row_of(const std::string& name) {
   static const std::vector<Row> rows = all_rows();
   for (const Row& row : rows) {
@@ -64,6 +81,8 @@ const Row& row_of(const std::string& name) {
   }
   std::vector<std::string> names{"native"};
   for (const Row& row : rows) names.push_back(row.target.name);
+  if (const std::string known = known_elsewhere(name); !known.empty())
+    fail(ErrorKind::Target, "unknown target '", name, "': it ", known, ". The command `python -m tc targets` lists all");
   fail(ErrorKind::Target, "unknown target '", name, "'; did you mean ", nearest(name, names),
        "? The command `python -m tc targets` lists all");
 }

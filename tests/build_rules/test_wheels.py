@@ -138,7 +138,7 @@ def test_names_and_metadata(made):
         text = archive.read("tc_compiler-0.1.0.dist-info/METADATA").decode()
         entries = archive.read("tc_compiler-0.1.0.dist-info/entry_points.txt").decode()
     assert "\nName: tc-compiler\n" in text and "Requires-Dist: rich\n" in text and "Provides-Extra: torch\n" in text
-    assert entries == "[console_scripts]\ntcompile = tc.cli:main\n\n[torch_dynamo_backends]\ntc = tc.torch.backend:backend\n"
+    assert entries == "[console_scripts]\ntcompile = tc.command:run\n\n[torch_dynamo_backends]\ntc = tc.torch.backend:backend\n"
     with zipfile.ZipFile(chosen(wheels, r"tc_compiler_runtime-.*-linux_x86_64\.whl")) as archive:
         text = archive.read("tc_compiler_runtime-0.1.0.dist-info/METADATA").decode()
     assert "\nName: tc-compiler-runtime\n" in text and re.findall("Requires-Dist: (.*)", text) == ["numpy"]

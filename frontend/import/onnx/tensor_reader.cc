@@ -73,6 +73,13 @@ void open_below(FileDescriptor& file, const std::string& folder, const std::stri
   if (info.st_nlink != 1) refuse("has more than one hard link");
 }
 
+// Whether the file is what Git LFS leaves where the large file itself was not fetched.
+bool is_lfs_pointer(const FileDescriptor& file) {
+  constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
+  char begin[kBegin.size()];
+  return pread(file.get(), begin, sizeof begin, 0) == static_cast<ssize_t>(sizeof begin) && std::string_view(begin, sizeof begin) == kBegin;
+}
+
 void read_external(const tc_onnx::TensorProto& proto, const std::string& folder, const std::string& where,
                    int64_t needed, std::vector<uint8_t>& bytes) {
   std::string location;
@@ -89,6 +96,8 @@ void read_external(const tc_onnx::TensorProto& proto, const std::string& folder,
   open_below(file, folder, location, where);
   struct stat info;
   fstat(file.get(), &info);
+  if (is_lfs_pointer(file))
+    fail(ErrorKind::Model, where, ": its external data '", location, "' is a pointer of Git LFS, not the data; fetch it with `git lfs pull`");
   if (offset > info.st_size || needed > info.st_size - offset) {
     fail(ErrorKind::Model, where, ": its external data '", location, "' has ", info.st_size,
          " bytes; ", needed, " at offset ", offset, " are needed");

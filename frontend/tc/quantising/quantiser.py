@@ -7,8 +7,10 @@ import typing
 
 import numpy as np
 
-from ..errors import DeviceError, Error, UnsupportedError, bounded
+from ..errors import Error, UnsupportedError, bounded
+from ..files import write
 from . import prepare
+from .floating import floating_layers, floats_text
 from .network import Network, attribute
 from .ranges import METHODS, Range, numbers_of
 from .rounding import MOVERS, Places, Rounded, float_values, sums_of, weight_scales, whole_weights
@@ -39,18 +41,15 @@ class Quantised:
     samples: int
     layers: list
     equalised: int
+    floats: list = dataclasses.field(default_factory=list)     # Layers of other kinds, which have no form in integers
 
     def save(self, path):
-        try:
-            with open(path, "wb") as file:
-                file.write(self.model)
-        except OSError as error:
-            raise DeviceError(f"'{path}' cannot be written: {error.strerror}") from None
+        write(path, self.model)
 
     def to_dict(self):
         rows = [dataclasses.asdict(layer) for layer in self.layers]
         return {"error": self.error, "cosine": self.cosine, "agreement": self.agreement, "samples": self.samples, "layers": rows,
-                "equalised": self.equalised}
+                "floats": [dataclasses.asdict(layer) for layer in self.floats], "equalised": self.equalised}
 
     def __str__(self):
         whole = sum(layer.integers for layer in self.layers)
@@ -60,7 +59,10 @@ class Quantised:
         for layer in self.layers:
             error = "" if layer.error is None else f"  error alone {layer.error:.2e}"
             lines.append(f"  {'integers' if layer.integers else 'floats  '}  {layer.op} '{layer.node}'{error}" + (f"  ({layer.why})" if layer.why else ""))
-        return "\n".join(lines)
+        return "\n".join(lines + floats_text(self.floats))
+
+    def __repr__(self):
+        return f"<tc.Quantised of {len(self.model) / 1e6:.3f} MB, error {self.error:.2e} on {self.samples} samples>"
 
 
 @contextlib.contextmanager
@@ -98,7 +100,10 @@ class _Work:
         self.is_float = float_values(network)
         self.sums = sums_of(network)
         if not self.sums:
-            raise UnsupportedError(f"{network.name} has no Conv, ConvTranspose, Gemm or MatMul by constants in float32: nothing would become integers")
+            others = floating_layers(network, [], self.is_float)
+            told = "; ".join(f"{node.op_type} '{node.name}': {why}" for node, why in others[:8]) + (f"; and {len(others) - 8} more" if len(others) > 8 else "")
+            raise UnsupportedError(f"{network.name} has no Conv, ConvTranspose, Gemm or MatMul by constants in float32: nothing would become "
+                                   f"integers{f' ({told})' if told else ''}")
         self.numbers, self.biases, self.expected = {}, {}, None
 
     def run(self, data, phase, samples=None):
@@ -280,4 +285,5 @@ def quantize(model, data, *, progress=None, **options):
         result = work.rounded(names - set(why))
     layers = [Layer(node.name, node.op_type, errors.get(node.name), node.name not in why, why.get(node.name, ""))
               for node in sorted(work.sums, key=lambda node: (-errors.get(node.name, 0), node.name) if errors else (0,))]
-    return Quantised(result, error, cosine, agreement, len(samples), layers, equalised)
+    others = [Layer(node.name, node.op_type, None, False, why) for node, why in floating_layers(network, work.sums, work.is_float)]
+    return Quantised(result, error, cosine, agreement, len(samples), layers, equalised, others)

@@ -19,7 +19,6 @@ def array_of_argument(value):
         tensor = value.detach()
         if tensor.device.type != "cpu":
             tensor = tensor.cpu()
-        tensor = tensor.contiguous()
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.resolve_conj().resolve_neg()
         if tensor.dtype in _BITS:
@@ -240,9 +239,13 @@ class _CalledAsModule:
 class TorchModule(_CalledAsModule, Module):
     """A compiled model of PyTorch; made by tc.compile."""
 
+    _cast = "x.to(torch.{})"
+
 
 class VersionedTorchModule(_CalledAsModule, VersionedModule):
     """A compiled model of PyTorch with a version for each combination of values that decide its structure."""
+
+    _cast = "x.to(torch.{})"
 
 
 def module_of(model, compile_source):

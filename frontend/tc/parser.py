@@ -1,0 +1,83 @@
+"""The command line's own words: arguments that are wrong are told in sentences."""
+
+import argparse
+import difflib
+import json
+import re
+import sys
+
+# What argparse calls an argument, where the user knows it by another name.
+_NAMES = {"COMMAND": "the command"}
+
+
+def number(kind, minimum, what):
+    """A function of a text for argparse's `type=`: a number of at least `minimum`."""
+    def parse(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not value >= minimum:
+            raise argparse.ArgumentTypeError(f"'{text}' is not {what} of at least {minimum}")
+        return value
+    return parse
+
+
+def nearest(text, known):
+    """ "; did you mean X" where one of the known names is near, else nothing."""
+    found = difflib.get_close_matches(text, known, 1, 0.5)
+    return f"; did you mean {found[0]}" if found else ""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose refusals are one sentence each: what is wrong, and what to give."""
+
+    def parse_args(self, args=None, namespace=None):
+        given = sys.argv[1:] if args is None else args
+        result, rest = self.parse_known_args(given, namespace)
+        if rest:
+            command = self._commands().get(getattr(result, "command", None), self)
+            command.refuse_rest(rest, given)
+        return result
+
+    def _commands(self):
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                return action.choices
+        return {}
+
+    def options(self):
+        return [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+
+    def refuse_rest(self, rest, given=()):
+        """Says which argument is one too many, or no option of this command."""
+        wrong = next((each for each in rest if each.startswith("-")), rest[0])
+        if wrong.startswith("-"):
+            name = wrong.partition("=")[0]
+            self.error(f"there is no option {name}{nearest(name, self.options())}")
+        self.error(f"'{wrong}' is one argument too many")
+
+    def error(self, message):
+        """Ends with the status 2."""
+        message = _sentence(message)
+        if "--json" in sys.argv[1:]:
+            print(json.dumps({"error": {"kind": "Usage", "text": message}}))
+        self.exit(2, f"tc: {message}; `{self.prog} --help` lists what it takes\n")
+
+
+def _sentence(message):
+    """One of argparse's messages in our words."""
+    if found := re.fullmatch(r"argument (\S+): invalid choice: '?(.*?)'? \(choose from (.*)\)", message, re.DOTALL):
+        name, given, choices = found.groups()
+        choices = [each.strip("' ") for each in choices.split(",")]
+        known = f"'{given}' is no {'command' if name == 'COMMAND' else f'value of {name}'}"
+        return f"{known}{nearest(given, choices)}; known are {', '.join(choices)}"
+    if found := re.fullmatch(r"the following arguments are required: (.*)", message):
+        return f"{' and '.join(_NAMES.get(each, each.upper() if each.isalpha() else each) for each in found[1].split(', '))} is missing"
+    if found := re.fullmatch(r"argument (\S+): expected .* arguments?", message):
+        return f"{found[1].partition('/')[0]} needs a value"
+    if found := re.fullmatch(r"ambiguous option: (\S+) could match (.*)", message):
+        return f"{found[1]} may be {found[2].replace(', ', ' or ')}"
+    if found := re.fullmatch(r"argument (\S+): (.*)", message, re.DOTALL):
+        return f"{found[1]}: {found[2]}"
+    return message
