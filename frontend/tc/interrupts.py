@@ -100,10 +100,11 @@ class Watch:
         return self
 
     def _make_folder(self):
+        # Where native code would put them.
         try:
-            self._folder = tempfile.mkdtemp(prefix="tc-command-")
+            self._folder = tempfile.mkdtemp(prefix="tc-command-", dir=os.environ.get("TMPDIR") or "/tmp")
         except OSError:
-            return      # what needs it says so
+            return      # what needs one says so
         _temporaries.add(self._folder)
         _before.append(os.environ.get("TMPDIR"))
         os.environ["TMPDIR"] = self._folder

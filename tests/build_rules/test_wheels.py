@@ -327,3 +327,61 @@ def test_says_that_the_agent_is_left_out(tmp_path):
     with zipfile.ZipFile(chosen(wheels, r"tc_compiler-.*x86_64\.whl")) as archive:
         programs = [name for name in archive.namelist() if name.startswith("tc/bin/")]
     assert "tc/bin/tc-agent" in programs and "tc/bin/riscv64/tc-agent" not in programs
+
+
+def readme_examples():
+    """The lines of README's first block of Python."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.search(r"```python\n(.*?)```", text, re.DOTALL)[1].replace("time_limit=180", "time_limit=3").splitlines()
+
+
+# What README's examples read: a model of one input, and of PyTorch's a module.
+BEFORE_EXAMPLES = """
+import numpy as np
+x = np.ones((4, 16), np.float32)
+"""
+TORCH_BEFORE_EXAMPLES = """
+import torch
+module = torch.nn.Linear(16, 8)
+"""
+
+
+def of_packages(line):
+    """Whether an example needs a package besides numpy."""
+    return any(word in line for word in ("tflite", "torch", "(module"))
+
+
+def test_readme_in_an_empty_environment(compiler, model):
+    shutil.copy(model, compiler.folder / "tmp/model.onnx")
+    lines = [line for line in readme_examples() if not of_packages(line)]
+    assert len(lines) >= 6 and "m = tc.compile(" in lines[1]
+    compiler.python(BEFORE_EXAMPLES + "\n".join(lines) + "\nassert y.shape == (4, 8)\n")
+    assert (compiler.folder / "tmp/model").exists() and (compiler.folder / "tmp/model.o").exists()
+
+
+@pytest.mark.full
+def test_readme_with_the_extras(made, model, tmp_path):
+    """All examples and the console script, with the packages of this environment behind the wheel's own."""
+    pytest.importorskip("torch")
+    pytest.importorskip("tflite")
+    from tests.frontend.test_tflite import relu
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    subprocess.run([environment / "bin/python", "-m", "pip", "install", "-qq", "--no-index", "--no-deps", chosen(made[1], r"tc_compiler-.*x86_64\.whl")],
+                   check=True)
+    site, = environment.glob("lib/python3.*/site-packages")
+    (site / "others.pth").write_text(str(pathlib.Path(np.__file__).parents[1]) + "\n")
+    shutil.copy(model, tmp_path / "model.onnx")
+    (tmp_path / "model.tflite").write_bytes(bytes(relu()))
+
+    def run(*arguments):
+        done = subprocess.run([environment / "bin" / arguments[0], *arguments[1:]], cwd=tmp_path, capture_output=True, text=True, check=False,
+                              env={**os.environ, "TC_LOG": str(tmp_path / "log.db"), "PYTHONPATH": ""})
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    lines = BEFORE_EXAMPLES + TORCH_BEFORE_EXAMPLES + "\n".join(readme_examples())
+    told = run("python", "-c", lines + "\nassert y.shape == (4, 8) and f(torch.ones(4, 16)).shape == (4, 8)\nprint(tc.__file__)\n")
+    assert told == f"{site}/tc/__init__.py\n"
+    assert run("tcompile", "--version").startswith("tc ")
+    assert "wrote  model.so" in run("tcompile", "compile", "model.onnx")

@@ -1,8 +1,13 @@
 """Models of PyTorch in every form in which people have them, read: each becomes a Program for each structure of its call."""
 
+import contextlib
 import copy
 import inspect
+import io
+import logging
 import os
+import sys
+import traceback
 import warnings
 
 import numpy as np
@@ -66,7 +71,7 @@ def export(module, args, kwargs, name, dynamic=None):
     know_caches()
     args, kwargs = _apart(module, args, kwargs)
     try:
-        with warnings.catch_warnings(), torch.no_grad(), known_torchvision(), shapes_alone():
+        with warnings.catch_warnings(), _without_log(), torch.no_grad(), known_torchvision(), shapes_alone():
             warnings.simplefilter("ignore")
             exported = torch.export.export(module, args, kwargs, dynamic_shapes=_by_parameter(module, args, kwargs, dynamic), strict=False)
             _detach_out_of_place(exported.graph)
@@ -74,7 +79,44 @@ def export(module, args, kwargs, name, dynamic=None):
     except (Error, ScriptError, Refusal, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever the model's own code raises under torch.export
+        if type(error).__name__ in _DATA_DECIDES:
+            raise UnsupportedError(f"{name} cannot be exported by torch.export: {_where(error)} decides by numbers that only a run knows (a branch, a "
+                                   "loop, or a size), and torch.export follows one path. Choose by torch.where or torch.cond, or give "
+                                   "torch.jit.script(module), whose branches stay branches") from None
         raise UnsupportedError(f"{name} cannot be exported by torch.export: {_reason(error)}") from error
+
+
+# What PyTorch raises where a program of Python asks a tensor for its value.
+_DATA_DECIDES = ("GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException")
+
+
+@contextlib.contextmanager
+def _without_log():
+    """PyTorch writes graphs into its log and on stderr where a value is asked for; what matters of that is in the error. What the
+    model's own code writes comes out behind it."""
+    before, written = logging.root.manager.disable, io.StringIO()
+    logging.disable(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stderr(written):
+            yield
+    except BaseException as error:
+        if type(error).__name__ in _DATA_DECIDES:
+            written = io.StringIO()
+        raise
+    finally:
+        logging.disable(before)
+        if written.getvalue():
+            sys.stderr.write(written.getvalue())
+
+
+def _where(error):
+    """The line of the model's own code in which an error came up."""
+    inside = os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(inside) and frame.filename[:1] != "<"]
+    if not frames:
+        return "its code"
+    code = f" `{frames[-1].line}`" if frames[-1].line else ""
+    return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}{code}"
 
 
 def _apart(module, args, kwargs):
