@@ -201,6 +201,9 @@ class Context : public std::enable_shared_from_this<Context> {
     return result;
   }
 
+  // Whether a caller has left a run, which goes on: nobody else may use the context.
+  bool is_left() const { return left_; }
+
   int threads_used() const { return tc_context_threads_used(handle_.get()); }
 
  private:
@@ -321,9 +324,18 @@ class Context : public std::enable_shared_from_this<Context> {
   };
 
   template <class Execute>
-  static void execute_apart(Apart apart, const Execute& execute) {
+  void execute_apart(Apart apart, const Execute& execute) {
     const auto owned = std::make_shared<Apart>(std::move(apart));
-    run_apart([call = owned.get(), execute] { execute(call->inputs, call->outputs); }, owned);
+    left_ = true;
+    try {
+      run_apart([call = owned.get(), execute] { execute(call->inputs, call->outputs); }, owned);
+    } catch (const py::error_already_set&) {
+      throw;
+    } catch (...) {
+      left_ = false;
+      throw;
+    }
+    left_ = false;
   }
 
   // Whether a run may take longer than somebody who has pressed Ctrl-C waits: by the run before, and always for the first.
@@ -454,6 +466,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::vector<int64_t> dims_;   // all sizes of all inputs of the run before
   bool bound_ = false;
   uint64_t run_nanoseconds_ = kLongRun;   // of the last run
+  bool left_ = false;
 };
 
 // The contexts of one module: as many as threads of the program have been in it at once.
@@ -480,7 +493,9 @@ class Runner : public std::enable_shared_from_this<Runner> {
     struct Taken {
       Runner& runner;
       std::shared_ptr<Context> context;
-      ~Taken() { runner.give_back(std::move(context)); }
+      ~Taken() {
+        if (!context->is_left()) runner.give_back(std::move(context));
+      }
     };
     const Taken taken = {*this, take()};
     py::tuple results = taken.context->run(arrays);

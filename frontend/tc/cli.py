@@ -4,6 +4,7 @@ Every command takes --json and then prints one JSON value. Exit codes: 0 done, 1
 sentence on stderr names (with --json: {"error": {"kind", "text"}} on stdout), 2 wrong usage.
 """
 
+import argparse
 import json
 import os
 import platform

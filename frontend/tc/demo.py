@@ -11,10 +11,11 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 
 import numpy as np
+
+from . import interrupts
 
 COPIES = 4   # of a module, where small differences of time are shown
 
@@ -244,4 +245,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    interrupts.run(main)

@@ -2,7 +2,6 @@
 
 import argparse
 import difflib
-import json
 import re
 import sys
 
@@ -59,10 +58,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message):
         """Ends with the status 2."""
-        message = _sentence(message)
-        if "--json" in sys.argv[1:]:
-            print(json.dumps({"error": {"kind": "Usage", "text": message}}))
-        self.exit(2, f"tc: {message}; `{self.prog} --help` lists what it takes\n")
+        self.exit(2, f"tc: {_sentence(message)}; `{self.prog} --help` lists what it takes\n")
 
 
 def _sentence(message):

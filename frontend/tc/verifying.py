@@ -163,19 +163,18 @@ class Question:
 
 
 @bounded
-def verify(model, target="native", inputs=None, *, budget=None, progress=None, **options):
+def verify(model, target="native", inputs=None, *, budget=None, **options):
     """Compares every value of a compiled model with the interpreter in float64, its outputs with ONNX Runtime too where that
     is installed, and looks for the culprit where they differ. Returns a Verification: print it, or ask `.right`.
 
     model      as tc.compile takes it
     inputs     {name: array}; what is not given is seeded data of normal distribution
     budget     largest error of a value, relative to its largest magnitude; default: the tolerance
-    progress   as of tc.compile
-    options    against, another model with values of the same names, from which this one was made, as the reference; threads, tolerance, seed, log and max_ram as of tc.compile; shapes, which give the sizes of what is not given
+    options    against, another model with values of the same names, from which this one was made, as the reference; progress, threads, tolerance, seed, log and max_ram as of tc.compile; shapes, which give the sizes of what is not given
                ({"batch": 1}, {"input": (1, 3, 224, 224)}); examples, which are `inputs` of tc.compile for a model of PyTorch
     """
-    question = Question(options.pop("shapes", None), options.pop("examples", None), options.pop("against", None), budget, progress)
-    return verify_by(Pipeline(target=target, **options), model, inputs, question)
+    asked = {name: options.pop(name) for name in ("shapes", "examples", "against", "progress") if name in options}
+    return verify_by(Pipeline(target=target, **options), model, inputs, Question(budget=budget, **asked))
 
 
 @bounded

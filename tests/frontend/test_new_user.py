@@ -233,9 +233,9 @@ def test_a_branch_that_depends_on_data(capfd):
 
     for model, line in (Branching(), "if x.sum() > 0:"), (Counting(), "return x[:int(x.max())]"):
         text = said(lambda model=model: tc.compile(model, inputs=(torch.ones(3),)), tc.UnsupportedError)
-        assert re.fullmatch(rf"{type(model).__name__} cannot be exported by torch.export: test_new_user.py:\d+ `{re.escape(line)}` decides by numbers that "
-                            r"only a run knows \(a branch, a loop, or a size\), and torch.export follows one path. Choose by torch.where or torch.cond, or "
-                            r"give torch.jit.script\(module\), whose branches stay branches", text), text
+        assert text.startswith(f"{type(model).__name__} cannot be exported by torch.export: test_new_user.py:")
+        assert text.endswith(f" `{line}` decides by numbers that only a run knows (a branch, a loop, or a size), and torch.export follows one path. "
+                             "Choose by torch.where or torch.cond, or give torch.jit.script(module), whose branches stay branches"), text
     assert capfd.readouterr().err == ""
     scripted = tc.compile(torch.jit.script(Branching()), inputs=(torch.ones(3),), log=False)     # as it says
     assert scripted(torch.ones(3)).tolist() == [2, 2, 2] and scripted(-torch.ones(3)).tolist() == [-1, -1, -1]
