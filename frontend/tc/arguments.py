@@ -35,10 +35,8 @@ def options_of(options=Options()):
         raise Error(f"target is {options.target!r}; give a name of tc.targets(), or leave it out for this machine's processor")
     if not _is_whole(options.seed) or not 0 <= options.seed < 1 << 64:
         raise Error(f"seed is {options.seed!r}; give a whole number from 0 to 2^64 - 1")
-    if options.shapes is not None and not isinstance(options.shapes, dict):
-        raise ShapeError(f"shapes is {options.shapes!r}; give a dictionary: {{'batch': 1}} for a symbol, {{'input': (1, 3, 224, 224)}} for an input")
     result.target, result.seed, result.dump = options.target, int(options.seed), options.dump or ""
-    forms, shapes = forms_in(options.shapes or {})
+    forms, shapes = forms_in(shapes_option(options.shapes))
     result.symbols, result.input_shapes = _sizes_of(shapes)
     set_forms(result, forms)
     for name in "threads", "build_threads":
@@ -51,6 +49,13 @@ def options_of(options=Options()):
         raise Error(f"quantised is {options.quantised!r}; give {' or '.join(repr(name) for name in MEANINGS)}")
     result.quantised = options.quantised
     return result
+
+
+def shapes_option(shapes):
+    """The dictionary of shapes= of the calls."""
+    if shapes is not None and not isinstance(shapes, dict):
+        raise ShapeError(f"shapes is {shapes!r}; give a dictionary: {{'batch': 1}} for a symbol, {{'input': (1, 3, 224, 224)}} for an input")
+    return shapes or {}
 
 
 def thread_count(name, count):

@@ -2,7 +2,7 @@
 
 import os
 
-from .arguments import Options, options_of, set_values, thread_count
+from .arguments import Options, options_of, set_values, shapes_option, thread_count
 from .errors import Error, UnsupportedError, bounded, renamed
 from .module import Module, file_name
 from .native import compiler
@@ -51,7 +51,7 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
     """
     from .log import let_read     # loading a module needs no log
 
-    read = None
+    read, shapes = None, shapes_option(shapes)
     if is_torch_model(model):
         read = read_torch_model(model, inputs, shapes)
         model, shapes = read.source, read.shapes

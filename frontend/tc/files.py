@@ -70,9 +70,16 @@ def write_array(path, array):
     with replaced(path) as place:
         try:
             with open(place, "wb") as file:
-                np.save(file, array, allow_pickle=False)
+                np.save(_Plain(file), array, allow_pickle=False)
         except OSError as error:
             raise cannot_be_written(path, error) from None
+
+
+class _Plain:
+    """What NumPy writes through Python: of files of its own writing it does not tell why they cannot be written."""
+
+    def __init__(self, file):
+        self.write = file.write
 
 
 def make_folder(path):
