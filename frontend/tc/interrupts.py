@@ -1,6 +1,7 @@
 """Ctrl-C on the command line: one line, the exit status 130, within a second, whatever the command is doing, and no temporary
 file left. Python's own calls raise a KeyboardInterrupt instead."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -28,7 +29,8 @@ def say():
     if _said.acquire(blocking=False):
         # A display may have left the cursor hidden, in the midst of a line.
         begin = "\r\x1b[K\x1b[?25h" if sys.stderr is not None and sys.stderr.isatty() else ""
-        os.write(2, f"{begin}tc: interrupted\n".encode())
+        with contextlib.suppress(OSError):
+            os.write(2, f"{begin}tc: interrupted\n".encode())
 
 
 def _leave(*_):
@@ -38,10 +40,8 @@ def _leave(*_):
         if os.path.isdir(path):
             shutil.rmtree(path, ignore_errors=True)
         else:
-            try:
+            with contextlib.suppress(OSError):
                 os.remove(path)
-            except OSError:
-                pass
     os._exit(STATUS)
 
 
@@ -85,11 +85,13 @@ class Watch:
     def __init__(self):
         self._ended = threading.Event()
         self._folder = None
+        self._watches = False
         self.interrupted = False
 
     def __enter__(self):
         if not _is_ours():
             return self
+        self._watches = True
         self._make_folder()
         # The signal is written to a pipe wherever the main thread is; another thread reads it there.
         read, write = os.pipe()
@@ -124,9 +126,13 @@ class Watch:
         raise KeyboardInterrupt
 
     def __exit__(self, *_):
-        # The work is done, or left: nothing is to be interrupted any more.
-        if self._folder:
+        self.close()
+
+    def close(self):
+        """The work is done, or left: nothing is to be interrupted any more."""
+        if self._watches:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._ended.set()
 
@@ -134,11 +140,11 @@ class Watch:
 def run(main):
     """The process of a command, to its end: exits with what main() returns."""
     watch = Watch()
-    with watch:
-        try:
+    try:
+        with watch:
             status = main()
-        except KeyboardInterrupt:
-            status = STATUS
+    except KeyboardInterrupt:
+        watch.close()     # where that came in the midst of its own end
     if watch.interrupted:
         say()
         _flush()
@@ -148,7 +154,5 @@ def run(main):
 
 def _flush():
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
-        except (OSError, ValueError, AttributeError):
-            pass
