@@ -21,6 +21,8 @@ import subprocess
 import tempfile
 
 from .errors import DeviceError
+from .files import replaced
+from .interrupts import temporary
 
 # What each role may be: the extended key usage of its certificate.
 _USES = {"tracker": "serverAuth", "agent": "serverAuth,clientAuth", "client": "clientAuth"}
@@ -156,12 +158,10 @@ def _known_name(folder, role):
 
 def _write(folder, name, text, mode):
     """Puts the file there in one step, so that no reader sees half of it."""
-    path = os.path.join(folder, name)
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=name + ".")
-    with os.fdopen(handle, "w") as file:
-        os.fchmod(file.fileno(), mode)
-        file.write(text)
-    os.replace(temporary, path)
+    with replaced(os.path.join(folder, name)) as place:
+        with open(place, "w", opener=lambda path, flags: os.open(path, flags, mode)) as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(text)
 
 
 def _certificate(work, name, uses="", hosts="", authority=None, days=_DAYS):
@@ -207,7 +207,7 @@ class _Authority:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         if self.kept:
             return
-        with tempfile.TemporaryDirectory() as work:
+        with tempfile.TemporaryDirectory() as work, temporary(work):
             certificate, key = _certificate(work, f"tc authority {secrets.token_hex(4)}",
                                             days=_AUTHORITY_DAYS)
         _write(self.folder, "ca.key", key, 0o600)
@@ -218,7 +218,7 @@ class _Authority:
         names = [f"URI:tc://{role}/{name}", *hosts]
         if role == "agent":
             names.append(f"DNS:{name}.tc-agent")
-        with tempfile.TemporaryDirectory() as work:
+        with tempfile.TemporaryDirectory() as work, temporary(work):
             certificate, key = _certificate(work, f"tc-{role}", _USES[role], ",".join(names), self.files, days)
             path = os.path.join(work, "new.pem")
             serial = _openssl("x509", "-in", path, "-noout", "-serial").strip().partition("=")[2]

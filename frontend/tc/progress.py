@@ -34,8 +34,9 @@ class _Line:
 
 
 class Progress:
-    """While its block runs, what the compiler and the block's own calls do is told to a callable, as {"phase": text, "done": parts, "total": of so many or 0, "seconds": since the begin}, or a terminal. `wanted`
-    is the argument progress= of the calls: a callable, True, False, or None, which shows a line where stderr is a terminal."""
+    """While its block runs, what the compiler and the block's own calls do is told to a callable, as {"phase": text, "done": parts, "total":
+    of so many or 0, "seconds": since the begin}, or shown on a terminal. `wanted` is the argument progress= of the calls: a callable, True,
+    False, or None, which shows a line where stderr is a terminal."""
 
     def __init__(self, wanted, patience=PATIENCE):
         self._begin = time.monotonic()

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from .errors import ModelError, ShapeError, UnsupportedError
+from .errors import ModelError, ShapeError
 from .foreign_models import refuse_file, refuse_object
 from .native import compiler
 

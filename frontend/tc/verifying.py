@@ -170,7 +170,8 @@ def verify(model, target="native", inputs=None, *, budget=None, **options):
     model      as tc.compile takes it
     inputs     {name: array}; what is not given is seeded data of normal distribution
     budget     largest error of a value, relative to its largest magnitude; default: the tolerance
-    options    against, another model with values of the same names, from which this one was made, as the reference; progress, threads, tolerance, seed, log and max_ram as of tc.compile; shapes, which give the sizes of what is not given
+    options    against, another model with values of the same names, from which this one was made, as the reference; progress, threads,
+               tolerance, seed, log and max_ram as of tc.compile; shapes, which give the sizes of what is not given
                ({"batch": 1}, {"input": (1, 3, 224, 224)}); examples, which are `inputs` of tc.compile for a model of PyTorch
     """
     asked = {name: options.pop(name) for name in ("shapes", "examples", "against", "progress") if name in options}
