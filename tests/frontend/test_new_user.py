@@ -214,6 +214,7 @@ def test_a_pipeline_of_scikit_learn():
     booster = type("Mine", (type("XGBClassifier", (), {"__module__": "xgboost.sklearn"}),), {})()
     assert said(lambda: tc.check(booster), tc.UnsupportedError) == \
         "a Mine of xgboost is no model that tc reads; write it as ONNX and give that: onnxmltools.convert_xgboost(model, initial_types=…)"
+    assert said(lambda: tc.quantize(pipeline, np.ones((4, 4))), tc.UnsupportedError).startswith("a Pipeline of sklearn is no model that tc reads; ")
     assert said(lambda: tc.compile({"w": np.ones(3)}), tc.ModelError) == \
         "a dictionary of arrays has weights alone; give the network: a torch.nn.Module with them and inputs=, or an ONNX file"
 

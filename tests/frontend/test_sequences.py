@@ -354,10 +354,10 @@ def test_the_command_line_has_tensors(tmp_path):
     assert done.returncode == 0, done.stderr
     assert [row["name"] for row in json.loads(done.stdout)["outputs"]] == ["y[0]", "y[1]"]
     text = run_command(*command).stderr
-    assert ("input 'x' of model 'g' is no tensor (sequence); say what it has with --shape 'x=2,3;4,3' (the shapes of its tensors) or x=none") in text
+    assert ("input 'x' of model 'm.onnx' is no tensor (sequence); say what it has with --shape 'x=2,3;4,3' (the shapes of its tensors) or x=none") in text
     onnx.save(loop(), tmp_path / "b.onnx")
     text = run_command("run", str(tmp_path / "b.onnx"), "--random").stderr
-    assert "output 'all' of model 'g' is no tensor (sequence), and what it has depends on n; give their values with --value NAME=NUMBERS" in text
+    assert "output 'all' of model 'b.onnx' is no tensor (sequence), and what it has depends on n; give their values with --value NAME=NUMBERS" in text
     done = run_command("run", str(tmp_path / "b.onnx"), "--random", "--value", "n=2", "--json")
     assert [row["name"] for row in json.loads(done.stdout)["outputs"]] == ["last", "all[0]", "all[1]", "tops"]
 

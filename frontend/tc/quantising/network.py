@@ -8,6 +8,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import ModelError, UnsupportedError
+from ..foreign_models import refuse_file, refuse_object
 
 LEAST_OPSET = 13     # that has scales for each channel
 
@@ -16,12 +17,14 @@ def read(model):
     """The model of a path, of bytes or a ModelProto, as a ModelProto of its own, and what errors call it."""
     if isinstance(model, onnx.ModelProto):
         return copy.deepcopy(model), "model.onnx"
+    refuse_file(model)
     try:
         if isinstance(model, (bytes, bytearray, memoryview)):
             return onnx.load_model_from_string(bytes(model)), "model.onnx"
         name = os.path.basename(os.fsdecode(model))
         return onnx.load(os.fspath(model)), name
     except TypeError:
+        refuse_object(model)
         raise ModelError(f"quantize takes the path of an ONNX file, its bytes or an onnx.ModelProto, not a {type(model).__name__}") from None
     except OSError as error:
         raise ModelError(f"{os.fsdecode(model)} cannot be read: {error.strerror}") from None
