@@ -27,7 +27,6 @@ bool is_interrupted() {
 }  // namespace
 
 void add_interruption(py::module_& module) {
-  is_signal_thread();     // asks Python which one that is
   set_interruption_check(&is_interrupted);
   module.def("set_progress", [](const py::object& function) {
     py::object before = progress_callback == nullptr ? py::none() : py::reinterpret_steal<py::object>(progress_callback);

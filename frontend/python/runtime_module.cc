@@ -3,11 +3,9 @@
 
 #include "frontend/python/errors.h"
 #include "frontend/python/runner.h"
-#include "frontend/python/signals.h"
 
 PYBIND11_MODULE(_runtime, module) {
   module.doc() = "Loads and runs compiled models.";
   tc::add_errors();
-  tc::is_signal_thread();   // asks Python which one that is
   tc::add_runner(module);
 }

@@ -1,6 +1,8 @@
 // Python's signals while native code runs.
 #include "frontend/python/signals.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -15,11 +17,6 @@ namespace {
 
 // Between two looks for signals.
 constexpr std::chrono::milliseconds kPause{20};
-
-unsigned long main_thread() {
-  const py::object thread = py::module_::import("threading").attr("main_thread")();
-  return thread.attr("ident").cast<unsigned long>();
-}
 
 bool is_finalizing() {
 #if PY_VERSION_HEX >= 0x030d0000
@@ -64,14 +61,8 @@ struct Apart {
 
 }  // namespace
 
-bool is_signal_thread() {
-  // Asked for when the first module is loaded; Python's main thread stays the same, but in the child of a fork.
-  static const unsigned long main = [] {
-    const py::gil_scoped_acquire acquire;
-    return main_thread();
-  }();
-  return PyThread_get_thread_ident() == main;
-}
+// Not asked of Python, whose code may be interrupted itself. Where another thread of the process has made the interpreter, no thread is.
+bool is_signal_thread() { return gettid() == getpid(); }
 
 bool has_raised_signal() {
   if (!is_signal_thread()) return false;
