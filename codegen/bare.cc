@@ -129,21 +129,17 @@ void keep_only_the_face(const BareModel& model, const PlanNames& names, const st
   if (!out) fail(ErrorKind::Device, "cannot write ", path, ": is the disk full?");
 }
 
-// The frames of a unit's functions together: the largest.
-StackFrame largest_frame(const Unit& unit, llvm::Module& module) {
+// The largest frame of the unit's functions.
+StackFrame stack_of(Unit& unit) {
+  without_red_zone(unit);
   StackFrame largest;
-  for (const auto& [function, frame] : stack_frames(module)) {
+  for (const auto& [function, frame] : stack_frames(unit.module())) {
     largest.bytes = std::max(largest.bytes, frame.bytes);
     largest.scalable_bytes = std::max(largest.scalable_bytes, frame.scalable_bytes);
   }
   // The address to which a call returns is no part of a frame there.
   if (unit.target().arch == Arch::X86_64) largest.bytes += 8;
   return largest;
-}
-
-StackFrame stack_of(Unit& unit) {
-  without_red_zone(unit);
-  return largest_frame(unit, unit.module());
 }
 
 // Of a run: its own frame, and the largest of a kernel's or of a kernel's version.
