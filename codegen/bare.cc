@@ -129,42 +129,35 @@ void keep_only_the_face(const BareModel& model, const PlanNames& names, const st
   if (!out) fail(ErrorKind::Device, "cannot write ", path, ": is the disk full?");
 }
 
-// The frames of a unit's functions together: the largest.
-StackFrame largest_frame(const Unit& unit, llvm::Module& module) {
-  StackFrame largest;
-  for (const auto& [function, frame] : stack_frames(module)) {
-    largest.bytes = std::max(largest.bytes, frame.bytes);
-    largest.scalable_bytes = std::max(largest.scalable_bytes, frame.scalable_bytes);
-  }
-  // The address to which a call returns is no part of a frame there.
-  if (unit.target().arch == Arch::X86_64) largest.bytes += 8;
-  return largest;
+void widen(StackFrame& frame, const StackFrame& other) {
+  frame.bytes = std::max(frame.bytes, other.bytes);
+  frame.scalable_bytes = std::max(frame.scalable_bytes, other.scalable_bytes);
 }
 
-StackFrame stack_of(Unit& unit) {
-  without_red_zone(unit);
-  return largest_frame(unit, unit.module());
-}
-
-// Of a run: its own frame, and the largest of a kernel's or of a kernel's version.
+// Of a run: its own frame, and the largest of what it calls: a kernel, a kernel's version, or a function of the plan's own.
 StackFrame stack_of_run(const BareModel& model) {
   const PlanNames names{model.descriptor_symbol};
-  StackFrame kernels;
-  const auto add = [&](const ScheduledKernel& kernel, const Target& target) {
+  StackFrame run, called;
+  const auto add_kernel = [&](const ScheduledKernel& kernel, const Target& target) {
     Unit unit(target, names.kernel(0));
     emit_kernel(unit, kernel);
-    const StackFrame frame = stack_of(unit);
-    kernels.bytes = std::max(kernels.bytes, frame.bytes);
-    kernels.scalable_bytes = std::max(kernels.scalable_bytes, frame.scalable_bytes);
+    without_red_zone(unit);
+    for (const auto& [name, frame] : stack_frames(unit.module())) widen(called, frame);
   };
-  for (const ScheduledKernel& kernel : model.plan.kernels) add(kernel, model.target);
+  for (const ScheduledKernel& kernel : model.plan.kernels) add_kernel(kernel, model.target);
   for (const auto& [index, versions] : model.plan.versions) {
-    for (const VectorVersion& version : versions) add(version.kernel, parse_target(version.target));
+    for (const VectorVersion& version : versions) add_kernel(version.kernel, parse_target(version.target));
   }
   Unit unit(model.target, model.prefix);
   emit_bare_plan(unit, model.plan, names, model.prefix);
-  const StackFrame run = stack_of(unit);
-  return {run.bytes + kernels.bytes, run.scalable_bytes + kernels.scalable_bytes};
+  without_red_zone(unit);
+  for (const auto& [name, frame] : stack_frames(unit.module())) {
+    if (name == model.prefix + "_run") run = frame;
+    else if (!unit.module().getFunction(name)->use_empty()) widen(called, frame);
+  }
+  // The addresses to which two calls return are no part of frames there.
+  const int64_t addresses = model.target.arch == Arch::X86_64 ? 16 : 0;
+  return {run.bytes + called.bytes + addresses, run.scalable_bytes + called.scalable_bytes};
 }
 
 }  // namespace

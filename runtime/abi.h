@@ -14,7 +14,7 @@ extern "C" {
  * without a bound and relations of sizes that a run checks, version 4 scratch memory by sizes, version 5 less of it for
  * the first thread; a model has the least version that has what it needs. */
 #define TC_ABI_VERSION 5u
-/* Symbol of the descriptor in a shared artefact. Static artefacts use tc_model_<name>. */
+/* Symbol of the descriptor in every artefact: a weak one, beside NAME_descriptor of the file NAME.so, NAME.a or NAME.o. */
 #define TC_DESCRIPTOR_SYMBOL "tc_model_descriptor"
 
 /* Element types, in the order of tc::DType. Elements of fewer than 8 bits have a byte each, the value in its low

@@ -36,7 +36,7 @@ def combinations():
                 yield pytest.param(target, compiler, chosen, marks=() if core else pytest.mark.full, id=f"{target}-{compiler}-{'-'.join(chosen)}")
 
 
-@pytest.mark.parametrize("target, compiler, chosen", combinations())
+@pytest.mark.parametrize("target, compiler, chosen", list(combinations()))
 def test_each_is_itself(target, compiler, chosen, tmp_path):
     expect(run_hosted(tmp_path, kinds(*chosen), target, compiler), len(chosen))
 
