@@ -178,6 +178,31 @@ void promote_attributes(Node& node, DType was) {
   }
 }
 
+// What reads the bits of halves, or makes halves of bits, keeps their type: casts stand between it and the rest. `was` has the types
+// of values that are f32 from now on.
+void keep_halves_of_bits(Graph& graph, const std::map<ValueId, DType>& was) {
+  std::vector<Node> nodes;
+  for (Node& node : std::vector<Node>(std::move(graph.nodes))) {
+    if (!node.op->traits.reinterprets) {
+      nodes.push_back(std::move(node));
+      continue;
+    }
+    const std::string where = graph[node.outputs[0]].name;
+    const auto input = was.find(node.inputs[0]), output = was.find(node.outputs[0]);
+    if (input != was.end()) {
+      const ValueId narrow = graph.fresh_value(where, input->second, graph[input->first].shape);
+      nodes.push_back(cast_node(graph, input->first, narrow, where));
+      node.inputs[0] = narrow;
+    }
+    const ValueId wide = node.outputs[0];
+    if (output != was.end()) node.outputs[0] = graph.fresh_value(where, output->second, graph[wide].shape);
+    const ValueId made = node.outputs[0];
+    nodes.push_back(std::move(node));
+    if (made != wide) nodes.push_back(cast_node(graph, made, wide, where));
+  }
+  graph.nodes = std::move(nodes);
+}
+
 void promote_half(Graph& graph) {
   const bool any = std::any_of(graph.values.begin(), graph.values.end(), [](const Value& value) { return is_half(value.dtype); });
   if (!any) return;
@@ -192,7 +217,8 @@ void promote_half(Graph& graph) {
     replace_uses(graph, id, wide);
     before.push_back(cast_node(graph, id, wide, graph[id].name));
   }
-  std::map<ValueId, DType> was;
+  std::map<ValueId, DType> was, of_ports;
+  for (const Node& cast : before) of_ports[cast.outputs[0]] = graph[cast.inputs[0]].dtype;
   for (size_t i = 0; i < graph.values.size(); ++i) {
     Value& value = graph.values[i];
     if (!is_half(value.dtype) || ports.count(static_cast<ValueId>(i))) continue;
@@ -204,9 +230,11 @@ void promote_half(Graph& graph) {
   }
   for (Node& node : graph.nodes) {
     for (ValueId output : node.outputs) {
-      if (auto found = was.find(output); found != was.end()) promote_attributes(node, found->second);
+      if (auto found = was.find(output); found != was.end() && !node.op->traits.reinterprets) promote_attributes(node, found->second);
     }
   }
+  of_ports.insert(was.begin(), was.end());
+  keep_halves_of_bits(graph, of_ports);
   for (ValueId& output : graph.outputs) {
     auto found = was.find(output);
     if (found == was.end()) continue;
