@@ -179,8 +179,8 @@ void promote_attributes(Node& node, DType was) {
 }
 
 // What reads the bits of halves, or makes halves of bits, keeps their type: casts stand between it and the rest. `was` has the types
-// of values that are f32 from now on.
-void keep_halves_of_bits(Graph& graph, const std::map<ValueId, DType>& was) {
+// of values that are f32 from now on, `inputs` the inputs of the graph by what they are cast to.
+void keep_halves_of_bits(Graph& graph, const std::map<ValueId, DType>& was, const std::map<ValueId, ValueId>& inputs) {
   std::vector<Node> nodes;
   for (Node& node : std::vector<Node>(std::move(graph.nodes))) {
     if (!node.op->traits.reinterprets) {
@@ -188,6 +188,7 @@ void keep_halves_of_bits(Graph& graph, const std::map<ValueId, DType>& was) {
       continue;
     }
     const std::string where = graph[node.outputs[0]].name;
+    if (const auto given = inputs.find(node.inputs[0]); given != inputs.end()) node.inputs[0] = given->second;
     const auto input = was.find(node.inputs[0]), output = was.find(node.outputs[0]);
     if (input != was.end()) {
       const ValueId narrow = graph.fresh_value(where, input->second, graph[input->first].shape);
@@ -217,8 +218,9 @@ void promote_half(Graph& graph) {
     replace_uses(graph, id, wide);
     before.push_back(cast_node(graph, id, wide, graph[id].name));
   }
-  std::map<ValueId, DType> was, of_ports;
-  for (const Node& cast : before) of_ports[cast.outputs[0]] = graph[cast.inputs[0]].dtype;
+  std::map<ValueId, DType> was;
+  std::map<ValueId, ValueId> inputs;
+  for (const Node& cast : before) inputs[cast.outputs[0]] = cast.inputs[0];
   for (size_t i = 0; i < graph.values.size(); ++i) {
     Value& value = graph.values[i];
     if (!is_half(value.dtype) || ports.count(static_cast<ValueId>(i))) continue;
@@ -233,8 +235,7 @@ void promote_half(Graph& graph) {
       if (auto found = was.find(output); found != was.end() && !node.op->traits.reinterprets) promote_attributes(node, found->second);
     }
   }
-  of_ports.insert(was.begin(), was.end());
-  keep_halves_of_bits(graph, of_ports);
+  keep_halves_of_bits(graph, was, inputs);
   for (ValueId& output : graph.outputs) {
     auto found = was.find(output);
     if (found == was.end()) continue;
