@@ -75,7 +75,7 @@ std::string versions_section() {
     for (const OnnxVersion& each : domain.operators) {
       const std::string entry = each.name + " " + std::to_string(each.version);
       if (line.size() + entry.size() > kWidth) {
-        section << "  " << line << "\n";
+        section << "  " << line.substr(0, line.size() - 1) << "\n";   // without the space behind the comma
         line.clear();
       }
       line += entry + (&each == &domain.operators.back() ? "" : ", ");

@@ -51,6 +51,11 @@ States states_of(const Node& node, const Shape& query, const Shape& key, const S
   return states;
 }
 
+ValueId with_shape(NodeBuilder& build, ValueId value, const Shape& shape) {
+  if (build.shape(value) == shape) return value;
+  return build.add("Reshape", {value}, {{"shape", std::vector<Dim>(shape)}, {"allowzero", int64_t{1}}});
+}
+
 void need_equal(InferContext& context, int input, const char* what, const Shape& shape) {
   const Shape& given = context.shape(input);
   bool fits = given.size() == shape.size();
@@ -99,13 +104,14 @@ class LinearAttentionBuilder {
         states_(states_of(node, build_.shape(node.inputs[kQuery]), build_.shape(node.inputs[kKey]), build_.shape(node.inputs[kValue]))) {}
 
   std::vector<Node> run() {
-    const ValueId past = input_given(node_, kPast) ? build_.cast(node_.inputs[kPast], DType::F32) : zeros();
+    // Sizes of other names that a run finds equal become the states' own.
+    const ValueId past = input_given(node_, kPast) ? with_shape(build_, build_.cast(node_.inputs[kPast], DType::F32), states_.shape()) : zeros();
     Position all = operands();
     Result result = states_.steps == Dim(1) ? one_position(all, past) : all_positions(all, past);
     // [steps, batch, heads, groups, size] to [batch, steps, heads * groups * size].
     const ValueId ordered = build_.add("Transpose", {result.output}, {{"perm", Ints{1, 0, 2, 3, 4}}});
     const Shape flat = {states_.batch, states_.steps, Dim(states_.heads * states_.groups) * states_.value_size};
-    if (output_wanted(node_, 0)) build_.give(0, build_.cast(reshape(build_, ordered, flat), build_.dtype(node_.inputs[kQuery])));
+    if (output_wanted(node_, 0)) build_.give(0, build_.cast(with_shape(build_, ordered, flat), build_.dtype(node_.inputs[kQuery])));
     if (output_wanted(node_, 1)) build_.give(1, build_.cast(result.state, graph_[node_.outputs[1]].dtype));
     return build_.take();
   }
@@ -127,10 +133,6 @@ class LinearAttentionBuilder {
     ValueId output, state;
   };
 
-  static ValueId reshape(NodeBuilder& build, ValueId value, const Shape& shape) {
-    return build.add("Reshape", {value}, {{"shape", std::vector<Dim>(shape)}, {"allowzero", int64_t{1}}});
-  }
-
   ValueId zeros() {
     return build_.add("ConstantOfShape", {}, {{"shape", std::vector<Dim>(states_.shape())}, {"value", number_tensor(DType::F32, {1}, {0})}});
   }
@@ -141,7 +143,7 @@ class LinearAttentionBuilder {
     value = build_.add("Transpose", {value}, {{"perm", Ints{1, 0, 2}}});
     Shape shape = {states_.steps, states_.batch};
     shape.insert(shape.end(), axes.begin(), axes.end());
-    return reshape(build_, value, shape);
+    return with_shape(build_, value, shape);
   }
 
   Position operands() {
@@ -248,7 +250,10 @@ std::vector<Node> expand_causal_convolution(Graph& graph, const Node& node) {
   const Dim length = build.shape(node.inputs[0])[2];
   ValueId padded = node.inputs[0];
   const bool continues = input_given(node, 3) && taps > 1;
-  if (continues) padded = build.add("Concat", {node.inputs[3], padded}, {{"axis", int64_t{2}}});
+  if (continues) {
+    const ValueId past = with_shape(build, node.inputs[3], {build.shape(padded)[0], Dim(channels), Dim(taps - 1)});
+    padded = build.add("Concat", {past, padded}, {{"axis", int64_t{2}}});
+  }
   // Zeros in front are the convolution's own padding; the next state alone needs them in memory.
   std::vector<ValueId> operands = {padded, node.inputs[1]};
   if (input_given(node, 2)) operands.push_back(node.inputs[2]);

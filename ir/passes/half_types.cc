@@ -62,14 +62,17 @@ class Promotion {
       if (!is_half(graph_[id].dtype) || !stays_.insert(id).second) continue;
       const ValueId wide = widened_value(id);
       replace_uses(graph_, id, wide);
+      narrow_[wide] = id;
       first.push_back(cast_node(graph_, id, wide, graph_[id].name));
     }
     for (Node& node : graph_.nodes) widen_bodies(node);
     std::map<size_t, Node> behind = keep_roundings();
     promote_values();
+    std::map<size_t, Node> before = keep_bits();
     std::vector<Node> last = narrow_outputs();
     std::vector<Node> nodes = std::move(first);
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (auto found = before.find(i); found != before.end()) nodes.push_back(std::move(found->second));
       nodes.push_back(std::move(graph_.nodes[i]));
       if (auto found = behind.find(i); found != behind.end()) nodes.push_back(std::move(found->second));
     }
@@ -95,20 +98,24 @@ class Promotion {
     }
   }
 
-  // Results of explicit casts keep their type, and other nodes read what they hold as float32: by casts, by the node
-  // that each of them stands behind.
+  // Results of explicit casts, and of bits taken for a half type, keep their type, and other nodes read what they hold as
+  // float32: by casts, by the node that each of them stands behind.
   std::map<size_t, Node> keep_roundings() {
     std::map<size_t, Node> behind;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       Node& node = graph_.nodes[i];
-      if (!is_rounding(graph_, node)) continue;
       const ValueId id = node.outputs[0];
-      // Of the operand that CastLike takes the type of, the type is going to be another one.
-      node.op = find_op("Cast");
-      node.inputs.resize(1);
-      node.attributes["to"] = std::string(name_of(graph_[id].dtype));
+      if (is_rounding(graph_, node)) {
+        // Of the operand that CastLike takes the type of, the type is going to be another one.
+        node.op = find_op("Cast");
+        node.inputs.resize(1);
+        node.attributes["to"] = std::string(name_of(graph_[id].dtype));
+      } else if (!node.op->traits.reinterprets || !is_half(graph_[id].dtype)) {
+        continue;
+      }
       stays_.insert(id);
       const ValueId wide = widened_value(id);
+      narrow_[wide] = id;
       bool read = false;
       for (Node& reader : graph_.nodes) {
         read = read || std::count(reader.inputs.begin(), reader.inputs.end(), id) > 0;
@@ -138,6 +145,25 @@ class Promotion {
     }
   }
 
+  // What reads the bits of a half type reads numbers of that type: by casts, by the node that each of them stands before.
+  std::map<size_t, Node> keep_bits() {
+    std::map<size_t, Node> before;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      Node& node = graph_.nodes[i];
+      if (!node.op->traits.reinterprets) continue;
+      ValueId& operand = node.inputs[0];
+      if (const auto narrow = narrow_.find(operand); narrow != narrow_.end()) {
+        operand = narrow->second;
+      } else if (const auto was = was_.find(operand); was != was_.end()) {
+        const std::string where = graph_[node.outputs[0]].name;
+        const ValueId rounded = graph_.fresh_value(where, was->second, graph_[operand].shape);
+        before[i] = cast_node(graph_, operand, rounded, where);
+        operand = rounded;
+      }
+    }
+    return before;
+  }
+
   // Casts of results to the types that they had.
   std::vector<Node> narrow_outputs() {
     std::vector<Node> casts;
@@ -156,6 +182,7 @@ class Promotion {
   Graph& graph_;
   std::set<ValueId> stays_;        // inputs and results of explicit casts
   std::map<ValueId, DType> was_;
+  std::map<ValueId, ValueId> narrow_;   // what stays, by the float32 value that other nodes read in its place
 };
 
 // Whether each element of the node's results is one of its operands, or rounded by the node itself.

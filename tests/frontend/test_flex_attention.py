@@ -1,6 +1,7 @@
 """FlexAttention of the preview domain, whose subgraphs change scores and probabilities; against NumPy in float64."""
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -109,7 +110,19 @@ def test_refusals(change, kind, message):
         tc.compile(model(key, value, change), log=False)
 
 
-def test_shapes_that_do_not_fit():
-    key, value = keys_and_values(3)
-    with pytest.raises(tc.ShapeError, match=r"\[batch, heads, queries, size\], \[batch, fewer heads, keys, size\] and \[batch, fewer heads, keys, any size\] are needed"):
-        tc.compile(model(key, value, {}), log=False)
+@pytest.mark.parametrize("sizes, message", [
+    ({"q": Q.shape, "k": (BATCH, 3, KEYS, SIZE), "v": (BATCH, 3, KEYS, VALUE)},
+     "; [batch, heads, queries, size], [batch, fewer heads, keys, size] and [batch, fewer heads, keys, any size] are needed"),
+    ({"q": Q.shape, "k": (BATCH, KEYS, SIZE), "v": (BATCH, HEADS, KEYS, VALUE)}, "input 1 is f32[2, 5, 8]; floats of one type and rank 4 are needed"),
+])
+def test_shapes_that_do_not_fit(sizes, message):
+    with pytest.raises(tc.ShapeError) as caught:
+        tc.compile(model(*keys_and_values(4), {}, sizes), log=False)
+    assert message in str(caught.value)
+
+
+def test_operands_that_are_missing():
+    made = onnx.load_from_string(model(*keys_and_values(4), {}))
+    del made.graph.node[0].input[2]
+    with pytest.raises(tc.ModelError, match="has 2 inputs and 1 outputs; Q, K and V, and one output are needed"):
+        tc.compile(made.SerializeToString(), log=False)

@@ -8,6 +8,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tc
+from tc import host_operators
+from tc.strings import HostNode
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow, which decodes images, is not installed")
 
@@ -71,6 +73,19 @@ def test_a_compiled_part_behind_it():
     module = tc.compile(model(behind=behind, output=TensorProto.FLOAT), log=False)
     for pixels in (PIXELS, PIXELS[:2]):
         np.testing.assert_allclose(module.run({"file": encoded(pixels, "PNG")})["y"], pixels / 255, rtol=1e-6)
+
+
+def test_a_stream_of_two_dimensions():
+    node = HostNode("ImageDecoder", "node 'decode'", 20, ("file",), ("y",), {}, None)
+    with pytest.raises(tc.ShapeError) as caught:
+        host_operators.run(node, {"file": np.zeros((2, 3), np.uint8)})
+    assert "takes the bytes of a file as uint8 of shape [length], not uint8 of shape [2, 3]" in str(caught.value)
+
+
+def test_an_image_that_is_too_large(monkeypatch):
+    monkeypatch.setattr("tc.host_operators.MOST_ELEMENTS", 60)
+    with pytest.raises(tc.ShapeError, match="is given an image of 7 x 5 pixels; at most 20 are supported"):
+        decoded(encoded(PIXELS, "PNG"))
 
 
 def test_refusals(monkeypatch):

@@ -209,8 +209,8 @@ def test_other_operators_are_refused_by_name():
             "node 'node' (Tile, opset 20) of model.onnx works on strings; on these there are StringConcat, StringSplit")
     branch = helper.make_graph([node("StringConcat", ["x", "x"], ["b"], "inside")], "b", [], [port("b")])
     model = model_of([node("If", ["c"], ["y"], "if", then_branch=branch, else_branch=branch)], [port("c", BOOL, []), port("x")], [port("y")])
-    refusal(tc.UnsupportedError, lambda: tc.compile(model), "node 'if' (If, opset 20) of model.onnx has strings in a subgraph (node 'inside'); "
-            "they are supported outside of subgraphs only")
+    refusal(tc.UnsupportedError, lambda: tc.compile(model), "node 'if' (If, opset 20) of model.onnx has a subgraph that works on strings "
+            "(node 'inside'), which is supported outside of subgraphs only")
     sequence = helper.make_tensor_sequence_value_info("s", STRING, None)
     model = model_of([node("SequenceLength", ["s"], ["y"])], [sequence], [port("y", INT64, [])])
     refusal(tc.UnsupportedError, lambda: tc.compile(model), "input 's' of model.onnx is no tensor, and the model has strings; "

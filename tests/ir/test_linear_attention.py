@@ -136,6 +136,12 @@ def test_causal_convolution(length, taps, bias, past, activation):
     np.testing.assert_array_equal(found["state"], state.astype(np.float32))
 
 
+def test_a_weight_of_several_channels():
+    with pytest.raises(tc.ShapeError) as caught:
+        compiled("CausalConvWithState", {"x": drawn(BATCH, 3, 7), "weight": drawn(3, 2, 4)}, ["y", "state"])
+    assert "the weight has shape [3, 2, 4]; [channels, 1, taps] of known sizes is needed" in str(caught.value)
+
+
 def test_swiglu():
     a, b = drawn(3, 40) * 6, drawn(3, 40)
     for alpha in (1.0, 1.702):

@@ -25,6 +25,7 @@ ALLOWED = {
     "frontend/import/onnx/class_names.cc": ({"LabelEncoder", "LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"},
                                             "operators of the file format whose classes are texts, which the host gives"),
     "frontend/import/onnx/computed_sizes.cc": ({"Concat", "Gather", "Reshape"}, "the importer makes them"),
+    "frontend/import/onnx/flex_attention.cc": ({"MatMul", "Mul", "Reshape", "Softmax", "Transpose"}, "the importer makes them"),
     "frontend/import/onnx/importer.cc": ({"Constant", "Identity", "Loop"},
                                          "an operator of the file format without a node, one that it makes, and one whose body "
                                          "may have to be repeated, which is asked before there is a row"),

@@ -14,6 +14,8 @@ from tc.sources import source_of
 
 from ..support import ROOT, onnxruntime_session, worst_error
 from . import quantised_cases
+from . import test_attention_masks as attention_masks
+from . import test_linear_attention as linear_attention
 from . import test_transformers as transformers
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -66,6 +68,44 @@ def cumulative_product():
     case = one("CumProd", 26, {"x": x}, constants={"axis": numpy.int64(1)})
     case.expected = {"y": numpy.cumprod(x, axis=1)}
     return case
+
+
+def bits_case():
+    x = floats(3, 5)
+    return Case(26, [("BitCast", ["x"], ("y",), {"to": TensorProto.INT32})], {"x": x}, expected={"y": x.view(numpy.int32)}, types={"y": TensorProto.INT32})
+
+
+def range_case():
+    numbers = {name: numpy.array(number) for name, number in (("first", 2), ("end", 11), ("step", 3))}
+    return Case(27, [("Range", list(numbers), ("y",), {})], numbers, expected={"y": numpy.arange(2, 11, 3)}, types={"y": INT64})
+
+
+def gated_case():
+    a, b = floats(3, 5), floats(3, 5)
+    return Case(28, [("SwiGLU", ["a", "b"], ("y",), {})], {"a": a, "b": b}, expected={"y": a / (1 + numpy.exp(-a)) * b})
+
+
+def with_state(op, inputs, results, **attributes):
+    """Of an operator that gives its result and the next state."""
+    given = {name: array for name, array in inputs.items() if array is not None}
+    expected = {name: result.astype(numpy.float32) for name, result in zip(("y", "state"), results)}
+    return Case(27, [(op, list(given), ("y", "state"), attributes)], given, ("y", "state"), expected=expected)
+
+
+def linear_attention_case():
+    inputs = linear_attention.operands("linear", 2, 2, False, 0)
+    return with_state("LinearAttention", inputs, linear_attention.recurrence(inputs, 2, 2), update_rule="linear", q_num_heads=2, kv_num_heads=2)
+
+
+def causal_convolution_case():
+    inputs = {"x": floats(2, 3, 7), "weight": floats(3, 1, 4), "bias": floats(3)}
+    return with_state("CausalConvWithState", inputs, linear_attention.convolution(**inputs))
+
+
+def window_of_keys_case():
+    inputs, window = attention_masks.inputs_of({}), {"left_window_size": 1, "right_window_size": 2}
+    expected, _ = attention_masks.expected({}, window, *inputs.values())
+    return Case(25, [("Attention", list(inputs), ("y",), window)], inputs, expected={"y": expected.astype(numpy.float32)})
 
 
 def reorder_case():
@@ -324,6 +364,14 @@ CASES = {
     "BlackmanWindow": lambda: window_case("BlackmanWindow"),
     "HammingWindow": lambda: window_case("HammingWindow"),
     "HannWindow": lambda: window_case("HannWindow"),
+    "Attention as Attention 25": window_of_keys_case,
+    "BitCast": bits_case,
+    "BitCast as BitCast 26": bits_case,
+    "CausalConvWithState as CausalConvWithState 27": causal_convolution_case,
+    "LinearAttention as LinearAttention 27": linear_attention_case,
+    "Range as Range 27": range_case,
+    "SwiGLU": gated_case,
+    "SwiGLU as SwiGLU 28": gated_case,
     "CumProd": cumulative_product,
     "CumProd as CumProd 11": cumulative_product,
     "Gelu as com.microsoft::Gelu 1": lambda: one("com.microsoft.Gelu", 13, {"x": floats(4, 5)}),
