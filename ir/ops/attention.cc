@@ -110,6 +110,11 @@ void infer_attention(InferContext& context) {
     context.error("past_key and past_value are given together, and never with nonpad_kv_seqlen");
   }
   if (past && context.rank(kPastKey) != 4) context.error("past_key has shape ", str(context.shape(kPastKey)), "; rank 4 is needed");
+  const Dim &query_heads = context.shape(kQuery)[1], &key_heads = context.shape(kKey)[1];
+  // Whether heads that nobody counted are shared, nothing tells.
+  if (rank == 4 && !(query_heads.is_constant() && key_heads.is_constant())) {
+    need_equal(context, query_heads, key_heads, text(query_heads.str(), " heads of queries do not share ", key_heads.str(), " heads of keys evenly"));
+  }
   const Heads heads = heads_of(node, context.shape(kQuery), context.shape(kKey), context.shape(kValue),
                                past ? &context.shape(kPastKey) : nullptr);
   if (rank == 3) {

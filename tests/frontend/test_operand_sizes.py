@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import tc
 from tc.errors import Error
 
-from ..ir import quantised_cases
+from ..ir import test_op_rows as rows
 from ..ir import test_transformers as transformers
 from ..support import onnxruntime_session
 from .test_node_vectors import compare, passing, vectors
@@ -144,3 +144,42 @@ def test_every_operator_of_the_projects_vectors(request):
     assert not wrong
     assert count >= 80
     assert bound == set(BOUND)
+
+
+# --- rows without vectors of the project ----------------------------------------------------------
+
+def fits(case):
+    """Whether a case has inputs with sizes and none whose numbers a random generator draws."""
+    return any(value.ndim > 0 for value in case.inputs.values())
+
+
+@pytest.mark.parametrize("line", sorted(name for name in rows.CASES if not name.startswith(("Random", "Bernoulli", "Multinomial"))))
+def test_rows_without_vectors(line):
+    case = rows.CASES[line]()
+    if not fits(case):
+        return
+    expected = case.expected
+    if expected is None:
+        session = onnxruntime_session(case.model.SerializeToString())
+        names = [output.name for output in session.get_outputs()]
+        expected = dict(zip(names, session.run(names, case.inputs)))
+    try:
+        assert not faults(case.model, case.inputs, expected)
+    except tc.UnsupportedError as error:
+        assert "; bind the symbols to numbers: shapes={\"" in str(error)
+
+
+@pytest.mark.parametrize("name", sorted(transformers.CASES))
+def test_operators_of_onnx_runtime(name):
+    case = transformers.CASES[name]
+    try:
+        module = tc.compile(renamed(onnx.load_from_string(case.model())), log=False, specialise=0)
+    except tc.UnsupportedError as error:
+        assert "; bind the symbols to numbers: shapes={\"" in str(error)
+        return
+    found = outcome(module, case.feeds())
+    assert not isinstance(found, str) or (" has to be " in found and NAME.search(found)), found
+    if not isinstance(found, str):
+        for output, value in transformers.expected(case).items():
+            if output in found:
+                compare(found[output], value)
