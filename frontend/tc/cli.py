@@ -312,7 +312,7 @@ def _check(arguments):
     arithmetic, lines = [], []
     if not problems and not is_torch_model(arguments.model):
         try:
-            arithmetic, lines = compiler.arithmetic(source_of(arguments.model), options_of(Options(shapes=_shapes(arguments))))
+            arithmetic, lines = compiler.arithmetic(source_of(arguments.model), options_of(Options(shapes=_shapes(arguments), **file_options(arguments))))
         except UnsupportedError:
             pass     # a version is compiled for each combination of values, and what each is depends on them
     result = {"model": arguments.model, "compiles": not problems, "problems": problems, "arithmetic": arithmetic}

@@ -92,10 +92,10 @@ void check_mask(InferContext& context, const Heads& heads) {
   if (!context.has_input(kMask)) return;
   const Shape scores = {heads.batch, heads.query_heads, heads.queries, heads.total()};
   const Shape& mask = context.shape(kMask);
-  const bool fits = !mask.empty() && mask.size() <= 4 &&
-                    (mask.back() == heads.total() || dim_range(missing(mask, heads), context.graph()).low >= 0);
+  const bool fits = !mask.empty() && mask.size() <= 4;
   const std::string message = text("the mask has shape ", str(mask), "; one that broadcasts to ", str(scores), " is needed");
   if (!fits) context.error(message);
+  if (dim_range(missing(mask, heads), context.graph()).low < 0) need_equal(context, mask.back(), heads.total(), message);
   for (size_t i = 0; i + 1 < mask.size(); ++i) {
     if (mask[i] != Dim(1)) need_equal(context, mask[i], scores[4 - mask.size() + i], message);
   }
@@ -114,6 +114,11 @@ void infer_attention(InferContext& context) {
     context.error("past_key and past_value are given together, and never with nonpad_kv_seqlen");
   }
   if (past && context.rank(kPastKey) != 4) context.error("past_key has shape ", str(context.shape(kPastKey)), "; rank 4 is needed");
+  const Dim &query_heads = context.shape(kQuery)[1], &key_heads = context.shape(kKey)[1];
+  // Whether heads that nobody counted are shared, nothing tells.
+  if (rank == 4 && !(query_heads.is_constant() && key_heads.is_constant())) {
+    need_equal(context, query_heads, key_heads, text(query_heads.str(), " heads of queries do not share ", key_heads.str(), " heads of keys evenly"));
+  }
   const Heads heads = heads_of(node, context.shape(kQuery), context.shape(kKey), context.shape(kValue),
                                past ? &context.shape(kPastKey) : nullptr);
   if (rank == 3) {
@@ -375,6 +380,7 @@ void agree_on_rotation(InferContext& context) {
   Dim size = turned > 0 ? Dim(turned) : x.size() == 4 ? x[3] : half + half;
   if (turned == 0 && x.size() == 3 && heads > 0) size = head_size(context.node(), x[2], heads);
   const std::string message = text("caches of shape ", str(cache), " do not turn heads of ", size.str(), " elements");
+  if (turned > 0 && x.size() == 3) need_number(context, x[2], "the size of the heads together");
   if (size.is_constant() && half.is_constant()) return;   // rotation_of compares numbers
   if (size.is_constant()) need_equal(context, half, Dim(size.constant() / 2), message);
   else need_number(context, half, "how many pairs of a head's elements are turned");

@@ -128,6 +128,9 @@ std::vector<Node> expand_embedding(Graph& graph, const Node& node) {
   } else {
     positions = build.add("Slice", {node.inputs[kPositions]},
                           {{"starts", std::vector<Dim>{Dim(0)}}, {"ends", std::vector<Dim>{ids[1]}}, {"axes", std::vector<int64_t>{0}}});
+    // Of tables whose length is open, a run checks that they are long enough.
+    const Shape shape = {ids[1], build.shape(positions)[1]};
+    if (build.shape(positions) != shape) positions = build.add("Reshape", {positions}, {{"shape", shape}, {"allowzero", int64_t{1}}});
   }
   ValueId sum = build.add("Add", {rows(kWords, kIds), positions});
   if (input_given(node, kSegments)) sum = build.add("Add", {sum, rows(kSegmentTable, kSegments)});

@@ -117,9 +117,9 @@ void infer_max_unpool(InferContext& context) {
   if (context.dtype(1) != DType::I64) context.error("I has type ", name_of(context.dtype(1)), "; i64 is needed");
   const Shape wanted = dims_attribute(context.node(), "output_shape");
   if (!wanted.empty()) {
-    bool fits = wanted.size() == shape.size();
-    for (size_t i = 0; fits && i < shape.size(); ++i) fits = dim_range(wanted[i] - shape[i], context.graph()).low >= 0;
-    if (!fits) context.error("output_shape ", str(wanted), " does not hold ", str(shape));
+    const std::string small = text("output_shape ", str(wanted), " does not hold ", str(shape));
+    if (wanted.size() != shape.size()) context.error(small);
+    for (size_t i = 0; i < shape.size(); ++i) context.require_at_most(shape[i], wanted[i], small);
     shape = wanted;
   }
   context.set_output(0, context.dtype(0), shape);

@@ -39,12 +39,13 @@ def operators(path):
     return {node.op_type for node in onnx.load(path).graph.node if node.domain}
 
 
-def agrees(model_or_path, given, tolerance=1e-5):
+def agrees(model_or_path, given, tolerance=1e-5, step=0.0):
+    """Within the tolerance and, of quantised results, one step: which may fall on the other side of a tie."""
     data = model_or_path.read_bytes() if hasattr(model_or_path, "read_bytes") else model_or_path.SerializeToString()
     found = tc.compile(data, log=False).run(given)
     for (name, value), expected in zip(found.items(), onnxruntime_session(data).run(list(found), given)):
         scale = max(np.abs(expected.astype(np.float64)).max(initial=0), 1e-30)
-        assert np.abs(value.astype(np.float64) - expected.astype(np.float64)).max(initial=0) <= tolerance * scale, name
+        assert np.abs(value.astype(np.float64) - expected.astype(np.float64)).max(initial=0) <= tolerance * scale + step, name
 
 
 # --- the operators, each form ---------------------------------------------------------------------
@@ -87,7 +88,7 @@ def test_activations_that_are_not_known(op, attributes):
     shape = [1, 3, 4, 4] if op == "FusedConv" else [3, 4]
     made = model([helper.make_node(op, ["x", "w"], ["y"], domain="com.microsoft", **attributes)], {"x": shape},
                  {"w": drawn(1, 2, 3, 1, 1) if op == "FusedConv" else drawn(1, 4, 4)})
-    with pytest.raises(tc.UnsupportedError, match=f"attribute 'activation' is '{attributes['activation']}'; it may be , Relu, Tanh, Sigmoid"):
+    with pytest.raises(tc.UnsupportedError, match=f"attribute 'activation' is '{attributes['activation']}'; it may be .*Relu, Tanh, Sigmoid"):
         tc.compile(made)
 
 
@@ -120,8 +121,7 @@ def test_channels_last(op, attributes):
     weights = None
     if op == "QLinearConv":
         weights = np.random.default_rng(5).integers(-9, 9, (6, 4 // attributes.get("group", 1), 2, 3)).astype(np.int8)
-    # A step of the result, which may fall on the other side of a tie.
-    agrees(quantised(op, weights, **attributes), {"x": drawn(6, 2, 6, 5, 4)}, 0.9 / 20 if weights is not None else 1e-2)
+    agrees(quantised(op, weights, **attributes), {"x": drawn(6, 2, 6, 5, 4)}, step=0.9 if weights is not None else 0.1)
 
 
 def test_channels_last_of_a_vector():

@@ -257,6 +257,34 @@ def test_a_query_that_sees_no_key_gives_zeros(softcap):
         numpy.testing.assert_allclose(found["y"], weights @ inputs["v"], atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", [numpy.int64, numpy.int32, numpy.int16, numpy.int8, numpy.uint8, numpy.uint32, numpy.float64, numpy.float16])
+def test_a_mask_of_other_numbers_is_added_to_the_scores(kind):
+    mask = numpy.array([[0, 2, 1, 0, 3], [1, 0, 0, 4, 0], [2, 2, 0, 1, 0]]).astype(kind)
+    inputs = {"q": floats(1, 2, 3, 8), "k": floats(1, 2, 5, 8), "v": floats(1, 2, 5, 8), "mask": mask}
+    graph = helper.make_graph([helper.make_node("Attention", list(inputs), ["y"])], "g",
+                              [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape) for name, value in inputs.items()],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    found = tc.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10), log=False).run(inputs)["y"]
+    scores = numpy.einsum("bhqd,bhkd->bhqk", inputs["q"], inputs["k"]).astype(numpy.float64) / numpy.sqrt(8) + mask.astype(numpy.float64)
+    weights = numpy.exp(scores - scores.max(-1, keepdims=True))
+    numpy.testing.assert_allclose(found, weights / weights.sum(-1, keepdims=True) @ inputs["v"], atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [4, 8, 15])
+def test_heads_of_a_size_that_a_run_tells(size):
+    inputs = {"q": floats(2, 3, 4, size), "k": floats(2, 3, 5, size), "v": floats(2, 3, 5, 7)}
+    names = {name: ["b", 3, f"{name}n", f"{name}s"] for name in inputs}
+    graph = helper.make_graph([helper.make_node("Attention", list(inputs), ["y"])], "g",
+                              [helper.make_tensor_value_info(name, TensorProto.FLOAT, names[name]) for name in inputs],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    module = tc.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10), log=False)
+    scores = numpy.einsum("bhqd,bhkd->bhqk", inputs["q"], inputs["k"]).astype(numpy.float64) / numpy.sqrt(size)
+    weights = numpy.exp(scores - scores.max(-1, keepdims=True))
+    numpy.testing.assert_allclose(module.run(inputs)["y"], weights / weights.sum(-1, keepdims=True) @ inputs["v"], atol=1e-5)
+    with pytest.raises(tc.ShapeError, match="'ks' has to be 'qs'|'qs' has to be 'ks'"):
+        module.run({**inputs, "k": floats(2, 3, 5, size + 1)})
+
+
 @pytest.mark.parametrize("queries, past", [(1, 1), (1, 6), (4, 1), (4, 3)])
 def test_sizes_that_are_known_at_run_time(queries, past):
     """One artefact for every length of a cache."""

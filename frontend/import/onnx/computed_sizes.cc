@@ -36,6 +36,11 @@ class SizeReader {
       infer_node(graph_, graph_.nodes[producer(id)]);
       if (known_elements(graph_[id])) return id;
     }
+    return anew(id);
+  }
+
+  // The same, whatever shape arithmetic would make of it, which takes no size to be negative.
+  ValueId anew(ValueId id) {
     const ValueId same = with_symbols(id);
     return sizes_[id] = same;
   }
@@ -139,9 +144,9 @@ bool know_elements(Graph& graph, Node& node, ValueId operand, SizesOfValues& siz
   return true;
 }
 
-ValueId resolve_shape(Graph& graph, Node& node, ValueId operand) {
-  if (node.op->name != "Reshape" || node.inputs.size() < 2 || node.inputs[1] != operand || !is_small(graph[operand])) return operand;
-  if (!is_chosen(graph, operand, graph.producers())) return operand;
+bool resolve_shape(Graph& graph, Node& node, ValueId operand, SizesOfValues& known) {
+  if (node.op->name != "Reshape" || node.inputs.size() < 2 || node.inputs[1] != operand || !is_small(graph[operand])) return false;
+  if (!is_chosen(graph, operand, graph.producers())) return false;
   NodeBuilder build(graph, node);
   const Shape from = *graph[node.inputs[0]].shape;
   const int64_t count = element_count(*graph[operand].shape).constant();
@@ -159,10 +164,11 @@ ValueId resolve_shape(Graph& graph, Node& node, ValueId operand) {
   const ValueId open = build.add("Equal", {sizes, minus});
   const ValueId others = build.add("ReduceProd", {build.add("Where", {open, one, sizes})}, {{"keepdims", int64_t{0}}});
   const ValueId rest = build.add("Div", {value_of(build, element_count(from)), build.add("Max", {others, one})});
-  node.inputs[1] = build.add("Where", {open, rest, sizes});
+  const ValueId resolved = build.add("Where", {open, rest, sizes});
   node.attributes["allowzero"] = int64_t{1};
   for (Node& made : build.take()) graph.nodes.push_back(std::move(made));
-  return node.inputs[1];
+  node.inputs[1] = SizeReader(graph, node, known).anew(resolved);
+  return true;
 }
 
 bool make_equal(Graph& graph, Node& node, const Dim& left, const Dim& right) {

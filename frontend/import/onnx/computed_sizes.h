@@ -17,8 +17,8 @@ using SizesOfValues = std::map<ValueId, ValueId>;
 bool know_elements(Graph& graph, Node& node, ValueId operand, SizesOfValues& sizes);
 
 // Where the shape that a Reshape takes is chosen by the run, a -1 in it or a 0 may be too: nodes before it put in the sizes that
-// these stand for, and the node reads what they give. Gives back what the node reads in the place of the operand.
-ValueId resolve_shape(Graph& graph, Node& node, ValueId operand);
+// these stand for, which become known as above. False for other nodes and operands.
+bool resolve_shape(Graph& graph, Node& node, ValueId operand, SizesOfValues& sizes);
 
 // Gives operands of the node that have one of two sizes, which nothing proves equal, the other by views whose relation a run
 // checks. False where no operand has one of them.

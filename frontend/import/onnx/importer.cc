@@ -374,7 +374,7 @@ class OnnxImporter final : public NodeImporter {
       } catch (const DependsOnData& error) {
         const bool sizes = error.decides_sizes() && deciding_inputs(*root_, error, scope, /*numbers_only=*/true).empty();
         if (changes == kMostChanges || !sizes) throw;
-        if (!know_elements(graph, node, resolve_shape(graph, node, error.operand()), sizes_)) throw;
+        if (!resolve_shape(graph, node, error.operand(), sizes_) && !know_elements(graph, node, error.operand(), sizes_)) throw;
       } catch (const UnprovedSizes& error) {
         graph.data_symbols = symbols;   // of results that this attempt was to have
         if (changes == kMostChanges || !make_equal(graph, node, error.left(), error.right())) throw;
