@@ -36,12 +36,27 @@ def files(tmp_path_factory):
     return hostile.exported(tmp_path_factory.mktemp("honest"))
 
 
-@pytest.fixture
-def canaries(tmp_path):
-    made = hostile.Canaries(tmp_path)
+@pytest.fixture(scope="module")
+def all_canaries(tmp_path_factory):
+    made = hostile.Canaries(tmp_path_factory.mktemp("canaries"))
     yield made
-    assert made.are_untouched()
     made.server.close()
+
+
+@pytest.fixture
+def canaries(all_canaries):
+    yield all_canaries
+    assert all_canaries.are_untouched()
+
+
+@pytest.fixture(scope="module")
+def exported_kinds(files, all_canaries):
+    return hostile.of_export(files, all_canaries.payload)
+
+
+@pytest.fixture(scope="module")
+def container_kinds(files):
+    return hostile.containers(files)
 
 
 def refusal(call):
@@ -63,8 +78,8 @@ def no_reader(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", EXPORTED)
-def test_programs_with_what_no_model_needs(kind, files, canaries, tmp_path, no_reader):
-    data, text = hostile.of_export(files, canaries.payload)[kind]
+def test_programs_with_what_no_model_needs(kind, exported_kinds, canaries, tmp_path, no_reader):
+    data, text = exported_kinds[kind]
     path = tmp_path / "model.pt2"
     path.write_bytes(data)
     for model in path, data:
@@ -72,13 +87,13 @@ def test_programs_with_what_no_model_needs(kind, files, canaries, tmp_path, no_r
     assert text in refusal(lambda: tc.check(path))
 
 
-def test_all_kinds_are_tried(files, canaries):
-    assert list(hostile.of_export(files, "")) == EXPORTED and list(hostile.containers(files)) == CONTAINERS
+def test_all_kinds_are_tried(exported_kinds, container_kinds):
+    assert list(exported_kinds) == EXPORTED and list(container_kinds) == CONTAINERS
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
-def test_containers_that_are_not_what_they_look_like(kind, files, canaries, tmp_path, no_reader):
-    data, text = hostile.containers(files)[kind]
+def test_containers_that_are_not_what_they_look_like(kind, container_kinds, canaries, tmp_path, no_reader):
+    data, text = container_kinds[kind]
     path = tmp_path / "model.pt2"
     path.write_bytes(data)
     assert text in refusal(lambda: tc.check(path))
@@ -130,7 +145,7 @@ SENTENCES = {
     "prints for ever": r"was not read in 8 s", "allocates at once": r"needs more memory to be read", "raises": r"is a damaged TorchScript file: ",
     "waits for itself": r"was not read in 8 s",
 }
-QUICK = ("reads a file", "writes a file", "doubles a string", "allocates at once")
+QUICK = ("writes a file", "allocates at once")
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.full) for kind in hostile.SCRIPTS])
@@ -141,9 +156,9 @@ def test_scripts_that_run_where_they_are_opened(kind, canaries, tmp_path):
 @pytest.mark.parametrize("kind", ["an opaque constant", *(pytest.param(kind, marks=pytest.mark.full) for kind in (
     "a pickled weight", "a pickled constant", "a custom constant", "legacy weights", "legacy constants", "a size that is a call",
     "a size that is powers of powers", "the older form"))])
-def test_walls_hold_what_is_not_refused_before(kind, files, canaries, tmp_path, monkeypatch):
+def test_walls_hold_what_is_not_refused_before(kind, exported_kinds, canaries, tmp_path, monkeypatch):
     path = tmp_path / "model.pt2"
-    path.write_bytes(hostile.of_export(files, canaries.payload)[kind][0])
+    path.write_bytes(exported_kinds[kind][0])
     monkeypatch.setattr(contents, "refuse_code", lambda file, kind, name: 0)
     try:
         tc.check(path)
@@ -325,7 +340,8 @@ def changed(value, random, rest):
     return random.choice([None, 3, "x"])
 
 
-def test_mutants_of_descriptions(tmp_path, monkeypatch):
+@pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_mutants_of_descriptions(full, tmp_path, monkeypatch):
     """Whatever the program behind walls says: a model, or a sentence."""
     said = []
     answer = reading.Archive.answer
@@ -335,19 +351,19 @@ def test_mutants_of_descriptions(tmp_path, monkeypatch):
     inputs = (torch.ones(2), (torch.ones(2), torch.ones(2)))
     tc.torch.read(path, inputs)
     archive, text, store = said[0]
-    refused = 0
-    for seed in range(400):
+    refused, count = 0, 2000 if full else 200
+    for seed in range(count):
         random = Random(seed)
         mutant = changed(text, random, random.randrange(8))
         try:
             model = archived.model_of(archive, (mutant, store), inputs, None)
             tc.check(model.source, shapes=model.shapes)
-            module = tc.compile(model.source, shapes=model.shapes, log=False) if seed % 8 == 0 else None
+            module = tc.compile(model.source, shapes=model.shapes, log=False) if seed % 20 == 0 else None
             assert module is None or module.inputs
         except tc.Error as error:
             assert "internal error" not in str(error), (seed, str(error))
             refused += 1
-    assert 100 < refused < 400
+    assert count / 4 < refused < count
 
 
 def test_mutants_of_programs(files, no_reader, monkeypatch):
