@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <barrier>
 #include <cstring>
 #include <filesystem>
@@ -364,6 +365,7 @@ std::vector<std::string> exported(const std::string& path) {
       names.push_back(bytes.data() + sections[section.sh_link].sh_offset + symbol.st_name);
     }
   }
+  std::sort(names.begin(), names.end());
   return names;
 }
 
