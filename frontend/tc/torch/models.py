@@ -155,6 +155,10 @@ class _Model:
         """What the caller gets of a result of a program."""
         return result
 
+    def program_of_artefact(self):
+        """The program that an artefact is made of."""
+        return self.program
+
     def reset(self):
         """Attributes are what they were in the model."""
 
