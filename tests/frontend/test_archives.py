@@ -413,6 +413,9 @@ def test_state_and_structures_are_as_where_it_is_trusted(tmp_path):
         actual, expected = module(x, pair), reference(x, pair)
         assert list(actual) == list(expected) and all(torch.equal(actual[key], expected[key]) for key in expected)
     assert module.state["count"] == 3
+    model = tc.torch.read(path, (x, pair))
+    other = model.program_of_artefact()
+    assert other.inputs == model.program.inputs and other.in_spec == model.program.in_spec and other.out_spec == model.program.out_spec
     os.utime(path, (1, 1))
     assert "is not the file any more" in refusal(lambda: module(x, pair, 3))
 

@@ -97,10 +97,12 @@ def _described(request):
     loaded = open_archive(ARCHIVE, name, request["kind"])
     given = {key: values.read(request[key], _example) for key in ("inputs", "shapes", "call", "state")}
     if request["kind"] == "torch.export":
-        return _answer(ExportedModel(loaded, name, given["shapes"]), {})
+        model = ExportedModel(loaded, name, given["shapes"])
+        return _answer(model.program, {})
     model = ScriptModel(loaded, name, given["inputs"], given["shapes"], again=(given["call"], given["state"]))
     arguments = [[each.name, each.type, each.has_default, values.written(each.default, _stored)] for each in model.arguments]
-    return _answer(model, {"arguments": arguments, "state": values.written(model.first_state, _stored)})
+    program = model.program_of_artefact() if request["artefact"] else model.program
+    return _answer(program, {"arguments": arguments, "state": values.written(model.first_state, _stored)})
 
 
 def _leave_out_sample_inputs():
@@ -112,11 +114,14 @@ def _leave_out_sample_inputs():
 
 
 def _example(row):
-    """A tensor of a type and shape, for which the model is described."""
+    """A tensor of a type and shape, for which the model is described. Its numbers are random, as the user's stay with the user."""
     import torch
 
-    dtype, shape, strides = row
-    return torch.empty_strided(shape, strides, dtype=getattr(torch, dtype))
+    name, shape, strides = row
+    dtype = getattr(torch, name)
+    count = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides)) if all(shape) else 0
+    numbers = torch.randn(count).to(dtype) if dtype.is_floating_point or dtype.is_complex else torch.zeros(count, dtype=dtype)
+    return numbers.as_strided(shape, strides)
 
 
 def _stored(tensor):
@@ -131,7 +136,7 @@ def _stored(tensor):
     return [str(tensor.dtype).removeprefix("torch."), list(tensor.shape), ModelDescription.store.add(array_of(numbers))]
 
 
-def _answer(model, further):
+def _answer(program, further):
     from torch.utils import _pytree as pytree
 
     from . import values
@@ -142,7 +147,6 @@ def _answer(model, further):
     def structure(spec):
         return plain(pytree.tree_unflatten([0] * spec.num_leaves, spec))
 
-    program = model.program
     return {**further, "model": program.source.written(), "inputs": program.inputs, "leaves": program.leaves,
             "fixed": plain(program.fixed), "takes": structure(program.in_spec), "gives": structure(program.out_spec),
             "results": [[kind, plain(what)] for kind, what in program.results], "writes": [list(each) for each in program.writes],

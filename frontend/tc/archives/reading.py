@@ -91,13 +91,13 @@ class Archive:
     def seconds(self):
         return min(_LEAST_SECONDS + self.programs / _PROGRAM_BYTES_PER_SECOND, _MOST_SECONDS)
 
-    def start(self, inputs=None, shapes=None, call=None, state=None):
-        """Starts reading it for these example inputs, or for a call in a state."""
+    def start(self, inputs=None, shapes=None, call=None, state=None, artefact=False):
+        """Starts reading it for these example inputs, or for a call in a state; the program is that of calls, or of an artefact."""
         if self._state() != self._known:
             raise ModelError(f"'{self.name}' is not the file any more from which the model was compiled; compile it again")
         sizes = _Sizes()
         store = 2 * self.size + _LEAST_STORE
-        request = {"name": self.name, "kind": self.kind, "packages": self._packages, "store": store, "seconds": self.seconds,
+        request = {"name": self.name, "kind": self.kind, "packages": self._packages, "artefact": artefact, "store": store, "seconds": self.seconds,
                    "inputs": values.written(inputs, sizes.row), "shapes": values.written(shapes, sizes.row),
                    "call": values.written(call, sizes.row), "state": values.written(state, sizes.row)}
         request["memory"] = 2 * self.size + _LEAST_BYTES + 2 * sizes.bytes

@@ -96,7 +96,7 @@ class ArchivedScript(ScriptModel):
     """TorchScript of an archive, which is read again for each structure of a call."""
 
     def __init__(self, archive, answer, inputs, shapes):
-        self._archive, self.name, self.given = archive, archive.name, shapes
+        self._archive, self.name, self.given, self._inputs = archive, archive.name, shapes, inputs
         described = _Described(*answer, self.name)
         self.arguments = [ScriptArgument(str(name), str(kind), bool(has), values.read(default, described._tensor))
                           for name, kind, has, default in described.said["arguments"]]
@@ -111,10 +111,20 @@ class ArchivedScript(ScriptModel):
         return described.program(pytree.tree_structure(call))
 
     def again(self, args, kwargs):
+        answer = self._asked(call=(args, kwargs), state=self.state)
+        return replay.believed(lambda: self._taken(_Described(*answer, self.name), (args, kwargs)), self.name)
+
+    def program_of_artefact(self):
+        """It may be found by running the model, which is done behind the walls."""
+        if not self.first_state:
+            return self.program
+        answer = self._asked(inputs=self._inputs, artefact=True)
+        return replay.believed(lambda: _Described(*answer, self.name).program(), self.name)
+
+    def _asked(self, **question):
         refuse_autocast(self.name)
-        reading = self._archive.start(shapes=self.given, call=(args, kwargs), state=self.state)
+        reading = self._archive.start(shapes=self.given, **question)
         try:
-            answer = self._archive.answer(reading)
+            return self._archive.answer(reading)
         finally:
             reading.end()
-        return replay.believed(lambda: self._taken(_Described(*answer, self.name), (args, kwargs)), self.name)
