@@ -65,16 +65,7 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
     """
     from .log import let_read     # loading a module needs no log
 
-    read, shapes = None, shapes_option(shapes)
-    model = trusted(model) if trust_archive else model
-    if is_torch_model(model):
-        read = read_torch_model(model, inputs, shapes)
-        model, shapes = read.source, read.shapes
-    elif inputs is not None:
-        described(model, inputs, shapes)     # says what is wrong
-    make = Module
-    if is_tflite_model(model):
-        model, make = _with_states(model)
+    model, shapes, read, make = _read(trusted(model) if trust_archive else model, inputs, shapes_option(shapes))
     if tune:
         from .tuning import tune as search
 
@@ -100,6 +91,17 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
         from .torch import module_of
 
         return module_of(read, lambda source: _compiled(source, options, threads, specialise))
+
+
+def _read(model, inputs, shapes):
+    """(model, shapes, what the front end of PyTorch read of it or None, what makes its module)"""
+    if is_torch_model(model):
+        read = read_torch_model(model, inputs, shapes)
+        return read.source, read.shapes, read, None
+    if inputs is not None:
+        described(model, inputs, shapes)     # says what is wrong
+    source, make = _with_states(model) if is_tflite_model(model) else (model, Module)
+    return source, shapes, None, make
 
 
 @bounded
@@ -193,9 +195,12 @@ def load(path, *, threads=None):
 
 
 @bounded
-def check(model, *, inputs=None, shapes=None, open_initializers=(), data_folders=(), trust_archive=False):
+def check(model, *, inputs=None, shapes=None, trust_archive=False, **reading):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
-    where nothing does. Damaged files and wrong shapes raise. trust_archive is that of tc.compile."""
+    where nothing does. Damaged files and wrong shapes raise. trust_archive, and of `reading` open_initializers and data_folders,
+    are those of tc.compile."""
+    if unknown := reading.keys() - {"open_initializers", "data_folders"}:
+        raise TypeError(f"check() got an unexpected keyword argument '{min(unknown)}'")
     model = trusted(model) if trust_archive else model
     try:
         model, shapes = described(model, inputs, shapes)
@@ -204,7 +209,7 @@ def check(model, *, inputs=None, shapes=None, open_initializers=(), data_folders
         if not error.problems:
             raise
         return list(error.problems)
-    options = options_of(Options(shapes=shapes, open_initializers=open_initializers, data_folders=data_folders))
+    options = options_of(Options(shapes=shapes, **reading))
     try:
         problems = [row["text"] for row in compiler.unsupported(source, options)]
     except UnsupportedError as error:
