@@ -12,7 +12,7 @@ from ..errors import Error, ModelError, ShapeError, UnsupportedError, printable
 from . import contents, values
 from .walls import Reading
 
-NOT_INSTALLED = "models of PyTorch are read by PyTorch itself, which is not installed here: pip install 'tc[torch]'"
+NOT_INSTALLED = "models of PyTorch are read by PyTorch itself, which is not installed here: pip install 'tc-compiler[torch]'"
 
 # Beside PyTorch's own: what a file of no bytes may take of memory, and of the processor's time.
 _LEAST_BYTES = 336 << 20
