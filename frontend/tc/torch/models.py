@@ -325,7 +325,7 @@ class ScriptModel(_Model):
         self.state = copy.deepcopy(self.first_state)
         call, state = again or (None, None)
         if call is None:
-            call = self.call_of(*self._examples(inputs))
+            call = self.examples = self.call_of(*self._examples(inputs))
         else:
             self.state = state
         self.program = self.again(*call)
