@@ -71,7 +71,8 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
 
         search(model, target, shapes=shapes, threads=threads, tolerance=tolerance, trials=trials,
                time_limit=time_limit, log=log, tracker=tracker, credentials=credentials,
-               insecure=insecure, seed=seed, progress=progress, quantised=quantised, rounding=rounding)
+               insecure=insecure, seed=seed, progress=progress, quantised=quantised, rounding=rounding,
+               open_initializers=open_initializers, data_folders=data_folders)
 
     def options(sizes=None):
         made = options_of(Options(target=target, shapes={**(shapes or {}), **(sizes or {})}, threads=threads, build_threads=build_threads,

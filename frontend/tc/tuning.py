@@ -174,7 +174,8 @@ def _work_folder():
 
 def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tolerance=1e-4, trials=None,
          time_limit=None, log=None, tracker=None, credentials=None, insecure=False, seed=0,
-         progress=None, quantised="exact", rounding="stored", trust_archive=False, _from_random=False, _sample_seconds=None):
+         progress=None, quantised="exact", rounding="stored", open_initializers=(), data_folders=(), trust_archive=False,
+         _from_random=False, _sample_seconds=None):
     """Searches for schedules and keeps what it finds in the log; returns a TuneResult.
 
     trials      candidates at most, those that the log knows included; default 1000 where no time
@@ -198,7 +199,8 @@ def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tole
     make_log_folder(log)
     request = compiler.TuneRequest()
     request.compile = options_of(Options(target=target, shapes=shapes, threads=threads, tolerance=tolerance,
-                                         seed=seed, quantised=quantised, rounding=rounding))
+                                         seed=seed, quantised=quantised, rounding=rounding,
+                                         open_initializers=open_initializers, data_folders=data_folders))
     request.log = log
     request.tracker = fleet.tracker_address(tracker, insecure) if tracker else ""
     request.credentials = os.fspath(credentials) if credentials else ""
