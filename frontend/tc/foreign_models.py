@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 
 from .errors import ModelError, UnsupportedError
 
@@ -31,8 +32,9 @@ _CONVERTERS = {
 
 def _begin(path):
     try:
-        with open(path, "rb") as file:
-            return file.read(200)
+        # A pipe would have it wait, and a device may have no end.
+        with open(path, "rb", opener=lambda each, flags: os.open(each, flags | os.O_NONBLOCK)) as file:
+            return file.read(200) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     except (OSError, ValueError):
         return b""     # whoever reads it says why it cannot be
 
