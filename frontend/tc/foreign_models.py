@@ -52,7 +52,7 @@ def refuse_file(model):
         large = f", which has {int(size[1])} bytes" if size else ""
         raise ModelError(f"{path}: this is a pointer of Git LFS, not the model{large}; fetch it with `git lfs pull` in its repository")
     # Pickles of the second protocol and later; torch.save's own are told of by the reader of PyTorch's files.
-    if suffix in _PICKLES or (begin[:1] == b"\x80" and begin[1:2] in b"\2\3\4\5" and suffix not in (".pt", ".pth", ".ts", ".jit", ".bin")):
+    if suffix in _PICKLES or (begin[:1] == b"\x80" and begin[1:2] in b"\2\3\4\5" and suffix not in (".pt", ".pt2", ".pth", ".ts", ".jit", ".bin")):
         raise UnsupportedError(f"{path}: this is a pickle, and reading one would run what is in it; load it yourself and write the model as "
                                "ONNX (of scikit-learn: skl2onnx.to_onnx(model, X[:1])), or give tc.compile the torch.nn.Module with inputs=")
     if os.path.isdir(path) and os.path.exists(os.path.join(path, "saved_model.pb")):
