@@ -379,7 +379,7 @@ def test_sizes_out_of_bounds():
     for wrong in (9, -1):
         with pytest.raises(tc.ShapeError) as told:
             module(np.full(5, wrong, np.float32))
-        assert str(told.value) == f"model 'sizes': size 'top_count' of node 'top' is {wrong} for these inputs; it may be 0 to 5"
+        assert str(told.value) == f"model 'model.onnx': size 'top_count' of node 'top' is {wrong} for these inputs; it may be 0 to 5"
         np.testing.assert_array_equal(module(x), [2, 2])
 
 
