@@ -6,6 +6,7 @@ import os
 from .archives import trusted
 from .arguments import Options, options_of, set_values, shapes_option, thread_count
 from .errors import Error, UnsupportedError, bounded, renamed
+from .foreign_models import refuse_file
 from .module import Module, file_name
 from .native import compiler
 from .ports import ports_of
@@ -108,6 +109,7 @@ def _read(model, inputs, shapes):
 @bounded
 def _with_states(model):
     """(source of a model of TensorFlow Lite, what makes its module)"""
+    refuse_file(model)
     from .tflite import read_with_states
 
     source, states = read_with_states(model)
