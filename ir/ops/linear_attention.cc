@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
 
 namespace tc {
 namespace {
@@ -83,6 +84,7 @@ void check_rates(InferContext& context, int input, const char* what, bool wanted
 void infer_linear_attention(InferContext& context) {
   const Node& node = context.node();
   const States states = states_of(node, context.shape(kQuery), context.shape(kKey), context.shape(kValue));
+  if (float_attribute(node, "scale") == 0) need_number(context, states.key_size, "the size of a head, which decides the scale,");
   const Dim heads = states.heads;
   need_equal(context, kKey, "the key", {states.batch, states.steps, heads * states.key_size});
   need_equal(context, kValue, "the value", {states.batch, states.steps, heads * states.value_size});
@@ -151,9 +153,6 @@ class LinearAttentionBuilder {
     Position all;
     double scale = float_attribute(node_, "scale");
     if (scale == 0) {
-      if (!states_.key_size.is_constant()) {
-        fail(ErrorKind::Unsupported, node_.origin.str(), ": the scale of heads of ", states_.key_size.str(), " elements is not known; give `scale`");
-      }
       scale = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, states_.key_size.constant())));
     }
     const ValueId query = in_steps(kQuery, {heads, Dim(states_.groups), states_.key_size});
@@ -224,13 +223,18 @@ class LinearAttentionBuilder {
 
 // Inputs: input [batch, channels, length], weight [channels, 1, k], bias, past_state [batch, channels, k - 1].
 int64_t taps_of(const Node& node, const Shape& weight) {
-  if (weight.size() != 3 || weight[1] != Dim(1) || !weight[0].is_constant() || !weight[2].is_constant() || weight[2].constant() < 1) {
-    fail(ErrorKind::Shape, node.origin.str(), ": the weight has shape ", str(weight), "; [channels, 1, taps] of known sizes is needed");
+  if (weight.size() != 3 || weight[2].constant() < 1) {
+    fail(ErrorKind::Shape, node.origin.str(), ": the weight has shape ", str(weight), "; [channels, 1, taps] is needed");
   }
   return weight[2].constant();
 }
 
 void infer_causal_convolution(InferContext& context) {
+  if (const Shape& weight = context.shape(1); weight.size() == 3) {
+    need_number(context, weight[0], "the number of channels");
+    need_number(context, weight[2], "the number of taps");
+    need_equal(context, weight[1], Dim(1), text("the weight has shape ", str(weight), "; [channels, 1, taps] is needed"));
+  }
   const int64_t taps = taps_of(context.node(), context.shape(1));
   const Dim channels = context.shape(1)[0];
   const Shape input = context.shape(0);

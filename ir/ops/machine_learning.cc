@@ -117,10 +117,16 @@ std::vector<Node> expand_extractor(Graph& graph, const Node& node) {
 
 // Inputs [samples, features] one beside the other; of one axis only: a sample each.
 void infer_vectorizer(InferContext& context) {
+  const std::vector<int64_t> declared = ints_attribute(context.node(), "inputdimensions");
   Dim features;
   for (int i = 0; i < context.input_count(); ++i) {
     if (context.rank(i) < 1 || context.rank(i) > 2) context.error("input ", i, " has shape ", str(context.shape(i)), "; [samples, features] is needed");
-    features = features + (context.rank(i) == 2 ? context.shape(i)[1] : Dim(1));
+    const Dim size = context.rank(i) == 2 ? context.shape(i)[1] : Dim(1);
+    if (static_cast<size_t>(i) < declared.size()) {
+      need_equal(context, size, Dim(declared[static_cast<size_t>(i)]),
+                 text("input ", i, " has ", size.str(), " features, and inputdimensions says ", declared[static_cast<size_t>(i)]));
+    }
+    features = features + size;
   }
   context.set_output(0, DType::F32, {context.shape(0)[0], features});
 }

@@ -312,7 +312,7 @@ REFUSED = [
     ("SequenceLength", ["nowhere"], [], {}, tc.ModelError, "reads tensor 'nowhere', which no earlier node"),
     ("SequenceInsert", ["x", "k"], [number("k", 2)], {}, tc.ModelError, "puts i64 into a sequence of f32"),
     ("Neg", ["x"], [], {}, tc.ModelError, "takes a tensor, but 'x' is a sequence"),
-    ("SplitToSequence", ["t"], [], {}, tc.UnsupportedError, "splits axis 0, whose size 'N' is not known, so that the number of tensors is not: bind it with shapes="),
+    ("SplitToSequence", ["t"], [], {}, tc.UnsupportedError, "splits axis 0, whose size 'N' is not known, so that the number of tensors is not; bind the symbols to numbers: shapes={\"N\": …}"),
     ("SplitToSequence", ["k"], [helper.make_tensor("k", INT64, [2], [0, 1])], {"axis": 1}, tc.ModelError, "splits along axis 1 of 1 axes"),
     ("SplitToSequence", ["k", "k"], [helper.make_tensor("k", INT64, [2], [0, 1])], {}, tc.ModelError, "splits 2 elements into parts whose sizes do not fit"),
     ("SplitToSequence", ["k", "n"], [helper.make_tensor("k", INT64, [2], [0, 1]), number("n", 0)], {}, tc.ModelError, "splits into parts of no element"),

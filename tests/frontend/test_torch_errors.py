@@ -409,13 +409,13 @@ def test_a_size_of_an_exported_program_is_what_it_is():
 
 
 KNOWN = ("target, threads, tolerance, seed, tune, trials, time_limit, log, tracker, credentials, insecure, progress, build_threads, max_ram, "
-         "specialise, quantised")
+         "specialise, quantised, rounding")
 
 
 @pytest.mark.parametrize("options, expected", [
     ({"treads": 2}, "torch.compile(options={'treads': …}): backend=\"tc\" has no such option; threads is one; it takes " + KNOWN),
     ({"shapes": {}}, "torch.compile(options={'shapes': …}): backend=\"tc\" has no such option; it takes " + KNOWN),
-    ({"target": "vax"}, "unknown target 'vax'"), ({"threads": 0}, "threads is 0; give 1 to 1024, or None for all cores"),
+    ({"target": "vax"}, "unknown target 'vax'"), ({"threads": 0}, "threads is 0; give a whole number from 1 to 1024, or None for all cores"),
     ({"target": "rv64gcv"}, "does not run on this machine, and graphs of torch.compile are run where they are compiled; leave the target out"),
 ])
 def test_options_of_torch_compile(options, expected):

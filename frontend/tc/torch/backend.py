@@ -177,11 +177,15 @@ def backend(graph_module, example_inputs, *, mode=None, options=None):
     return CompiledGraph(graph_module, options)
 
 
+# What tc.compile takes for models of files and for artefacts, and what the graph says itself.
+_OF_FILES = ("model", "inputs", "shapes", "values", "max_flash", "open_initializers", "data_folders", "trust_archive")
+
+
 def _known_options():
     """What tc.compile takes, but for the model and what the graph says itself."""
     from ..compiling import compile
 
-    return [name for name in inspect.signature(compile).parameters if name not in ("model", "inputs", "shapes", "values")]
+    return [name for name in inspect.signature(compile).parameters if name not in _OF_FILES]
 
 
 def _check_options(options):
