@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,7 +104,7 @@ class Context : public std::enable_shared_from_this<Context> {
 
   // Runs with one array per input; a tuple of new arrays.
   py::tuple run(const py::sequence& arrays) {
-    return with_buffers(arrays, may_take_long(), [this](const Buffers& inputs, const Results& outputs) { model_.check(timed_run(inputs, outputs)); });
+    return with_buffers(arrays, true, [this](const Buffers& inputs, const Results& outputs) { model_.check(timed_run(inputs, outputs)); });
   }
 
   // Runs with one array per input for that many seconds, but at least `least` times and at most
@@ -141,7 +142,7 @@ class Context : public std::enable_shared_from_this<Context> {
   }
 
   // Runs with one array per input. A small model takes a few microseconds, so what depends on shapes alone is kept from
-  // one call to the next. `apart` lets the caller leave where it is interrupted (signals.h).
+  // one call to the next. `apart` lets the caller leave a long run where it is interrupted (signals.h).
   template <class Execute>
   py::tuple with_buffers(const py::sequence& arrays, bool apart, const Execute& execute) {
     const size_t count = inputs_.size();
@@ -166,7 +167,7 @@ class Context : public std::enable_shared_from_this<Context> {
       outputs[i] = {data_of(array), outputs_[i].bytes};
       results[i] = std::move(array);
     }
-    if (apart && is_signal_thread()) {
+    if (apart && may_take_long() && is_signal_thread()) {
       execute_apart({shared_from_this(), std::move(given), std::move(inputs), std::move(outputs), results}, execute);
     } else {
       py::gil_scoped_release release;
@@ -442,6 +443,10 @@ class Context : public std::enable_shared_from_this<Context> {
       output.is_bounded = std::find<const int64_t*>(output.sizes.dims, end, -1) == end;
     }
     bound_ = true;
+    // How long the run before took tells nothing of one of far larger inputs.
+    const uint64_t bytes = std::accumulate(given.begin(), given.end(), uint64_t{0}, [](uint64_t sum, const Given& each) { return sum + each.bytes; });
+    if (bytes / 4 > bound_bytes_) run_nanoseconds_ = kLongRun;
+    bound_bytes_ = bytes;
   }
 
   py::object empty(size_t output, const Sizes& sizes) const {
@@ -465,6 +470,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::vector<Output> outputs_;
   std::vector<int64_t> dims_;   // all sizes of all inputs of the run before
   bool bound_ = false;
+  uint64_t bound_bytes_ = 0;              // of all inputs of the run before
   uint64_t run_nanoseconds_ = kLongRun;   // of the last run
   bool left_ = false;
 };

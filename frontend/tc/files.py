@@ -24,9 +24,10 @@ def cannot_be_written(path, error):
 
 
 @contextlib.contextmanager
-def replaced(path):
+def replaced(path, beside=()):
     """A path beside `path` to write the file to, and others that are named after it; all of them come to their places when the
-    block ends, and none where it does not end by itself. A file that is in use is replaced, never overwritten."""
+    block ends, and none where it does not end by itself. A file that is in use is replaced, never overwritten. Of the suffixes in
+    `beside` the writer finds the files that are there."""
     path = os.path.abspath(os.fsdecode(path))
     folder, name = os.path.split(path)
     if os.path.exists(path) and not os.path.isfile(path):
@@ -38,13 +39,18 @@ def replaced(path):
         raise cannot_be_written(path, error) from None
     try:
         with temporary(work):
+            for suffix in beside:
+                other = os.path.splitext(name)[0] + suffix
+                if os.path.isfile(os.path.join(folder, other)):
+                    shutil.copy(os.path.join(folder, other), work)
             yield os.path.join(work, name)
-            try:
-                # The file itself last: what is named after it is there when it is.
-                for made in sorted(os.listdir(work), key=lambda each: each == name):
-                    os.replace(os.path.join(work, made), os.path.join(folder, made))
-            except OSError as error:
-                raise cannot_be_written(path, error) from None
+            # The file itself last: what is named after it is there when it is.
+            for made in sorted(os.listdir(work), key=lambda each: each == name):
+                place = os.path.join(folder, made)
+                try:
+                    os.replace(os.path.join(work, made), place)
+                except OSError as error:
+                    raise cannot_be_written(place, error) from None
     except Error as error:
         if work not in str(error):
             raise

@@ -275,7 +275,7 @@ class Module:
         if self._compiled is None and kind != "shared":
             raise DeviceError(f"'{self._path}' was loaded, and a loaded module can be written as "
                               f"\"shared\" only; compile the model again for \"{kind}\"")
-        with replaced(path) as place:
+        with replaced(path, beside=(".h",)) as place:     # which may be another artefact's
             if self._compiled is not None:
                 return self._write(kind, place)
             try:

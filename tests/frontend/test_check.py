@@ -111,3 +111,9 @@ def test_many_are_counted():
     with pytest.raises(tc.UnsupportedError, match="^30 nodes of model.onnx are not supported: .*; and 10 more; docs/operators.md lists what is$"):
         tc.compile(model)
     assert len(tc.check(model)) == 30
+
+
+def test_an_option_of_another_name():
+    with pytest.raises(TypeError) as told:
+        tc.check("model.onnx", shape={"n": 1})
+    assert str(told.value) == "check() got an unexpected keyword argument 'shape'"

@@ -182,7 +182,7 @@ def test_refuses_open_sizes(tmp_path):
     path = model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", TensorProto.FLOAT, ["batch", 3])], [("y", TensorProto.FLOAT, ["batch", 3])], tmp_path / "m.onnx")
     with pytest.raises(tc.UnsupportedError) as raised:
         tc.compile(path).export(tmp_path / "m.o", kind="bare")
-    assert str(raised.value) == ("size 'batch' of input 'x' of model 'g' is open, and an artefact of kind 'bare' has no runtime that would make room "
+    assert str(raised.value) == ("size 'batch' of input 'x' of model 'm.onnx' is open, and an artefact of kind 'bare' has no runtime that would make room "
                                  "for it; bind it with shapes={'batch': 1} (--shape batch=1)")
     assert [file.name for file in tmp_path.iterdir()] == ["m.onnx"]
     tc.compile(path, shapes={"batch": 2}).export(tmp_path / "m.o", kind="bare")
@@ -196,7 +196,7 @@ def test_refuses_sizes_that_a_run_computes(tmp_path):
     path = model_of(nonzero(), [("x", TensorProto.FLOAT, [4])], [("places", TensorProto.INT64, [1, "n"])], tmp_path / "m.onnx")
     with pytest.raises(tc.UnsupportedError) as raised:
         tc.compile(path).export(tmp_path / "m.o", kind="bare")
-    assert str(raised.value) == ("size 'find_count' of output 'places' of model 'g' is computed by a run (size 'find_count' of node 'find'), and an artefact of "
+    assert str(raised.value) == ("size 'find_count' of output 'places' of model 'm.onnx' is computed by a run (size 'find_count' of node 'find'), and an artefact of "
                                  "kind 'bare' has no runtime that would tell it; where inputs decide it, bind their values (values=, --value) or shapes "
                                  "(shapes=, --shape), else export kind 'static'")
 
@@ -221,7 +221,7 @@ def test_refuses_sizes_without_a_bound(tmp_path):
                     [("y", TensorProto.FLOAT, [3])], tmp_path / "m.onnx")
     with pytest.raises(tc.UnsupportedError) as raised:
         tc.compile(path).export(tmp_path / "m.o", kind="bare")
-    assert re.fullmatch(r"size '.*' of node 'double' in model 'g' has no bound before a run, and an artefact of kind 'bare' has no runtime that would make "
+    assert re.fullmatch(r"size '.*' of node 'double' in model 'm.onnx' has no bound before a run, and an artefact of kind 'bare' has no runtime that would make "
                         r"room for it; where inputs decide it, bind their values .*", str(raised.value))
 
 
