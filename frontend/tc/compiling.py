@@ -3,7 +3,7 @@
 import functools
 import os
 
-from .archives import trusted
+from . import archives
 from .arguments import Options, options_of, set_values, shapes_option, thread_count
 from .errors import Error, UnsupportedError, bounded, renamed
 from .foreign_models import refuse_file
@@ -66,7 +66,7 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
     """
     from .log import let_read     # loading a module needs no log
 
-    model, shapes, read, make = _read(trusted(model) if trust_archive else model, inputs, shapes_option(shapes))
+    model, shapes, read, make = _read(archives.trusted(model) if trust_archive else model, inputs, shapes_option(shapes))
     if tune:
         from .tuning import tune as search
 
@@ -204,7 +204,7 @@ def check(model, *, inputs=None, shapes=None, trust_archive=False, **reading):
     are those of tc.compile."""
     if unknown := reading.keys() - {"open_initializers", "data_folders"}:
         raise TypeError(f"check() got an unexpected keyword argument '{min(unknown)}'")
-    model = trusted(model) if trust_archive else model
+    model = archives.trusted(model) if trust_archive else model
     try:
         model, shapes = described(model, inputs, shapes)
         source = source_of(model)

@@ -5,7 +5,7 @@ import typing
 
 import numpy as np
 
-from .archives import trusted
+from . import archives
 from .arguments import Options, options_of
 from .errors import ScheduleError
 from .module import Module
@@ -208,7 +208,7 @@ def time_calls(call, seconds, repeat=None):
 def kernels(model, target="native", shapes=None, threads=1, inputs=None, **options):
     """The fused groups of the model in the order of a run, as the compiler schedules them; tolerance, quantised, rounding and
     trust_archive are those of tc.compile."""
-    model, shapes = described(trusted(model) if options.pop("trust_archive", False) else model, inputs, shapes)
+    model, shapes = described(archives.trusted(model) if options.pop("trust_archive", False) else model, inputs, shapes)
     options = options_of(Options(target=target, shapes=shapes, threads=threads, **options))
     name = compiler.resolve_target(target)[0]
     return [Kernel(report, name, threads) for report in compiler.plan_kernels(source_of(model), options)]

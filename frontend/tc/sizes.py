@@ -1,6 +1,5 @@
 """Sizes in bytes, as users write them and as they are told."""
 
-import argparse
 import re
 
 import numpy as np
@@ -45,6 +44,8 @@ def size_argument(text):
     """The same for argparse's `type=`."""
     number = bytes_of(text)
     if number is None:
+        import argparse     # the command line has it
+
         raise argparse.ArgumentTypeError(f"'{text}' is not {EXPECTED}")
     return number
 

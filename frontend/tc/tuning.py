@@ -10,7 +10,7 @@ import tempfile
 import typing
 
 from . import fleet
-from .archives import trusted
+from . import archives
 from .arguments import Options, options_of
 from .errors import Error
 from .log import build_id, default_path, make_log_folder
@@ -192,7 +192,7 @@ def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tole
         raise Error(f"trials is {trials!r}; give a whole number of at least 1")
     if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
         raise Error(f"time_limit is {time_limit!r}; give a number of seconds above 0")
-    model, shapes = described(trusted(model) if trust_archive else model, inputs, shapes)
+    model, shapes = described(archives.trusted(model) if trust_archive else model, inputs, shapes)
     log = os.fspath(log) if log else default_path()
     if log is None:
         raise Error("tuning needs a log: give log=\"FILE\"")

@@ -8,7 +8,7 @@ import typing
 
 import numpy as np
 
-from .archives import trusted
+from . import archives
 from .comparing import compared, overflows
 from .errors import Error, ShapeError, UnsupportedError, bounded
 from .files import make_folder, write, write_array
@@ -176,7 +176,7 @@ def verify(model, target="native", inputs=None, *, budget=None, **options):
                ({"batch": 1}, {"input": (1, 3, 224, 224)}); examples, which are `inputs` of tc.compile for a model of PyTorch, and
                trust_archive
     """
-    model = trusted(model) if options.pop("trust_archive", False) else model
+    model = archives.trusted(model) if options.pop("trust_archive", False) else model
     asked = {name: options.pop(name) for name in ("shapes", "examples", "against", "progress") if name in options}
     return verify_by(Pipeline(target=target, **options), model, inputs, Question(budget=budget, **asked))
 

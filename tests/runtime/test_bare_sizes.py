@@ -1,6 +1,7 @@
 """What a bare artefact takes of a board's memory: flash, RAM and stack, told and bounded."""
 
 import json
+import os
 import re
 
 import numpy
@@ -8,6 +9,7 @@ import pytest
 
 import tc
 from tc.cli import main
+from tc.native import LIBRARY_FOLDER
 
 from ..support import ROOT
 from .bare_models import MACHINES, keyword_network, link_example, run_as_process, run_tool, said, words, write_samples
@@ -53,6 +55,9 @@ def test_the_header_names_the_file(network, tmp_path):
     with pytest.raises(tc.DeviceError) as raised:
         module.export(tmp_path / "folder.o", kind="bare")
     assert str(raised.value) == f"'{tmp_path}/folder.h' cannot be written: Is a directory"
+    with pytest.raises(tc.DeviceError) as raised:     # the compiler by itself
+        module._compiled.export("bare", os.fsencode(tmp_path / "folder.o"), os.fsencode(LIBRARY_FOLDER))
+    assert str(raised.value) == f"cannot write '{tmp_path}/folder.h'; check the folder and the free space"
     assert not (tmp_path / "folder.o").exists() and not (tmp_path / "folder.o.part").exists()
 
 

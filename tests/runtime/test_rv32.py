@@ -213,7 +213,7 @@ def test_doubles_are_refused_by_name(tmp_path):
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), tmp_path / "model.onnx")
     with pytest.raises(tc.UnsupportedError) as raised:
         tc.compile(tmp_path / "model.onnx", target="rv32imfc", log=False).export(tmp_path / "model.o", kind="bare")
-    assert str(raised.value) == ("node 'square' of model 'g' calls '__muldf3', which a system without an OS lacks, so that there is no artefact of kind 'bare' for "
+    assert str(raised.value) == ("node 'square' of model 'model.onnx' calls '__muldf3', which a system without an OS lacks, so that there is no artefact of kind 'bare' for "
                                  "target rv32imfc; compile for a target whose instructions do this")
 
 
@@ -224,7 +224,7 @@ def test_sizes_that_take_a_library_are_refused(tmp_path):
     constants = [numpy_helper.from_array(numpy.array([value], numpy.int64), name) for name, value in {"from": 0, "to": 1 << 40, "axes": 1, "steps": 7}.items()]
     graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [40])], [helper.make_tensor_value_info("y", TensorProto.INT64, [])], constants)
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), tmp_path / "model.onnx")
-    with pytest.raises(tc.UnsupportedError, match="^computing a size of model 'g' calls '__[a-z]*di3', which a system without an OS lacks, so that there is no artefact of "
+    with pytest.raises(tc.UnsupportedError, match="^computing a size of model 'model.onnx' calls '__[a-z]*di3', which a system without an OS lacks, so that there is no artefact of "
                                                   "kind 'bare' for target rv32imfc; compile for a target whose instructions do this$"):
         tc.compile(tmp_path / "model.onnx", target="rv32imfc", log=False).export(tmp_path / "model.o", kind="bare")
 
