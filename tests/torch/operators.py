@@ -166,6 +166,8 @@ def reason_of(error):
     if node:
         return f"{node.group(1)}: {node.group(2)}"
     exported = re.search(r"by (?:torch.export|PyTorch): (\w+)", text)
+    if "decides by numbers that only a run knows" in text:
+        return "data decides what torch.export would follow"
     return f"torch.export raises {exported.group(1)}" if exported else text
 
 
