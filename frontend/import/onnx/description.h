@@ -16,7 +16,7 @@
 namespace tc {
 
 // The version of the default domain whose forms described nodes have.
-constexpr int kDescribedOpset = 24;
+constexpr int kDescribedOpset = 28;
 
 // A size of an input: a number, or the name of a symbol.
 using DescribedSize = std::variant<int64_t, std::string>;
