@@ -57,15 +57,6 @@ ValueId with_shape(NodeBuilder& build, ValueId value, const Shape& shape) {
   return build.add("Reshape", {value}, {{"shape", std::vector<Dim>(shape)}, {"allowzero", int64_t{1}}});
 }
 
-void need_equal(InferContext& context, int input, const char* what, const Shape& shape) {
-  const Shape& given = context.shape(input);
-  bool fits = given.size() == shape.size();
-  for (size_t i = 0; fits && i < shape.size(); ++i) {
-    context.require_equal(given[i], shape[i], text(what, " has shape ", str(given), "; ", str(shape), " is needed"));
-  }
-  if (!fits) context.error(what, " has shape ", str(given), "; ", str(shape), " is needed");
-}
-
 // Of decay and beta, which some rules have: [batch, positions, one of these].
 void check_rates(InferContext& context, int input, const char* what, bool wanted, const std::vector<Dim>& sizes) {
   const std::string rule = string_attribute(context.node(), "update_rule");
@@ -74,7 +65,7 @@ void check_rates(InferContext& context, int input, const char* what, bool wanted
   const Shape& query = context.shape(kQuery);
   const Shape& given = context.shape(input);
   for (const Dim& size : sizes) {
-    if (given.size() == 3 && given[2] == size) return need_equal(context, input, what, {query[0], query[1], size});
+    if (given.size() == 3 && given[2] == size) return need_shape(context, input, {query[0], query[1], size}, what);
   }
   std::string list;
   for (const Dim& size : sizes) list += text(list.empty() ? "" : " or ", str(Shape{query[0], query[1], size}));
@@ -86,9 +77,9 @@ void infer_linear_attention(InferContext& context) {
   const States states = states_of(node, context.shape(kQuery), context.shape(kKey), context.shape(kValue));
   if (float_attribute(node, "scale") == 0) need_number(context, states.key_size, "the size of a head, which decides the scale,");
   const Dim heads = states.heads;
-  need_equal(context, kKey, "the key", {states.batch, states.steps, heads * states.key_size});
-  need_equal(context, kValue, "the value", {states.batch, states.steps, heads * states.value_size});
-  if (context.has_input(kPast)) need_equal(context, kPast, "past_state", states.shape());
+  need_shape(context, kKey, {states.batch, states.steps, heads * states.key_size}, "the key");
+  need_shape(context, kValue, {states.batch, states.steps, heads * states.value_size}, "the value");
+  need_shape(context, kPast, states.shape(), "past_state");
   check_rates(context, kDecay, "decay", decays(node), {heads, heads * states.key_size});
   check_rates(context, kBeta, "beta", corrects(node), {heads, Dim(1)});
   const DType type = context.dtype(kQuery);
@@ -239,10 +230,10 @@ void infer_causal_convolution(InferContext& context) {
   const Dim channels = context.shape(1)[0];
   const Shape input = context.shape(0);
   if (input.size() != 3) context.error("the input has shape ", str(input), "; [batch, channels, length] is needed");
-  need_equal(context, 0, "the input", {input[0], channels, input[2]});
-  if (context.has_input(2)) need_equal(context, 2, "the bias", {channels});
+  need_shape(context, 0, {input[0], channels, input[2]}, "the input");
+  need_shape(context, 2, {channels}, "the bias");
   const Shape state = {input[0], channels, Dim(taps - 1)};
-  if (context.has_input(3)) need_equal(context, 3, "past_state", state);
+  need_shape(context, 3, state, "past_state");
   context.set_output(0, context.dtype(0), {input[0], channels, input[2]});
   context.set_output(1, context.dtype(0), state);
 }
